@@ -119,7 +119,8 @@ let package = Package(
 
         // The load generator: clients on sockets, numbered values, scenarios, statistics
         library(
-            "Traffic", on: ["Tree", "WebSocket", "HTTP", "Reactor", "Time", "Bytes"],
+            "Traffic",
+            on: ["Tree", "WebSocket", "HTTP", "Compression", "Reactor", "TLS", "Time", "Bytes"],
             libraries: [histogram]),
 
         // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
@@ -183,9 +184,23 @@ let package = Package(
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(
-            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "Time", "Bytes"],
+            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "TLS", "Time", "Bytes"],
             libraries: [argumentParser]),
         executable("Simulate", on: ["Simulation"], libraries: [argumentParser]),
+
+        // What fuzzers give any bytes to; also in the tests
+        .target(
+            name: "PandoFuzzTargets",
+            dependencies: [
+                "Bytes", "Compression", "Connections", "Engine", "HTTP", "Identity", "Journal", "REST",
+                "Rules",
+                "SimulatedDisk", "Storage", "TLS", "Tree", "WebSocket", "Wire",
+            ].map { .byName(name: "Pando\($0)") },
+            path: "Tests/Fuzz/Targets", swiftSettings: rules),
+        .testTarget(
+            name: "PandoFuzzTests",
+            dependencies: [.byName(name: "PandoFuzzTargets"), .byName(name: "PandoRandom")],
+            path: "Tests/Fuzz/Replay", swiftSettings: rules),
 
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
         tests("Metrics", on: ["Metrics"]),
@@ -234,6 +249,21 @@ let package = Package(
             on: [
                 "Server", "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
                 "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Time", "Random", "Bytes",
-            ]),
+            ],
+            libraries: [logging]),
     ]
 )
+
+// The fuzzers (`CONTRIBUTING.md`): only where this names the archive of libFuzzer, which no other build does.
+if let fuzzerLibrary = Context.environment["PANDO_FUZZ"] {
+    package.products.append(.executable(name: "pando-fuzz", targets: ["PandoFuzz"]))
+    package.targets.append(
+        .executableTarget(
+            name: "PandoFuzz", dependencies: [.byName(name: "PandoFuzzTargets")], path: "Tests/Fuzz/Fuzzer",
+            swiftSettings: rules, linkerSettings: [.unsafeFlags([fuzzerLibrary, "-lstdc++"])]))
+    for target in package.targets where target.swiftSettings != nil {
+        // What libFuzzer sees of the branches that an input takes.
+        target.swiftSettings?.append(
+            .unsafeFlags(["-sanitize-coverage=edge,inline-8bit-counters,pc-table,trace-cmp"]))
+    }
+}

@@ -14,7 +14,7 @@ struct Pando: ParsableCommand {
         version: programVersion,
         subcommands: [
             Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self,
-            NamespaceCommand.self, Token.self,
+            NamespaceCommand.self, Token.self, Top.self,
         ]
     )
 }

@@ -18,18 +18,22 @@ final class AccessManager {
     }
 
     /// Puts stored rules in force, and appends them to the log.
+    /// - Parameter publication: The text of the rules, and who published them.
     /// - Precondition: The database has no rules of `--rules`.
     /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
-    func load(_ rules: Ruleset, _ source: [UInt8], into database: StoredDatabase) throws(WriteRefusal) {
+    func load(_ rules: Ruleset, _ publication: RulesPublication, into database: StoredDatabase)
+        throws(WriteRefusal)
+    {
         precondition(database.fileRules == nil)
-        try processor.log.checkSpace(forPayloadOf: source.count)
+        let payload = publication.payload
+        try processor.log.checkSpace(forPayloadOf: payload.count)
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
         processor.startIndexWork(in: database)
         revokeListens(of: database)
         processor.log.append(
             JournalRecord(
-                .rules, namespace: database.id, timestamp: processor.clock.now(), payload: source))
+                .publishedRules, namespace: database.id, timestamp: processor.clock.now(), payload: payload))
     }
 
     /// Puts the rules of `--rules` in force.

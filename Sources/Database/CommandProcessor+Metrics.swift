@@ -23,6 +23,9 @@ extension CommandProcessor {
         var kind: DatabaseMetrics.Request
         var database: String
         var path: Path
+        var query: Query?
+        /// Bytes of the request.
+        var byteCount = 0
     }
 
     /// Nil for a message that is about no location.
@@ -33,14 +36,17 @@ extension CommandProcessor {
             else {
                 return nil
             }
-            return Subject(kind: request.action.metric, database: database.name, path: path)
-        case .rest(_, let call, _):
+            return Subject(
+                kind: request.action.metric, database: database.name, path: path, query: request.action.query,
+                byteCount: request.byteCount)
+        case .rest(_, let call, let byteCount):
             guard case .data(let request, _, _) = call.action, case .data(let target) = request.location
             else {
                 return nil
             }
             return Subject(
-                kind: request.metric, database: call.namespace ?? NamespaceName.standard, path: target.path)
+                kind: request.metric, database: call.namespace ?? NamespaceName.standard, path: target.path,
+                query: request.isFiltered ? request.query : nil, byteCount: byteCount)
         case .prepared(let prepared): return subject(of: prepared.message)
         default: return nil
         }
@@ -86,6 +92,14 @@ extension Action {
         }
     }
 
+    fileprivate var query: Query? {
+        switch self {
+        case .listen(let listen, _): listen.query
+        case .get(_, let query): query
+        default: nil
+        }
+    }
+
     fileprivate var location: Path? {
         switch self {
         case .listen(let listen, _): listen.path
@@ -113,7 +127,7 @@ extension CommandResult {
         case .ok, .listening, .data, .filtered: nil
         case .permissionDenied: .permissionDenied
         case .dataStale: .dataStale
-        case .failed: .other
+        case .failed, .limitExceeded: .other
         }
     }
 }

@@ -30,6 +30,9 @@ final class CommandProcessor {
     var coalescer = PushCoalescer()
     var denials: DenialLog
     var profiler = Profiler()
+    /// Which path patterns cost most.
+    var usage: UsageTable
+    var usageSampler = UsageSampler()
     let indexes: IndexBuilder
     /// Has another thread release values that take long to free.
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
@@ -59,6 +62,7 @@ final class CommandProcessor {
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
         denials = DenialLog(logger)
+        usage = UsageTable(at: environment.monotonicTime)
     }
 
     // MARK: Realtime requests
@@ -124,6 +128,7 @@ final class CommandProcessor {
         do throws(WriteRefusal) {
             result = try perform(operation, session, credential, in: database)
             if let failure = result?.failure { metrics.failures.add(failure) }
+            if case .limitExceeded(let limit)? = result { metrics.sessionLimits.add(limit) }
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
             if lacksIndex, case .listening? = result {
@@ -278,6 +283,18 @@ final class CommandProcessor {
         database.settings[name] = json
         log.append(
             JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
+    }
+
+    /// Gives everything as it is between two commands to a scheduled backup, when it is on disk.
+    /// - Precondition: All entries of the log were flushed.
+    func giveSnapshot(to body: @escaping @Sendable (CheckpointJob) -> Void) {
+        let time = clock.now()
+        let snapshot = databases.snapshot(at: time)
+        if log.isEnabled { return log.post(snapshot, whenDurable: body) }
+        let header = CheckpointHeader(
+            directory: log.origin.directory, timeline: log.origin.timeline, sequence: log.lastSequence,
+            timestamp: time)
+        body(CheckpointJob(header: header, snapshot: snapshot))
     }
 
     /// Everything as it is between two commands. As an output it is released when all of it is durable.

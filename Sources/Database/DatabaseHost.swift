@@ -39,8 +39,13 @@ package final class DatabaseHost {
     private var isWaiting = false
     /// The journal thread waits for a snapshot.
     private var isCheckpointDue = false
+    /// A scheduled backup waits for a snapshot.
+    private var backupRequest: (@Sendable (CheckpointJob) -> Void)?
     /// The disk has space again: operations that wait for it may be performed.
     private var isSpaceAvailable = false
+
+    /// Messages until the one that is measured next.
+    private var usageCountdown: Int
 
     /// When the last burst began.
     private var burstBegan = MonotonicTime(nanoseconds: .max)
@@ -79,6 +84,8 @@ package final class DatabaseHost {
         processor = CommandProcessor(
             options, recovered: recovered, journal: journal, queueCount: outputs.count,
             environment: environment, metrics: metrics, logger: logger, workers: preparation, post: post)
+        // In a simulation the clock counts its readings.
+        usageCountdown = environment.hasWorkers ? 1 : .max
         sessions = SessionManager(processor, post: post)
         access = AccessManager(processor)
         rest = RESTHandler(processor, access)
@@ -141,7 +148,7 @@ package final class DatabaseHost {
         case .identity(let session, _), .reply(let session, _, _), .windowMark(let session),
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey: 0
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup: 0
         }
     }
 
@@ -236,8 +243,21 @@ package final class DatabaseHost {
         case resumed(SessionID)
     }
 
-    /// - Parameter isLight: Nothing has to be computed first.
+    /// Processes a message, and measures one of many.
     private func process(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
+        usageCountdown &-= 1
+        guard usageCountdown == 0 else { return perform(message, isLight: isLight) }
+        let measurement = processor.beginUsage(of: message)
+        let progress = perform(message, isLight: isLight)
+        // One that is suspended comes again, with a chance of its own.
+        var isSuspended = false
+        if case .suspended = progress { isSuspended = true }
+        usageCountdown = processor.endUsage(isSuspended ? nil : measurement)
+        return progress
+    }
+
+    /// - Parameter isLight: Nothing has to be computed first.
+    private func perform(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
         // Before any other write: what waits was to be written first.
         if !sessions.isIdle { sessions.performDeferredIfPossible() }
         switch consume message {
@@ -291,6 +311,9 @@ package final class DatabaseHost {
         case .storage, .outputsDelivered: break
         case .drain(let completion): drain(completion)
         case .survey(let request): processor.perform(request)
+        case .usage(let request): request(processor.pathUsage)
+        // Taken at the end of the batch.
+        case .backup(let request): backupRequest = request
         }
         return .done
     }
@@ -353,6 +376,7 @@ package final class DatabaseHost {
             // Everything committed so far is in the entries before it, and nothing else.
             processor.log.post(processor.databases.snapshot(at: processor.clock.now()))
         }
+        if let request = backupRequest.take() { processor.giveSnapshot(to: request) }
         let ticket = processor.log.lastTicket
         let batches = processor.encoder.takeBatches(refillingFrom: outputs.pool)
         if processedByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoStorage
@@ -49,6 +50,10 @@ package enum DatabaseMessage: Sendable {
     case drain(@Sendable () -> Void)
     /// Say what the databases hold: for metrics and for administrators.
     case survey(DatabaseSurveyRequest)
+    /// Say which path patterns cost most.
+    case usage(@Sendable ([PathUsage]) -> Void)
+    /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
+    case backup(@Sendable (CheckpointJob) -> Void)
 }
 
 extension DatabaseMessage {
@@ -65,7 +70,7 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .indexed, .drain, .survey:
+            .prepared, .indexed, .drain, .survey, .usage, .backup:
             false
         }
     }
@@ -218,5 +223,7 @@ package enum SessionReply: Sendable {
     case tooBig(Int64)
     /// The disk is full.
     case diskFull(Int64)
+    /// The client has exceeded a limit that is for clients; what it asked for is not done.
+    case limitExceeded(Int64, ClientLimit)
     case invalid(Int64, InvalidData)
 }

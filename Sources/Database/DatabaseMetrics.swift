@@ -1,3 +1,4 @@
+import PandoEngine
 import PandoMetrics
 import PandoREST
 import PandoStorage
@@ -17,10 +18,14 @@ package final class DatabaseMetrics: Sendable {
     /// Why a request fails.
     package enum Failure: UInt8, CaseIterable, Sendable {
         case permissionDenied, dataStale, invalid, tooBig, diskFull, unauthenticated, unavailable, other
+        /// A limit of clients (`ClientLimit`), or of bad tokens.
+        case limitExceeded
     }
 
     package let requests = CounterTable<Request>()
     package let failures = CounterTable<Failure>()
+    /// Requests for more than a session may have.
+    package let sessionLimits = CounterTable<SessionLimit>()
     /// Requests for which rules were evaluated, and those of them that rules denied.
     package let evaluations = Counter()
     package let denials = Counter()
@@ -74,6 +79,7 @@ extension DatabaseMetrics.Failure {
         case .unknownAction, .invalid: self = .invalid
         case .tooBig: self = .tooBig
         case .diskFull: self = .diskFull
+        case .limitExceeded: self = .limitExceeded
         }
     }
 
@@ -88,6 +94,7 @@ extension DatabaseMetrics.Failure {
         case .preconditionFailed: self = .dataStale
         case .contentTooLarge: self = .tooBig
         case .serviceUnavailable: self = .unavailable
+        case .tooManyRequests: self = .limitExceeded
         default: self = .other
         }
     }

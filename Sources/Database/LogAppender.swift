@@ -154,4 +154,11 @@ struct LogAppender {
         precondition(entries.isEmpty, "a checkpoint comes behind the entries that it holds")
         journal?.post(snapshot)
     }
+
+    /// Has a snapshot given on when it is on disk.
+    /// - Precondition: As ``post(_:)``.
+    func post(_ snapshot: Snapshot, whenDurable body: @escaping @Sendable (CheckpointJob) -> Void) {
+        precondition(entries.isEmpty, "a backup comes behind the entries that it holds")
+        journal?.post(snapshot, whenDurable: body)
+    }
 }

@@ -22,6 +22,9 @@ struct OutputEncoder {
     /// A push had more than ``manyRecipientsCount`` recipients since ``takeHasManyRecipients()``.
     private var hasManyRecipients = false
 
+    /// Bytes of the frames that are shared, once for each recipient; only grows.
+    private var fannedOutByteCount = 0
+
     /// Recipients of one push from which on the time of its request is measured.
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
@@ -105,6 +108,8 @@ struct OutputEncoder {
             case .dataStale(nil): message.append(reply: number, .dataStale, .text(staleText))
             case .dataStale(let current?): message.append(staleReply: number, current)
             case .failed(let reason): message.append(reply: number, .failed, .text(Text("\(reason)")))
+            case .limitExceeded(let limit):
+                message.append(reply: number, .failed, .text(Text("\(limit.text)")))
             }
         }
     }
@@ -213,6 +218,8 @@ struct OutputEncoder {
                     .text("Data to write exceeds the maximum size that can be pending"))
             case .diskFull(let number):
                 message.append(reply: number, .unavailable, .text(Text(RESTError.diskFull.text)))
+            case .limitExceeded(let number, let limit):
+                message.append(reply: number, .unavailable, .text(Text("\(limit.text)")))
             case .invalid(let number, let problem):
                 let isSize = problem == .stringTooLong || problem == .tooManyPaths || problem == .tooManyNodes
                 message.append(
@@ -275,7 +282,9 @@ struct OutputEncoder {
         let shared = SharedBytes(frames)
         let compressible =
             message.count >= CompressibleFrames.thresholdByteCount ? CompressibleFrames(shared) : nil
-        if groups.reduce(0, { $0 + $1.count }) > Self.manyRecipientsCount { hasManyRecipients = true }
+        let recipientCount = groups.reduce(0) { $0 + $1.count }
+        if recipientCount > Self.manyRecipientsCount { hasManyRecipients = true }
+        fannedOutByteCount &+= recipientCount &* shared.count
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
             for group in groups {
@@ -291,6 +300,10 @@ struct OutputEncoder {
         let message = LargeMessage(content)
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
+
+    /// Bytes that recipients are sent, as far as they are encoded here. Two values between which no batch was taken out
+    /// have what was encoded between them as their difference.
+    var sentByteCount: Int { batches.reduce(fannedOutByteCount) { $0 &+ $1.arena.count } }
 
     /// Bytes that were encoded since ``takeBatches(refillingFrom:)``.
     var byteCount: Int { batches.reduce(0) { $0 + $1.byteCount } }

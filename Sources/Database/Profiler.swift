@@ -176,7 +176,7 @@ extension Push.Body {
 
 extension Query {
     /// `$key` and `$priority` need none (rest §5.1).
-    fileprivate var needsIndex: Bool {
+    var needsIndex: Bool {
         switch index {
         case .key, .priority: false
         case .value, .child, .compound: true

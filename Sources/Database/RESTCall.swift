@@ -14,8 +14,8 @@ package final class RESTCall: Sendable {
         case admit(RESTRequest, Credential)
         /// A request for data, with the body of a write.
         case data(RESTRequest, RESTBody?, Credential)
-        /// `/.settings/rules.json`, with the new source of a PUT.
-        case rules(RESTRequest, source: [UInt8], Credential)
+        /// `/.settings/rules.json`, with the new source of a PUT, and who sends it.
+        case rules(RESTRequest, RulesPublication, Credential)
         /// Another `/.settings/<name>.json`, with the new value of a PUT.
         case setting(String, RESTRequest, value: [UInt8], Credential)
         /// The names of all namespaces.

@@ -52,9 +52,9 @@ final class RESTHandler {
                     began == nil
                     ? nil : ProfileRecord(request, result, failure, byteCount: byteCount, of: database)
                 if let record { processor.profile(record, on: database, began: began) }
-            case .rules(let request, let source, let credential):
+            case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(try rules(request, source, database), to: session)
+                processor.encoder.respond(try rules(request, publication, database), to: session)
             case .setting("profile", let request, _, let credential) where request.wantsStream:
                 guard credential.isAdmin else { throw .unauthorized }
                 watchOperations(on: database, session)
@@ -68,7 +68,7 @@ final class RESTHandler {
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(.verbatim(processor.denials.json(of: database)), to: session)
             case .listChildren(let listing, let credential):
-                guard credential.isAdmin else { throw .unauthorized }
+                try checkRead(listing.path, nil, credential, database)
                 processor.encoder.respond(.verbatim(listing.json(of: database.engine.root)), to: session)
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
@@ -293,6 +293,7 @@ final class RESTHandler {
         case .ok, .listening, .data, .filtered: return nil
         case .permissionDenied: throw .permissionDenied
         case .failed(let reason): return .failed("\(reason)")
+        case .limitExceeded(let limit): return .failed("\(limit.text)")
         case .dataStale(let current?): return .stale(current.node)
         case .dataStale(nil): throw .permissionDenied
         case nil: throw .internalError
@@ -302,7 +303,7 @@ final class RESTHandler {
     // MARK: Rules and databases
 
     private func rules(
-        _ request: RESTRequest, _ source: [UInt8], _ database: StoredDatabase
+        _ request: RESTRequest, _ publication: RulesPublication, _ database: StoredDatabase
     ) throws(RESTError) -> RESTCallResult {
         guard request.method == .put else {
             guard case .loaded(let rules) = database.engine.access else {
@@ -311,12 +312,12 @@ final class RESTHandler {
             return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
         }
         let rules: Ruleset
-        do throws(InvalidRules) { rules = try Ruleset(loading: source) } catch {
+        do throws(InvalidRules) { rules = try Ruleset(loading: publication.source) } catch {
             return .failed(error.description)
         }
         if !request.isDryRun {
             guard database.fileRules == nil else { return .failed(Self.fileRulesText) }
-            try orRefuse { () throws(WriteRefusal) in try access.load(rules, source, into: database) }
+            try orRefuse { () throws(WriteRefusal) in try access.load(rules, publication, into: database) }
         }
         return .verbatim(Array("{\"status\":\"ok\"}".utf8))
     }

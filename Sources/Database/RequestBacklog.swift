@@ -134,7 +134,8 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .rules, .prepared, .indexed, .lagging, .caughtUp, .survey: return urgent.append(message)
+        case .rules, .prepared, .indexed, .lagging, .caughtUp, .survey, .usage, .backup:
+            return urgent.append(message)
         case .drain:
             // It ends all sessions.
             for session in scheduler.waitingFlows { dropReads(of: session) }
@@ -168,7 +169,7 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey: nil
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup: nil
         }
     }
 
@@ -178,7 +179,7 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .survey:
+            .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup:
             0
         }
     }
@@ -186,7 +187,7 @@ extension DatabaseMessage {
     /// Whether it is processed also when the server has begun to stop.
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
-        case .closed, .prepared, .storage, .outputsDelivered, .drain, .survey: true
+        case .closed, .prepared, .storage, .outputsDelivered, .drain, .survey, .usage, .backup: true
         case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
             false
@@ -200,7 +201,7 @@ extension DatabaseMessage {
         case .rest(_, let call, _): call.isWrite || call.isRefused
         case .open, .identity, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .survey:
+            .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup:
             false
         }
     }

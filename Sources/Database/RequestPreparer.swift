@@ -34,6 +34,9 @@ final class RequestPreparer {
     /// How often a write is prepared. Then it is executed whatever has changed: others that write to the same locations
     /// all the time must not keep it waiting for ever.
     private static let attemptLimit = 4
+    /// The same of a window, each attempt of which only follows what has changed since the one before: then it is made
+    /// at once.
+    private static let windowAttemptLimit = 16
 
     init(
         _ processor: CommandProcessor, start: @escaping @Sendable (PreparationJob) -> Void,
@@ -210,14 +213,19 @@ final class RequestPreparer {
         return prepare(.write(preparation), for: session, message, in: database, stage)
     }
 
+    /// - Parameters:
+    ///   - former: The window over an earlier snapshot. Only what has changed since is to be done, so the next one is
+    ///     there sooner, and less changes meanwhile.
     private func prepareWindow(
         _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
-        _ message: DatabaseMessage, in database: StoredDatabase
+        _ message: DatabaseMessage, in database: StoredDatabase,
+        following former: (window: Window, node: Node)? = nil, _ stage: PreparationStage = PreparationStage()
     ) -> RequestBacklog.DatabaseID {
-        let makesIndex = database.engine.tree.mayKeepIndex(query.query.index, at: target.path)
+        let makesIndex =
+            former == nil && database.engine.tree.mayKeepIndex(query.query.index, at: target.path)
         return prepare(
-            .window(query, node, makesIndex: makesIndex), at: target, for: session, message, in: database,
-            PreparationStage())
+            .window(query, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
+            in: database, stage)
     }
 
     @discardableResult
@@ -246,15 +254,19 @@ final class RequestPreparer {
         processor.log.printed = prepared.printed
         defer { processor.log.printed = nil }
         switch (prepared.preparation, prepared.work) {
-        case (.window(let window, let index), .window(_, let node, _)):
+        case (.window(let window, let index), .window(_, let node, _, _)):
             let path = prepared.target.path
             if let index { database.engine.tree.adopt(index, at: path, over: node, at: processor.clock.last) }
-            guard database.engine.tree.prepare(window, at: path, over: node) else {
-                let (node, query) = (
+            guard
+                database.engine.tree.prepare(window, at: path, over: node)
+                    || prepared.stage.attempts >= Self.windowAttemptLimit
+            else {
+                let (now, query) = (
                     database.engine.root[path], database.engine.tree.indexed(window.query, at: path)
                 )
                 _ = prepareWindow(
-                    query, node, at: prepared.target, for: prepared.session, prepared.message, in: database)
+                    query, now, at: prepared.target, for: prepared.session, prepared.message, in: database,
+                    following: (window, node), prepared.stage.reaching(.decided))
                 return false
             }
             execute(prepared.message)

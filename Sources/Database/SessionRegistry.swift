@@ -63,6 +63,11 @@ struct SessionRegistry {
 
     var count: Int { byID.count }
 
+    /// Some sessions, in the order of a hash table, and how many there are. O(`limit`).
+    func some(atMost limit: Int) -> (sessions: [(SessionID, HostedSession)], count: Int) {
+        (byID.prefix(limit).map { ($0.key, $0.value) }, byID.count)
+    }
+
     /// All sessions, in ascending order.
     var ids: [SessionID] { byID.keys.sorted { $0.rawValue < $1.rawValue } }
 }

@@ -87,7 +87,8 @@ package struct PreparationJob: Sendable {
         /// A compare-and-set needs the hash of the node.
         case hash(Node)
         /// A listen needs the window of the query. With it an index is made where there is none and there may be one.
-        case window(IndexedQuery, Node, makesIndex: Bool)
+        /// - former: The window over an earlier snapshot, and that snapshot, where too much had changed since.
+        case window(IndexedQuery, Node, makesIndex: Bool, former: (window: Window, node: Node)?)
         /// A large write: rules, indexes.
         case write(WritePreparation)
         /// The log needs them as text.
@@ -113,12 +114,13 @@ package struct PreparationJob: Sendable {
     package func perform(_ hashes: inout HashMemo) {
         switch work {
         case .hash(let node): finish(.hash(hashes.hash(of: node)))
-        case .window(var query, let node, let makesIndex):
+        case .window(var query, let node, let makesIndex, let former):
             let made =
                 makesIndex && query.index == nil
                 ? KeptIndex(ordering: node.children, by: query.query.index) : nil
             if let made { query.index = made }
-            finish(.window(Window(query, over: node), made))
+            let followed = former.flatMap { $0.window.following($0.node, to: node) }
+            finish(.window(followed ?? Window(query, over: node), made))
         case .write(let preparation): finish(.write(preparation.perform()))
         case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
         case .index(let job): finish(.index(job.perform()))
@@ -142,17 +144,36 @@ package enum Preparation: Sendable {
 package struct ParsingJob: Sendable {
     package var session: SessionID
     package var message: [UInt8]
+    /// Most bytes of a compressed message when it is inflated; nil for a message that is not compressed.
+    package var inflatedByteLimit: Int?
     /// The most nodes that its data may have.
     package var nodeLimit: Int
     package var results: Mailbox<ParsedMessage>
 
     package init(
-        session: SessionID, message: [UInt8], nodeLimit: Int, results: Mailbox<ParsedMessage>
+        session: SessionID, message: [UInt8], inflatedByteLimit: Int? = nil, nodeLimit: Int,
+        results: Mailbox<ParsedMessage>
     ) {
         self.session = session
         self.message = message
+        self.inflatedByteLimit = inflatedByteLimit
         self.nodeLimit = nodeLimit
         self.results = results
+    }
+}
+
+extension ParsingJob {
+    /// - Parameter compression: Has the inflater of the thread.
+    func perform(_ compression: SharedCompression) -> ParsedMessage {
+        guard let inflatedByteLimit else {
+            return ParsedMessage(parsing: message, for: session, nodeLimit: nodeLimit)
+        }
+        guard let inflater = try? compression.sharedInflater() else {
+            return ParsedMessage(violation: .noMemoryToInflate, for: session)
+        }
+        return ParsedMessage(
+            inflating: message, with: inflater, byteLimit: inflatedByteLimit, for: session,
+            nodeLimit: nodeLimit)
     }
 }
 
@@ -160,11 +181,32 @@ package struct ParsingJob: Sendable {
 package struct ParsedMessage: Sendable {
     package var session: SessionID
     package var result: Result<ClientMessage, MalformedMessage>
-    /// Bytes of the message.
+    /// Bytes of the message, not compressed.
     package var byteCount: Int
+    /// Why a compressed message could not be inflated; nil where it was.
+    package var violation: ProtocolViolation?
 }
 
 extension ParsedMessage {
+    /// Of a message that could not be inflated.
+    init(violation: ProtocolViolation, for session: SessionID) {
+        self.init(session: session, result: .failure(.missing("text")), byteCount: 0, violation: violation)
+    }
+
+    /// Inflates and parses a compressed message. O(size when it is inflated).
+    /// - Parameter byteLimit: Most bytes of it then.
+    package init(
+        inflating message: [UInt8], with inflater: MessageInflater, byteLimit: Int, for session: SessionID,
+        nodeLimit: Int
+    ) {
+        do throws(ProtocolViolation) {
+            let inflated = try inflater.inflate(message.rawSpan, byteLimit: byteLimit)
+            self.init(parsing: inflated, for: session, nodeLimit: nodeLimit)
+        } catch {
+            self.init(violation: error, for: session)
+        }
+    }
+
     /// Parses a message. O(size).
     package init(parsing message: [UInt8], for session: SessionID, nodeLimit: Int) {
         let result: Result<ClientMessage, MalformedMessage>
@@ -200,7 +242,9 @@ extension SnapshotJob {
     /// - Complexity: O(`byteLimit`), at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         switch self {
-        case .parse(let job): job.message.count > byteLimit / 4
+        // Real JSON is compressed to a tenth.
+        case .parse(let job):
+            job.message.count > byteLimit / (job.inflatedByteLimit == nil ? 4 : 40)
         case .encode(let job):
             switch job.message.content {
             case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
@@ -218,7 +262,7 @@ extension SnapshotJob {
         case .prepare(let job):
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)
-            case .window(let query, let node, _): query.visits(moreThan: childLimit, of: node)
+            case .window(let query, let node, _, _): query.visits(moreThan: childLimit, of: node)
             case .write: true
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true

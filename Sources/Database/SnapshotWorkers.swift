@@ -113,7 +113,7 @@ private final class SnapshotLane: Sendable {
         private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
         private var printsNext = false
         private var hashes = HashMemo()
-        /// Deflaters, made when they are needed first.
+        /// Deflaters and an inflater, made when they are needed first.
         private let compression = SharedCompression()
 
         init(_ budget: EncodingBudget, overflow: SnapshotLane?) {
@@ -179,8 +179,7 @@ private final class SnapshotLane: Sendable {
         private mutating func perform(_ job: SnapshotJob) {
             switch job {
             case .parse(let job):
-                job.results.post(
-                    ParsedMessage(parsing: job.message, for: job.session, nodeLimit: job.nodeLimit))
+                job.results.post(job.perform(compression))
             case .encode(let job):
                 job.message.encode(within: budget, &hashes)
                 if let window = job.window, let deflater = compression.deflater(for: window) {

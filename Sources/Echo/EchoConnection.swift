@@ -107,6 +107,8 @@ final class EchoConnection: ChannelDelegate {
                 case .text(let payload): reader.withBytes(of: payload, in: bytes) { echo(.text, $0, channel) }
                 case .binary(let payload):
                     reader.withBytes(of: payload, in: bytes) { echo(.binary, $0, channel) }
+                // Its inflaters leave none to it.
+                case .compressed: act(closing.failed(.noMemoryToInflate), channel)
                 case .ping(let payload):
                     reader.withBytes(of: payload, in: bytes) { sendPlain(.pong, $0, channel) }
                 case .pong: break

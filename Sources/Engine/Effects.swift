@@ -30,12 +30,14 @@ package enum CommandResult: Sendable {
     case dataStale(current: CurrentValue?)
     /// The command is not possible on this tree; the text says why.
     case failed(StaticString)
+    /// The session has as many of them as it may.
+    case limitExceeded(SessionLimit)
 
     /// Whether it is that of a permitted read.
     package var isRead: Bool {
         switch self {
         case .listening, .data, .filtered: true
-        case .ok, .permissionDenied, .dataStale, .failed: false
+        case .ok, .permissionDenied, .dataStale, .failed, .limitExceeded: false
         }
     }
 

@@ -18,18 +18,18 @@ extension Engine {
                 return failure(command, "A query and a tag belong together")
             }
             guard (tree.listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
-                return failure(command, "Too many listens on this connection")
+                return excess(command, .listens)
             }
             if listen.query != nil,
                 (tree.listens[command.session]?.filteredCounts[listen.path] ?? 0)
                     >= SessionListens.filteredLimit
             {
-                return failure(command, "Too many listens with a query at this location on this connection")
+                return excess(command, .filteredListens)
             }
             if let query = listen.query, !query.aggregates.isEmpty,
-                let reason = refusal(of: query, listen, command)
+                let refusal = refusal(of: query, listen, command)
             {
-                return failure(command, reason)
+                return refusal
             }
             return delta(command, .listen(listen), .listening)
         case .unlisten(let path, let query, let tag):
@@ -54,7 +54,7 @@ extension Engine {
                 disconnectLimit >= DisconnectQueue.capacity
                     || (queues[command.session]?.count ?? 0) + writes.count <= disconnectLimit
             else {
-                return failure(command, "Too many onDisconnect operations are pending")
+                return excess(command, .onDisconnects)
             }
             return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
         case .cancelOnDisconnect(let path):
@@ -70,12 +70,12 @@ extension Engine {
     }
 
     /// Why a live aggregate has no place; nil where it has.
-    private func refusal(of query: Query, _ listen: Listen, _ command: Command) -> StaticString? {
+    private func refusal(of query: Query, _ listen: Listen, _ command: Command) -> Delta? {
         if let own = tree.listens[command.session], own.aggregateCount >= SessionListens.aggregateLimit {
-            return "Too many live aggregates on this connection"
+            return excess(command, .aggregates)
         }
         return tree.listens.table.hasSpace(forAggregate: query, at: listen.path)
-            ? nil : "Too many different live aggregates at this location"
+            ? nil : failure(command, "Too many different live aggregates at this location")
     }
 
     private func delta(_ command: Command, _ kind: Delta.Kind, _ result: CommandResult) -> Delta {
@@ -88,6 +88,10 @@ extension Engine {
 
     private func failure(_ command: Command, _ reason: StaticString) -> Delta {
         delta(command, .nothing, .failed(reason))
+    }
+
+    private func excess(_ command: Command, _ limit: SessionLimit) -> Delta {
+        delta(command, .nothing, .limitExceeded(limit))
     }
 
     private static let invalidPriority: StaticString = "A priority must be null, a number or a string"

@@ -58,9 +58,10 @@ extension Engine {
                 else { return false }
             }
         }
-        let known = preparation.builds
+        var known: [Path: Set<Index>] = [:]
+        for build in preparation.builds { known[build.path, default: []].insert(build.order) }
         for build in indexBuilds(for: preparation.writes, preparation.mergeBase)
-        where !known.contains(where: { $0.path == build.path && $0.order == build.order }) {
+        where known[build.path]?.contains(build.order) != true {
             return false
         }
         preparedWrite = prepared
@@ -92,27 +93,26 @@ extension Engine {
     }
 
     /// The indexes that data of these writes needs, at locations that have indexes or windows and get many children; of
-    /// a merge of many paths those that there are at its base and below.
+    /// a merge of many paths those at its base and below, on the way to its first path: one of these locations is the
+    /// one that all paths are below.
+    /// - Complexity: O(large writes + listens and indexes below them); for a merge O(depth + listens and indexes on the
+    ///   way).
     private func indexBuilds(for writes: [Write], _ mergeBase: Path?) -> [WritePreparation.Build] {
         guard tree.indexes.hasIndexes || !tree.listens.table.isEmpty else { return [] }
         var builds: [WritePreparation.Build] = []
-        if let mergeBase {
-            func add(_ order: Index, _ path: Path, _ node: Node) {
-                guard order != .key, !builds.contains(where: { $0.path == path && $0.order == order }) else {
-                    return
-                }
-                builds.append(
-                    .init(path: path, order: order, node: node, index: tree.indexes.index(order, at: path)))
-            }
-            tree.listens.table.forEachOrder(at: mergeBase, over: tree.root[mergeBase], ofMoreThan: -1, add)
-            tree.indexes.forEachOrder(at: mergeBase, over: tree.root[mergeBase], ofMoreThan: -1, add)
-            return builds
-        }
+        var known: [Path: Set<Index>] = [:]
         func add(_ order: Index, _ path: Path, _ node: Node) {
-            guard order != .key, !builds.contains(where: { $0.path == path && $0.order == order }) else {
-                return
-            }
-            builds.append(.init(path: path, order: order, node: node))
+            guard order != .key, known[path, default: []].insert(order).inserted else { return }
+            var build = WritePreparation.Build(path: path, order: order, node: node)
+            if mergeBase != nil { build.index = tree.indexes.index(order, at: path) }
+            builds.append(build)
+        }
+        if let mergeBase, let first = writes.first {
+            let path = first.target.path
+            let last = Path(Array(path.keys.dropLast()))
+            tree.listens.table.forEachOrder(from: mergeBase, to: last, in: tree.root, add)
+            tree.indexes.forEachOrder(from: mergeBase, to: last, in: tree.root, add)
+            return builds
         }
         for write in writes where !write.target.isPriority {
             let node = write.draft.node

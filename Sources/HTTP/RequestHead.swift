@@ -77,6 +77,18 @@ package final class RequestHead: Sendable {
     /// The values of `X-Forwarded-For`, of all lines in order. They count only where a trusted proxy sends them.
     package var forwardedFor: [String] { fields.values(of: "x-forwarded-for") }
 
+    /// Whether the client uses TLS, by `X-Forwarded-Proto`, of several the first; nil where that says neither. It counts
+    /// only where a trusted proxy sends it.
+    package var forwardedIsSecure: Bool? {
+        let value = fields.bytes(of: "x-forwarded-proto") ?? []
+        let first = trimmed(value[..<(value.firstIndex(of: UInt8(ascii: ",")) ?? value.endIndex)])
+        return switch String(decoding: first, as: UTF8.self).lowercased() {
+        case "https", "wss": true
+        case "http", "ws": false
+        default: nil
+        }
+    }
+
     /// The method as it was received.
     package var methodText: String { text(line.method) }
 

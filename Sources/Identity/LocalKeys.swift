@@ -55,7 +55,7 @@ struct LocalKeys: Sendable {
     private static func revocations(
         in bytes: [UInt8], of path: String, _ problems: inout [String]
     ) -> [Text: Int64] {
-        guard let file = JSONObject(bytes) else {
+        guard let file = JSONObject(CommentedJSON.withoutComments(bytes)) else {
             problems.append("\(path): not a JSON object")
             return [:]
         }

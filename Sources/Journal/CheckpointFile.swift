@@ -7,7 +7,8 @@ import PandoBytes
 package struct CheckpointFile<Storage: Disk>: ~Copyable {
     private let disk: Storage
     private let file: Storage.File
-    private let name: CheckpointName
+    private let name: String
+    private let unfinishedName: String
     /// Bytes written so far.
     package private(set) var byteCount: Int
     private var unsyncedByteCount = 0
@@ -17,13 +18,17 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     private let syncByteCount: Int
 
     /// Makes the unfinished file, and writes the header.
+    /// - Parameter name: The name of the finished file; nil for that of a checkpoint of a data directory.
     /// - Throws: ``DiskFailure``.
-    package init(_ header: CheckpointHeader, on disk: Storage, syncByteCount: Int) throws(DiskFailure) {
+    package init(
+        _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int, named name: String? = nil
+    ) throws(DiskFailure) {
         self.syncByteCount = syncByteCount
         self.disk = disk
-        name = header.name
+        self.name = name ?? header.name.text
+        unfinishedName = self.name + CheckpointName.unfinishedEnd
         let bytes = header.bytes
-        let file = try disk.open(name.unfinishedText, .create)
+        let file = try disk.open(unfinishedName, .create)
         try disk.write(bytes.rawSpan, to: file, at: 0)
         self.file = file
         byteCount = bytes.count
@@ -52,10 +57,10 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
             try disk.sync(file)
         } catch {
             // Releases the space of a full disk. If that fails, the next start removes the file.
-            try? disk.remove(name.unfinishedText)
+            try? disk.remove(unfinishedName)
             throw error
         }
-        try disk.rename(name.unfinishedText, to: name.text)
+        try disk.rename(unfinishedName, to: name)
         try disk.syncDirectory()
         return byteCount
     }
@@ -63,6 +68,6 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     /// Removes the unfinished file.
     /// - Throws: ``DiskFailure``. Then the next start removes it.
     package consuming func abandon() throws(DiskFailure) {
-        try disk.remove(name.unfinishedText)
+        try disk.remove(unfinishedName)
     }
 }

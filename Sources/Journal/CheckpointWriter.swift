@@ -14,13 +14,15 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private var file: CheckpointFile<Storage>
 
     /// Makes the unfinished file.
-    /// - Parameter syncByteCount: Bytes between two syncs. More is faster, where no log is written meanwhile.
+    /// - Parameters:
+    ///   - syncByteCount: Bytes between two syncs. More is faster, where no log is written meanwhile.
+    ///   - name: The name of the finished file; nil for that of a checkpoint of a data directory.
     /// - Throws: ``DiskFailure``.
     package init(
-        _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = 4 << 20
+        _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = 4 << 20, named name: String? = nil
     ) throws(DiskFailure) {
         encoder = CheckpointEncoder(header)
-        file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount)
+        file = try CheckpointFile(header, on: disk, syncByteCount: syncByteCount, named: name)
     }
 
     /// Bytes so far, the current block included.
@@ -57,11 +59,15 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 /// in the oldest remaining checkpoint. While there are fewer checkpoints the whole log stays, since recovery may need
 /// it. The removal of checkpoints is made durable before their segments are removed, so that after a power cut each
 /// remaining checkpoint has its log.
-/// - Parameter count: At least 2 in a server: recovery uses the older one when the newer is damaged.
+/// - Parameters:
+///   - count: At least 2 in a server: recovery uses the older one when the newer is damaged.
+///   - needed: Segments from this sequence on are still to be archived: at most ``heldSegmentLimit`` of them stay; nil for
+///     none.
 /// - Returns: The removed names, the oldest first.
 /// - Throws: ``DiskFailure``. If it ``DiskFailure/mayBeRetried``, the next call removes the rest.
 package func removeSuperseded<Storage: Disk>(
-    on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int
+    on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int,
+    archivingFrom needed: SequenceNumber? = nil
 ) throws(DiskFailure) -> [String] {
     let listing = DirectoryListing(try disk.list())
     let checkpoints = listing.checkpoints.filter { $0.timeline == timeline }
@@ -69,13 +75,19 @@ package func removeSuperseded<Storage: Disk>(
     guard let oldest = checkpoints.suffix(count).first else { return [] }
     let supersededCheckpoints = checkpoints.dropLast(count).map(\.text)
     let segments = listing.segments.filter { $0.timeline == timeline }
-    let supersededSegments = zip(segments, segments.dropFirst()).compactMap { segment, next in
-        next.firstSequence <= oldest.sequence.successor ? segment.text : nil
+    let uncovered = zip(segments, segments.dropFirst()).compactMap { segment, next in
+        next.firstSequence <= oldest.sequence.successor ? segment : nil
     }
+    let archived = uncovered.filter { $0.firstSequence < needed ?? JournalFormat.endOfSequences }
+    let held = uncovered.dropFirst(archived.count)
+    let supersededSegments = (archived + held.dropLast(heldSegmentLimit)).map(\.text)
     try removeDurably(supersededCheckpoints, on: disk)
     try removeDurably(supersededSegments, on: disk)
     return supersededCheckpoints + supersededSegments
 }
+
+/// The most superseded segments that wait for an archive; with the usual size of a segment a gibibyte.
+package let heldSegmentLimit = 16
 
 /// Removes files, and makes that durable.
 private func removeDurably<Storage: Disk>(_ names: [String], on disk: Storage) throws(DiskFailure) {

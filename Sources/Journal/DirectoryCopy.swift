@@ -120,7 +120,7 @@ package struct DirectoryContents: Sendable {
         newestTimeline = max(
             listing.checkpoints.map(\.timeline).max() ?? 0, listing.segments.map(\.timeline).max() ?? 0)
         let known = Set(
-            journalFiles + listing.unfinished + [Journal<Storage>.lockName, "lost+found", ".", ".."])
+            journalFiles + listing.unfinished + [Journal<Storage>.lockFileName, "lost+found", ".", ".."])
         otherFiles = names.filter { !known.contains($0) }.sorted()
     }
 }

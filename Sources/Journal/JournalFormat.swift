@@ -56,6 +56,8 @@ package enum JournalFormat {
 
     /// The highest sequence a segment may begin with: half the range, so that counting on can never overflow.
     static let firstSequenceLimit: UInt64 = .max / 2
+    /// Behind every sequence.
+    static let endOfSequences = SequenceNumber(.max)
 
     /// Header, payload and padding together.
     package static func recordByteCount(payloadByteCount: Int) -> Int {

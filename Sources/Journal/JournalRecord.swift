@@ -5,7 +5,7 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and not
     /// written any more.
     case delta = 1
-    /// The security rules of a namespace.
+    /// The security rules of a namespace: in checkpoints, and in logs of versions that did not keep who published them.
     case rules = 2
     case settings = 3
     case namespaceMade = 4
@@ -17,6 +17,8 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     case tree = 8
     /// Resolved sets and removals of one namespace, and who wrote them.
     case authoredDelta = 9
+    /// Security rules that were published, and who did.
+    case publishedRules = 10
 }
 
 /// The position of a record in its entry.

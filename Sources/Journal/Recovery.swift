@@ -2,7 +2,7 @@ import PandoBytes
 
 extension Journal {
     /// The file whose lock says that the directory is in use.
-    static var lockName: String { "LOCK" }
+    package static var lockFileName: String { "LOCK" }
 
     /// Locks the directory, reads its newest undamaged checkpoint and the log behind it, and opens the log for
     /// appending. Makes the first segment when there is none.
@@ -100,7 +100,7 @@ extension Journal {
     /// - Returns: The lock, which is held as long as this value exists.
     /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/disk(_:)``.
     package static func acquireLock(on disk: Storage) throws(JournalError) -> Storage.File {
-        switch try onDisk({ () throws(DiskFailure) in try disk.lock(lockName) }) {
+        switch try onDisk({ () throws(DiskFailure) in try disk.lock(lockFileName) }) {
         case .acquired(let file): return file
         case .held(let processID):
             throw .lockedByAnotherProcess(directory: disk.directory, processID: processID)

@@ -86,24 +86,30 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     }
 
     /// Opens the file and reads its header.
+    /// - Parameters:
+    ///   - fileName: Where the segment is; nil for its own name.
+    ///   - limit: Where the reading ends, as at the end of the file; nil for the end of the file.
     /// - Throws: ``JournalError/corrupt(_:)`` for an invalid header, or one that contradicts the name.
-    static func open(_ name: SegmentName, mode: OpenMode, on disk: Storage) throws(JournalError)
-        -> SegmentReader
-    {
-        let path = disk.directory + "/" + name.text
-        let file = try onDisk { () throws(DiskFailure) in try disk.open(name.text, mode) }
-        let byteCount = try onDisk { () throws(DiskFailure) in try disk.byteCount(of: file) }
+    static func open(
+        _ name: SegmentName, mode: OpenMode, on disk: Storage, fileNamed fileName: String? = nil,
+        upTo limit: Int? = nil
+    ) throws(JournalError) -> SegmentReader {
+        let fileName = fileName ?? name.text
+        let path = disk.directory + "/" + fileName
+        let file = try onDisk { () throws(DiskFailure) in try disk.open(fileName, mode) }
+        let fileByteCount = try onDisk { () throws(DiskFailure) in try disk.byteCount(of: file) }
+        let byteCount = min(limit ?? fileByteCount, fileByteCount)
         var window = FileWindow(of: file, path: path, byteCount: byteCount, on: disk)
         let range = 0..<min(byteCount, JournalFormat.segmentHeaderByteCount)
         do throws(DiskFailure) { try window.load(range) } catch { throw .disk(error) }
         switch SegmentHeader.read(window.bytes(range)) {
         case .failure(let flaw):
-            throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: flaw))
+            throw .corrupt(JournalProblem(file: fileName, byteOffset: 0, flaw: flaw))
         case .success(let header):
             guard header.timeline == name.timeline, header.firstSequence == name.firstSequence else {
-                throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: .nameContradictsHeader))
+                throw .corrupt(JournalProblem(file: fileName, byteOffset: 28, flaw: .nameContradictsHeader))
             }
-            return SegmentReader(fileName: name.text, header: header, window: window)
+            return SegmentReader(fileName: fileName, header: header, window: window)
         }
     }
 
@@ -156,6 +162,21 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
                 return .entry(range, recordCount: recordCount, lastSequence: record.sequence)
             }
         }
+    }
+
+    /// Continues at an offset where an entry begins: the bytes before it were read by another reader.
+    /// - Throws: ``DiskFailure``.
+    mutating func resume(at offset: Int) throws(DiskFailure) {
+        guard offset > JournalFormat.segmentHeaderByteCount,
+            byteCount - offset >= JournalFormat.recordHeaderByteCount
+        else {
+            self.offset = offset
+            return
+        }
+        let range = offset..<offset + JournalFormat.recordHeaderByteCount
+        try window.load(range)
+        // Its checksum is checked when it is read.
+        resume(at: offset, with: RecordHeader(window.bytes(range), at: 0))
     }
 
     /// Continues at a record that ``find(after:where:)`` found.

@@ -29,7 +29,7 @@ struct Load: ParsableCommand {
             """,
         subcommands: [
             FanOut.self, Writes.self, Presence.self, Chat.self, Counter.self, Query.self, ReconnectStorm.self,
-            Idle.self, REST.self, Hostile.self, BesideHeavy.self,
+            Restart.self, Idle.self, REST.self, Hostile.self, BesideHeavy.self,
         ]
     )
 }
@@ -211,6 +211,34 @@ struct ReconnectStorm: ParsableCommand {
         try Runner.run(
             .reconnectStorm(everyNanoseconds: pause), connections: connections, target, effort,
             burst: .bursts(of: connections, everyNanoseconds: pause), oneAtATime: true)
+    }
+}
+
+struct Restart: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "restart",
+        abstract: "Clients listen, and come back as SDKs do when the server is started again.",
+        discussion: """
+            Start the server again during the run, at the same address: this program does not. "without service" is the \
+            time from the loss of a connection until its client listens again; deliveries are values that were sent once \
+            more to clients that had them, each of --size bytes.
+
+              pando-load restart --connections 10000 --duration 60 &     then, after 10 s:
+              systemctl restart pando
+            """)
+
+    @OptionGroup var target: TargetOptions
+    @OptionGroup var effort: EffortOptions
+
+    @Option(help: "Connections that listen.")
+    var connections = 1000
+
+    func run() throws {
+        try checkCount(connections, "--connections")
+        guard target.transport.allSatisfy({ $0 == .webSocket }) else {
+            throw ValidationError("--transport: only ws")
+        }
+        try Runner.run(.restart, connections: connections, target, effort)
     }
 }
 

@@ -89,6 +89,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case diskFull
     /// The limit of connections is reached, and the request is not from an administrator.
     case tooManyConnections
+    /// The client has exceeded a limit that is for clients; another try makes sense after so many seconds.
+    case limitExceeded(ClientLimit, retrySeconds: Int)
 
     /// The methods of a kind of location.
     package enum Methods: Equatable, Sendable {
@@ -111,7 +113,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .notREST, .noSuchDatabase: .notFound
         case .methodNotAllowed: .methodNotAllowed
         case .permissionDenied, .tokenUnparsable, .tokenExpired, .unauthorized: .unauthorized
-        case .tooManyFailures: .tooManyRequests
+        case .tooManyFailures, .limitExceeded: .tooManyRequests
         case .payloadTooLarge: .contentTooLarge
         case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
@@ -204,6 +206,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .diskFull: "The server's disk is full: writes fail until there is space again"
         case .tooManyConnections:
             "Too many connections are open: only requests of administrators are answered until some of them close"
+        case .limitExceeded(let limit, _): "\(limit.text)"
         }
     }
 }

@@ -254,6 +254,8 @@ extension RESTResponse {
         case .methodNotAllowed(let allowed): head.append(field: "Allow", allowed.list)
         case .unsupportedCoding: head.append(field: "Accept-Encoding", "gzip")
         case .unavailable, .tooManyConnections: head.append(field: "Retry-After", decimal: retrySeconds)
+        case .limitExceeded(_, let seconds):
+            head.append(field: "Retry-After", decimal: UInt64(max(1, seconds)))
         default: break
         }
         let body = errorBody(error.text)

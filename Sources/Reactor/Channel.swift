@@ -384,6 +384,10 @@ package final class Channel: Pollable {
         currentDelegate?.received(&bytes, on: self)
         // A closed channel's corked bytes are dropped with the rest of its output.
         if phase != .closed, loop.corkedByteCount > 0 { flush() }
+        // With TLS, records of earlier output may have to leave first: then these bytes wait in the queue.
+        if phase != .closed, loop.corkedByteCount > 0 {
+            removeFirst(0, corkedByteCount: loop.corkedByteCount)
+        }
         loop.corkedChannel = nil
         loop.corkedByteCount = 0
         notifyIfDrained()

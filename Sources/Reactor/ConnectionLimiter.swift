@@ -62,6 +62,7 @@ package final class ConnectionLimiter: Sendable {
     private let reservedTotal = Atomic<UInt64>(0)
     private let refusedCount = Atomic<UInt64>(0)
     private let pauseCount = Atomic<UInt64>(0)
+    private let exceededTotal = Atomic<UInt64>(0)
 
     /// - Parameters:
     ///   - ceiling: Connections that may be open, the reserve not counted. Positive.
@@ -81,6 +82,9 @@ package final class ConnectionLimiter: Sendable {
 
     /// Connections open now, those in the reserve included.
     package var openCount: Int { open.load(ordering: .relaxed) }
+
+    /// Connections that were closed for others, and requests that were refused, since the start.
+    package var exceededCount: UInt64 { exceededTotal.load(ordering: .relaxed) }
 
     // MARK: The acceptor
 
@@ -197,6 +201,7 @@ package final class ConnectionLimiter: Sendable {
     ///   - closed: Connections that it has closed for them, at most `count`.
     package func didEvict(_ count: Int, ofReserved isReserved: Bool, closed: Int, inLoop loop: Int) {
         evictedCount.add(UInt64(closed), ordering: .relaxed)
+        exceededTotal.add(UInt64(closed), ordering: .relaxed)
         pools[loop].order(-count, ofReserved: isReserved)
         wakeAcceptors()
     }
@@ -204,6 +209,7 @@ package final class ConnectionLimiter: Sendable {
     /// A request on a connection in the administrators' reserve was refused: it was not an administrator's.
     package func didRefuse() {
         refusedCount.add(1, ordering: .relaxed)
+        exceededTotal.add(1, ordering: .relaxed)
     }
 
     // MARK: Reports
@@ -275,7 +281,7 @@ extension ConnectionLimiter.Report: CustomStringConvertible {
         """
         connection limit: \(open) of \(ceiling) connections are open. Since the last report: closed \(evicted) without a request or idle to accept \
         others; accepted \(reserved) in the administrators' reserve and refused \(refused) of them; stopped accepting \(pauses) times. \
-        A higher `ulimit -Hn` allows more
+        A higher `ulimit -Hn` or --max-connections allows more
         """
     }
 }

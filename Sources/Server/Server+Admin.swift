@@ -11,10 +11,12 @@ struct AdminSources {
     var databaseExecutor: DatabaseExecutor
     var database: DatabaseMetrics
     var storage: StorageMetrics
+    var backups: BackupMetrics
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
     var status: ServerStatus
     var log: LogWriter
+    var logTail: LogTail
 }
 
 extension Server {
@@ -27,17 +29,25 @@ extension Server {
         throw .address("--admin-listen: \(host): no such address")
     }
 
-    /// Binds the admin listener; nil without `--admin-listen`.
-    static func makeAdmin(
-        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
-        _ sources: AdminSources
-    ) throws -> AdminServer? {
+    /// Where `--admin-listen` says; nil without it.
+    private static func adminAddress(
+        _ configuration: Configuration, _ certificates: CertificateStore?
+    ) throws(StartError) -> SocketAddress? {
         guard let address = configuration.adminAddress else { return nil }
         let resolved = try resolve(address.host, port: address.port)
         // A name that was taken for a loopback address may resolve to another one.
         guard resolved.isLoopback || certificates != nil && !configuration.isDevelopment else {
-            throw StartError.address("--admin-listen: \(resolved.host) is not a loopback address")
+            throw .address("--admin-listen: \(resolved.host) is not a loopback address")
         }
+        return resolved
+    }
+
+    /// Makes the admin thread's server, and binds its listener where there is to be one.
+    static func makeAdmin(
+        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
+        _ sources: AdminSources
+    ) throws -> AdminServer {
+        let address = try adminAddress(configuration, certificates)
         let loop = try AdminServer.makeLoop()
         var threads = sources.ioLoops.map {
             ServerMetrics.Thread(name: "pando-io-\($0.index)", metrics: $0.loop.metrics)
@@ -46,13 +56,14 @@ extension Server {
         threads.append(ServerMetrics.Thread(name: "pando-admin", metrics: loop.metrics))
         let metrics = ServerMetrics(
             threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
-            storage: sources.storage, machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
+            storage: sources.storage, backups: sources.backups,
+            machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
             limiter: sources.limiter, memory: sources.memory, status: sources.status, log: sources.log,
             version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(
-            at: resolved, on: loop, configuration: configuration,
+            at: address, on: loop, configuration: configuration,
             metrics: metrics, authenticator: authenticator, database: sources.databaseExecutor,
-            ioLoops: sources.ioLoops, certificates: certificates)
+            ioLoops: sources.ioLoops, certificates: certificates, logTail: sources.logTail)
     }
 }

@@ -25,6 +25,8 @@ import Synchronization
 ///     pando-history     what the log holds of the past                 (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
 ///     pando-log         writing of the log, with --access-log          (LogWriter)
+///     pando-backup      scheduled backups                              (BackupThread)
+///     pando-archive     copying the log to another disk                (ArchiveThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
@@ -48,8 +50,8 @@ package final class Server: @unchecked Sendable {
     private let descriptors: DescriptorBudget
     private let authenticator: Authenticator
     private let site: StaticSiteHolder
-    /// nil without `--admin-listen`.
-    private let admin: AdminServer?
+    private let admin: AdminServer
+    private let backups: BackupServices
     private let status: ServerStatus
     private var signals: Signals?
     private var threads: [NamedThread] = []
@@ -86,6 +88,10 @@ package final class Server: @unchecked Sendable {
     private init(_ configuration: Configuration, _ authenticator: Authenticator, _ log: ServerLog) throws {
         self.configuration = configuration
         self.authenticator = authenticator
+        let logTail = LogTail()
+        let log = ServerLog(
+            messages: logTail.following(log.messages), requests: logTail.following(log.requests),
+            writer: log.writer)
         let logger = log.messages
         self.logger = logger
         // Before anything else is opened.
@@ -112,10 +118,13 @@ package final class Server: @unchecked Sendable {
         let outputCongestion = Backpressure(byteLimit: Self.outputByteLimit)
         let memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
-        let limiter = ConnectionLimiter(ceiling: descriptors.connectionCeiling, loopCount: ioEventLoops.count)
+        let limiter = ConnectionLimiter(
+            ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
+            loopCount: ioEventLoops.count)
         let addresses =
             configuration.addressConnectionLimit > 0
             ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
+        let users = configuration.makeUserLimiter()
         bodyThread = try BodyThread()
         if let path = configuration.dataDirectory {
             history = try HistoryThread { () throws(DiskFailure) in
@@ -126,6 +135,7 @@ package final class Server: @unchecked Sendable {
         }
         trimmer = try HeapTrimmer(logger)
         let (databaseMetrics, storageMetrics) = (DatabaseMetrics(), StorageMetrics())
+        let backupMetrics = BackupMetrics()
         status = ServerStatus()
         var ioLoops: [IOLoop] = []
         for (index, loop) in ioEventLoops.enumerated() {
@@ -135,7 +145,8 @@ package final class Server: @unchecked Sendable {
                     outputs: outputs, spareOutputs: spareOutputs, workers: workers, bodyThread: bodyThread,
                     history: history,
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
-                    limiter: limiter, addresses: addresses, certificates: certificates, directory: directory,
+                    limiter: limiter, addresses: addresses, users: users, certificates: certificates,
+                    directory: directory,
                     authenticator: authenticator, site: site, log: log))
         }
         self.ioLoops = ioLoops
@@ -145,7 +156,9 @@ package final class Server: @unchecked Sendable {
             configuration, authenticator, certificates,
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
-                storage: storageMetrics, limiter: limiter, memory: memory, status: status, log: log.writer))
+                storage: storageMetrics, backups: backupMetrics, limiter: limiter, memory: memory,
+                status: status, log: log.writer, logTail: logTail))
+        for loop in ioLoops { loop.services.admin = admin }
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()
         acceptorConfiguration.options.unsentLowWaterByteCount = Self.unsentByteLimit
@@ -183,22 +196,26 @@ package final class Server: @unchecked Sendable {
             guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
             rulesets = files.rulesets
         }
-        if let admin {
-            try admin.start()
-            logger.notice("admin listening on \(admin.url)")
-        }
+        let directories = try BackupServices.Directories(configuration.backups)
+        try admin.start()
+        if let url = admin.url { logger.notice("admin listening on \(url)") }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
         state.metrics = storageMetrics
+        let mark = LogMark()
+        var origin: JournalOrigin?
+        var beginning: CheckpointHeader?
         if let path = configuration.dataDirectory {
             let files = MachineMetrics.files(in: path)
             storageMetrics.recoverableBytes.set(files.newestCheckpointByteCount + files.logByteCount)
             let opened = try DataDirectory.open(
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
+            origin = JournalOrigin(opened)
+            beginning = opened.recovery.checkpoint.flatMap { $0.beginsLog ? $0 : nil }
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
                 segmentDisk: try SystemDisk(directory: path, create: false), options: configuration.storage,
-                metrics: storageMetrics, logger: logger
+                metrics: storageMetrics, mark: mark, logger: logger
             ) { [database] event in
                 if case .durable(let ticket) = event {
                     database.release(upTo: ticket)
@@ -222,6 +239,9 @@ package final class Server: @unchecked Sendable {
                 release: { [workers] value in workers.release(value) }),
             post: { [database] message in database.post(message) })
         database.open(host)
+        backups = try BackupServices(
+            configuration, in: directories, origin: origin, mark: mark, beginning: beginning,
+            metrics: backupMetrics, logger: logger, database: database)
     }
 
     /// - Returns: nil without TLS.
@@ -256,6 +276,10 @@ package final class Server: @unchecked Sendable {
             threads.append(try start("pando-io-\(index)") { loop.run() })
         }
         logger.info("\(descriptors)")
+        if configuration.connectionLimit > 0 {
+            logger.info(
+                "at most \(configuration.connectionLimit) clients are connected at once (--max-connections)")
+        }
         logAccessMode()
         authenticator.onRevocationChange { [ioLoops, logger] revocations in
             for loop in ioLoops { loop.loop.submit { loop.apply(revocations) } }
@@ -269,14 +293,17 @@ package final class Server: @unchecked Sendable {
         Task.detached { [authenticator] in await authenticator.prefetch() }
         status.phase = .ready
         onListening()
+        notify(.ready)
         main.run()
         for thread in threads { thread.join() }
+        backups.stopBackups()
         journal?.stop()
+        backups.stopArchive()
         workers.stop()
         bodyThread.stop()
         history?.stop()
         trimmer.stop()
-        admin?.stop()
+        admin.stop()
     }
 
     /// Bytes of outputs that databases may be ahead of the loops: what a loop deals out in a few
@@ -357,12 +384,26 @@ package final class Server: @unchecked Sendable {
         }
     }
 
+    /// Tells the service manager, if there is one. A manager that cannot be reached is no reason to stop.
+    private func notify(_ state: ServiceManager.State) {
+        do throws(SocketError) {
+            try configuration.serviceManager.notify(state)
+        } catch {
+            logger.warning("\(error)")
+        }
+    }
+
     // MARK: Stopping
 
     private func handle(_ signal: Signal) {
         switch signal {
         case .hangUp:
-            Task.detached { [authenticator] in await authenticator.reload() }
+            notify(.reloading)
+            // The rest of what is read again is read on this thread, before it handles the message that all is done.
+            Task.detached { [self] in
+                await authenticator.reload()
+                main.submit { [self] in notify(isStopping ? .stopping : .ready) }
+            }
             for message in certificates?.reload(at: wallTime() / 1000) ?? [] { logger.log(message) }
             loadRulesAgain()
             loadSiteAgain()
@@ -375,6 +416,7 @@ package final class Server: @unchecked Sendable {
             }
             isStopping = true
             status.phase = .draining
+            notify(.stopping)
             logger.notice("stopping: ending sessions")
             stop()
         }

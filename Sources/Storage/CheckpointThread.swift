@@ -19,10 +19,11 @@ final class CheckpointThread: Sendable {
     /// - Parameters:
     ///   - disk: Used by this thread alone.
     ///   - keptCount: Checkpoints that are kept.
+    ///   - mark: Which segments are archived; nil where none are.
     ///   - finished: Called on the thread after each job, with whether the checkpoint was written.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init<Storage: Disk>(
-        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, logger: Logger,
+        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, mark: LogMark?, logger: Logger,
         finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
         thread = try WorkerThread(
@@ -30,7 +31,8 @@ final class CheckpointThread: Sendable {
         try thread.start { [cancelled] queue in
             // While the server stops, the log does not need the disk any more: then `queue` does not pause.
             let writer = CheckpointJobWriter(
-                disk: disk, keptCount: keptCount, metrics: metrics, logger: logger, cancelled: cancelled,
+                disk: disk, keptCount: keptCount, metrics: metrics, mark: mark, logger: logger,
+                cancelled: cancelled,
                 pause: { queue.pause(for: $0) })
             while let job = queue.next() {
                 do throws(DiskFailure) {

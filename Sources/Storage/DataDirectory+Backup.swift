@@ -73,14 +73,21 @@ extension DataDirectory {
         guard let directory = summary.directory else {
             throw .badData("\(path): the directory holds no data")
         }
-        if case .sequence(let wanted)? = moment, summary.lastSequence < wanted, !summary.hasReachedMoment {
-            throw .badData(
-                "\(path): the log ends at sequence \(summary.lastSequence), before sequence \(wanted)")
-        }
+        try refuse(moment, ifNotReachedIn: path, summary)
         state = recovered
         return BackupSummary(
             sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,
             timeline: summary.timeline)
+    }
+
+    /// Refuses a moment that the log does not reach.
+    static func refuse(
+        _ moment: PointInTime?, ifNotReachedIn path: String, _ summary: RecoverySummary
+    ) throws(StorageError) {
+        guard case .sequence(let wanted)? = moment, summary.lastSequence < wanted, !summary.hasReachedMoment
+        else { return }
+        throw .badData(
+            "\(path): the log ends at sequence \(summary.lastSequence), before sequence \(wanted)")
     }
 
     /// Copies a directory with its log, so that every moment that the log reaches can be restored from the
@@ -165,7 +172,7 @@ extension DataDirectory {
         return header
     }
 
-    private static func openDisk(_ path: String, create: Bool) throws(JournalError) -> SystemDisk {
+    static func openDisk(_ path: String, create: Bool) throws(JournalError) -> SystemDisk {
         do throws(DiskFailure) { return try SystemDisk(directory: path, create: create) } catch {
             throw .disk(error)
         }
@@ -173,7 +180,7 @@ extension DataDirectory {
 }
 
 /// Ignores all records: their checksums are checked by the reader.
-private struct DiscardingTarget: RecoveryTarget {
+struct DiscardingTarget: RecoveryTarget {
     mutating func startOver() {}
     mutating func restore(_ record: borrowing RecoveredRecord) {}
     mutating func replay(_ entry: borrowing RecoveredEntry) {}
@@ -181,7 +188,7 @@ private struct DiscardingTarget: RecoveryTarget {
 
 extension JournalError {
     /// The advice that the journal gives for a damaged log does not fit a backup, so it is left out.
-    fileprivate var ofBackup: StorageError {
+    var ofBackup: StorageError {
         if case .corrupt(let problem) = self {
             .badData("\(problem): not a complete backup")
         } else {

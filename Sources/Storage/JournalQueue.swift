@@ -9,6 +9,8 @@ package enum JournalRequest: Sendable {
     case entries(LogBatch, upTo: UInt64)
     /// Write a checkpoint that holds everything up to the entries before it.
     case checkpoint(Snapshot)
+    /// Give a snapshot on when everything up to the entries before it is on disk.
+    case backup(Snapshot, @Sendable (CheckpointJob) -> Void)
     /// The checkpoint thread has finished, successfully or not.
     case checkpointFinished(isWritten: Bool)
     /// The segment thread has finished: the file of the next segment has this many bytes; nil where it could
@@ -60,6 +62,12 @@ package final class JournalQueue: Sendable {
     /// Asks for a checkpoint. The snapshot must hold exactly the effects of the entries posted before.
     package func post(_ snapshot: Snapshot) {
         requests.post(.checkpoint(snapshot))
+    }
+
+    /// Has a snapshot given on when the entries posted before are on disk. It must hold exactly their effects.
+    /// - Parameter body: Called on the journal thread.
+    package func post(_ snapshot: Snapshot, whenDurable body: @escaping @Sendable (CheckpointJob) -> Void) {
+        requests.post(.backup(snapshot, body))
     }
 
     /// Whether the disk is sure to take `byteCount` bytes of log, counted from the start of the process.

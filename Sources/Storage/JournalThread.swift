@@ -20,11 +20,13 @@ package final class JournalThread: Sendable {
     /// - Parameters:
     ///   - checkpointDisk: The same directory, for the checkpoint thread.
     ///   - segmentDisk: The same directory, for the segment thread.
+    ///   - mark: Is set to how far the log is on disk, for an ``ArchiveThread``.
     ///   - report: The sink of the journal's events, called on the journal thread.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init<Storage: Disk>(
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
-        options: StorageOptions, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
+        options: StorageOptions, metrics: StorageMetrics = StorageMetrics(), mark: LogMark? = nil,
+        logger: Logger,
         report: @escaping @Sendable (StorageEvent) -> Void
     ) throws(SocketError) {
         let thread = try WorkerThread<JournalRequest>("pando-journal")
@@ -36,7 +38,8 @@ package final class JournalThread: Sendable {
         }
         self.queue = queue
         let checkpoints = try CheckpointThread(
-            on: checkpointDisk, keeping: options.keptCheckpointCount, metrics: metrics, logger: logger
+            on: checkpointDisk, keeping: options.keptCheckpointCount, metrics: metrics, mark: mark,
+            logger: logger
         ) { isWritten in requests.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
         let segments = try SegmentThread(on: segmentDisk, logger: logger) {
@@ -47,7 +50,7 @@ package final class JournalThread: Sendable {
             journal, options: options, queue: queue, environment: .machine, metrics: metrics, logger: logger,
             report: report, writeCheckpoint: { checkpoints.post($0) },
             preparer: SegmentPreparer(
-                prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() }))
+                prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() }), mark: mark)
         try thread.start { incoming in
             var batch: [JournalRequest] = []
             do throws(JournalError) {

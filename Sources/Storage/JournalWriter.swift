@@ -24,6 +24,8 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let environment: Environment
     private let logger: Logger
     private let metrics: StorageMetrics
+    /// Where it says how far the log is on disk; nil where no thread asks.
+    private let mark: LogMark?
     /// Its space, its pool of batches, and the flag for a long log are set here.
     private let queue: JournalQueue
     /// When what was written must be synced; nil while everything is.
@@ -68,15 +70,19 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - writeCheckpoint: Has a checkpoint written, and later posts
     ///     ``JournalRequest/checkpointFinished(isWritten:)``.
     ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
+    ///   - mark: Is set to how far the log is on disk.
     package init(
         _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
         environment: Environment, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
         report: @escaping @Sendable (StorageEvent) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
-        preparer: SegmentPreparer
+        preparer: SegmentPreparer, mark: LogMark? = nil
     ) {
         self.preparer = preparer
         self.metrics = metrics
+        self.mark = mark
+        // Recovery has made durable what it has read.
+        mark?.position = journal.writtenPosition
         metrics.checkpointDueBytes.set(options.checkpointByteLimit)
         checkpoints = CheckpointSchedule(
             byteLimit: options.checkpointByteLimit, interval: options.checkpointInterval,
@@ -120,6 +126,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         var goesOn = true
         var wantedByteCount = 0
         var snapshot: (content: Snapshot, sequence: SequenceNumber)?
+        var backups: [(job: CheckpointJob, body: @Sendable (CheckpointJob) -> Void)] = []
         for index in batch.indices {
             // Moved out of the array: the entries have one owner, and their buffers can be used again.
             switch exchange(&batch[index], with: .reserve(0)) {
@@ -130,6 +137,8 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             case .checkpoint(let taken):
                 snapshot = (taken, journal.lastAppended)
                 checkpoints.snapshotTaken()
+            case .backup(let taken, let body):
+                backups.append((job(for: taken, at: journal.lastAppended), body))
             case .checkpointFinished(let isWritten):
                 metrics.checkpoints.add(isWritten ? .written : .failed)
                 checkpoints.finished(isWritten: isWritten, at: now)
@@ -151,8 +160,10 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             try journal.write()
         }
         // A checkpoint must not hold what its log could lose.
-        try syncIfDue(hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil)
+        try syncIfDue(
+            hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil || !backups.isEmpty)
         if let lastTicket { report(.durable(upTo: lastTicket)) }
+        for (job, body) in backups { body(job) }
         try reserveSpace(for: wantedByteCount)
         if let snapshot { write(snapshot.content, at: snapshot.sequence) }
         logPostponedRotation()
@@ -193,6 +204,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         let began = MonotonicTime.now
         try journal.sync()
         metrics.syncs.observe((.now - began).nanosecondCount)
+        mark?.position = journal.writtenPosition
     }
 
     private func publishMetrics() {
@@ -278,10 +290,14 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         // An empty log needs none.
         guard sequence > .zero else { return checkpoints.finished(isWritten: false, at: now) }
         checkpoints.began()
+        writeCheckpoint(job(for: snapshot, at: sequence))
+    }
+
+    private func job(for snapshot: Snapshot, at sequence: SequenceNumber) -> CheckpointJob {
         let header = CheckpointHeader(
             directory: journal.directory, timeline: journal.timeline, sequence: sequence,
             timestamp: snapshot.time)
-        writeCheckpoint(CheckpointJob(header: header, snapshot: snapshot))
+        return CheckpointJob(header: header, snapshot: snapshot)
     }
 }
 

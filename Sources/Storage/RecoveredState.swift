@@ -87,6 +87,22 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         try entry.forEach { record throws(EntryRejection) in try restore(record) }
     }
 
+    private mutating func load(_ source: [UInt8], into namespace: UInt32) {
+        databases[namespace]?.invalidRules = nil
+        do throws(InvalidRules) {
+            databases[namespace]?.storedAccess = .loaded(try Ruleset(loading: source))
+        } catch {
+            // Another version accepted them. The server starts all the same: the data stays available to
+            // administrators, and everything is denied to others.
+            databases[namespace]?.storedAccess = .locked
+            databases[namespace]?.invalidRules = source
+            let name = databases[namespace]?.name ?? "?"
+            warnings.append(
+                "\(name): the stored rules are not valid, so everything is denied until they are replaced: \(error)"
+            )
+        }
+    }
+
     /// Applies one record.
     /// - Parameter time: Milliseconds since 1970.
     /// - Throws: ``UnreadableRecord`` for one that makes no sense.
@@ -108,23 +124,14 @@ package struct RecoveredState: RecoveryTarget, Sendable {
             make(name, namespace)
             retire(namespace)
         case .namespaceDeleted:
+            // It exists without a record, so no checkpoint could say that it does not.
+            guard namespace != Self.standardNamespace else {
+                throw UnreadableRecord(reason: "the database \(NamespaceName.standard) cannot be deleted")
+            }
             databases[namespace] = nil
             retire(namespace)
-        case .rules:
-            databases[namespace]?.invalidRules = nil
-            do throws(InvalidRules) {
-                databases[namespace]?.storedAccess = .loaded(
-                    try Ruleset(loading: withCursor(over: payload) { $0.array(0..<$0.count) }))
-            } catch {
-                // Another version accepted them. The server starts all the same: the data stays available to
-                // administrators, and everything is denied to others.
-                databases[namespace]?.storedAccess = .locked
-                databases[namespace]?.invalidRules = withCursor(over: payload) { $0.array(0..<$0.count) }
-                let name = databases[namespace]?.name ?? "?"
-                warnings.append(
-                    "\(name): the stored rules are not valid, so everything is denied until they are replaced: \(error)"
-                )
-            }
+        case .rules: load(withCursor(over: payload) { $0.array(0..<$0.count) }, into: namespace)
+        case .publishedRules: load(try RulesPublication(reading: payload).source, into: namespace)
         case .settings:
             let setting = withCursor(over: payload) { cursor -> (String, [UInt8])? in
                 guard let name = try? cursor.readCounted() else { return nil }
@@ -174,7 +181,7 @@ extension LogRecord.Kind {
         case .tree: self = .tree
         case .onDisconnectRegistered: self = .onDisconnectRegistered
         case .onDisconnectCancelled: self = .onDisconnectCancelled
-        case .rules, .settings, .namespaceMade, .namespaceDeleted: return nil
+        case .rules, .publishedRules, .settings, .namespaceMade, .namespaceDeleted: return nil
         }
     }
 

@@ -17,6 +17,7 @@ extension WorkerParts {
             QueryScenario(worker, items: items, limit: limit, writers: writers, readShare: share)
         case .presence(let watchers): PresenceScenario(worker, watchers: watchers)
         case .reconnectStorm: ReconnectScenario(worker)
+        case .restart: RestartScenario(worker)
         case .idle(let listens): IdleScenario(worker, listens: listens)
         case .rest(let share): RESTScenario(worker, readShare: share)
         }

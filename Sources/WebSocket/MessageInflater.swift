@@ -30,6 +30,10 @@ package final class MessageInflater {
     private let inflater: Inflater
     private let takesOver: Bool
     private let limits: InflationLimits
+    /// Messages that become longer are not inflated here (``MessageReader``); nil where all are. Without takeover only.
+    let deferredByteCount: Int?
+    /// Bytes of output so far, of messages that were not finished, too.
+    package private(set) var outputByteCount = 0
     private let grant: CompressionBudget.Grant?
     /// Empty; its memory is used for the next message.
     private var spare: [UInt8] = []
@@ -38,16 +42,23 @@ package final class MessageInflater {
     static let flushEnd: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
+    /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each makes zlib
+    /// begin anew, without any output that the limits would bound.
+    private static let lastBlockLimit = 1024
 
-    /// - Parameter grant: Of a budget; held as long as the inflater.
+    /// - Parameters:
+    ///   - deferredByteCount: Messages that become longer are left to the caller of the reader, still compressed: to
+    ///     inflate them takes long. nil for none, and where messages refer to each other.
+    ///   - grant: Of a budget; held as long as the inflater.
     /// - Throws: ``CompressionError/noMemory``.
     package init(
         _ direction: DeflateAgreement.Direction, limits: InflationLimits = InflationLimits(),
-        grant: consuming CompressionBudget.Grant? = nil
+        deferringBeyond deferredByteCount: Int? = nil, grant: consuming CompressionBudget.Grant? = nil
     ) throws(CompressionError) {
         inflater = try Inflater(.raw(windowBits: direction.windowBits))
         takesOver = direction.takesOver
         self.limits = limits
+        self.deferredByteCount = direction.takesOver ? nil : deferredByteCount
         self.grant = grant
     }
 
@@ -64,11 +75,41 @@ package final class MessageInflater {
     ///   - byteLimit: Most bytes of the result.
     /// - Returns: For ``recycle(_:)``.
     /// - Throws: ``ProtocolViolation``; then no message may follow on the same connection.
-    func inflate(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8] {
-        defer { if !takesOver { inflater.reset() } }
-        var output = exchange(&spare, with: [])
+    package func inflate(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8] {
         let proportional = limits.outputByteLimit(input: compressed.byteCount)
         let limit = min(byteLimit, proportional)
+        let output = try inflate(compressed, upTo: limit)
+        guard output.count <= limit else {
+            throw limit == byteLimit
+                ? .messageTooBig(byteLimit: byteLimit) : .inflationRatioExceeded(limit: limits.ratio)
+        }
+        guard inflater.isAtBlockEnd else { throw .invalidDeflateData }
+        if !takesOver { inflater.reset() }
+        return output
+    }
+
+    /// Inflates a message, unless it becomes longer than ``deferredByteCount``.
+    /// - Returns: nil for one that does; nothing is left of it here.
+    /// - Throws: As ``inflate(_:byteLimit:)``.
+    func inflateUnlessDeferred(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8]? {
+        guard let deferredByteCount, deferredByteCount < byteLimit,
+            deferredByteCount < limits.outputByteLimit(input: compressed.byteCount)
+        else { return try inflate(compressed, byteLimit: byteLimit) }
+        let output = try inflate(compressed, upTo: deferredByteCount)
+        defer { inflater.reset() }
+        guard output.count <= deferredByteCount else {
+            recycle(output)
+            return nil
+        }
+        guard inflater.isAtBlockEnd else { throw .invalidDeflateData }
+        return output
+    }
+
+    /// - Returns: The message, or its first `limit` + 1 bytes.
+    private func inflate(_ compressed: RawSpan, upTo limit: Int) throws(ProtocolViolation) -> [UInt8] {
+        if !takesOver { inflater.reset() }
+        var output = exchange(&spare, with: [])
+        defer { outputByteCount &+= output.count }
         do {
             try inflate(compressed, outputByteLimit: limit, into: &output)
             if output.count <= limit {
@@ -77,11 +118,6 @@ package final class MessageInflater {
         } catch {
             throw error == .noMemory ? .noMemoryToInflate : .invalidDeflateData
         }
-        guard output.count <= limit else {
-            throw limit == byteLimit
-                ? .messageTooBig(byteLimit: byteLimit) : .inflationRatioExceeded(limit: limits.ratio)
-        }
-        guard inflater.isAtBlockEnd else { throw .invalidDeflateData }
         return output
     }
 
@@ -90,10 +126,14 @@ package final class MessageInflater {
         _ input: RawSpan, outputByteLimit limit: Int, into output: inout [UInt8]
     ) throws(CompressionError) {
         var offset = 0
+        var lastBlockCount = 0
         while offset < input.byteCount, output.count <= limit {
             let outcome = try inflater.inflate(
                 input, from: &offset, atMost: limit - output.count + 1, into: &output)
-            if outcome == .end { inflater.continueAfterLastBlock() }
+            guard outcome == .end else { continue }
+            lastBlockCount += 1
+            guard lastBlockCount <= Self.lastBlockLimit else { throw .corrupt }
+            inflater.continueAfterLastBlock()
         }
     }
 

@@ -24,6 +24,9 @@ package enum Event: Equatable, Sendable {
     case text(Payload)
     /// A complete binary message.
     case binary(Payload)
+    /// A complete message that the inflater has left to the caller, still compressed: it becomes longer than
+    /// ``MessageInflater/deferredByteCount``. It was not checked.
+    case compressed(isText: Bool, Payload)
     case ping(Payload)
     case pong(Payload)
     /// The last event. The code is nil when the frame had none; the reason is UTF-8.
@@ -388,8 +391,11 @@ extension MessageReader {
             let kind = openMessage
             openMessage = .continuation
             if isCompressed {
-                let payload = try inflate(payload, in: cursor, isText: kind == .text)
-                return kind == .text ? .text(payload) : .binary(payload)
+                guard let inflated = try inflate(payload, in: cursor, isText: kind == .text) else {
+                    if !payload.isInInput { lastEvent = .message }
+                    return .compressed(isText: kind == .text, payload)
+                }
+                return kind == .text ? .text(inflated) : .binary(inflated)
             }
             if !payload.isInInput { lastEvent = .message }
             return kind == .text ? .text(payload) : .binary(payload)
@@ -407,18 +413,21 @@ extension MessageReader {
     }
 
     /// Replaces a complete compressed message by its contents, in ``owned``.
+    /// - Returns: nil for a message that is left to the caller.
     @inline(never)
     private mutating func inflate(
         _ compressed: Payload, in cursor: FrameCursor, isText: Bool
-    ) throws(ProtocolViolation) -> Payload {
+    ) throws(ProtocolViolation) -> Payload? {
         guard let inflater else { preconditionFailure("a compressed message without an inflater") }
         isCompressed = false
-        owned =
+        let inflated =
             compressed.isInInput
             ? try cursor.withBytes(of: compressed.range) { bytes throws(ProtocolViolation) in
-                try inflater.inflate(bytes, byteLimit: messageByteLimit)
+                try inflater.inflateUnlessDeferred(bytes, byteLimit: messageByteLimit)
             }
-            : try inflater.inflate(owned.rawSpan, byteLimit: messageByteLimit)
+            : try inflater.inflateUnlessDeferred(owned.rawSpan, byteLimit: messageByteLimit)
+        guard let inflated else { return nil }
+        owned = inflated
         lastEvent = .inflated
         if isText, checksText, !isValidUTF8(owned.rawSpan) { throw .invalidUTF8 }
         return Payload(range: 0..<owned.count, isInInput: false)

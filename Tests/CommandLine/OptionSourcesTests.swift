@@ -39,7 +39,10 @@ struct OptionSourcesTests {
         let named = merged.problems.contains { $0.hasPrefix("\(option.environmentName): ") }
         // A directory or file, and names of keys and issuers, may be any text.
         let takesAnyText =
-            ["host", "public", "data", "rules", "auth-secret-file", "firebase-project"].contains(option.name)
+            [
+                "host", "public", "data", "rules", "auth-secret-file", "firebase-project", "backup-to",
+                "archive-to",
+            ].contains(option.name)
             || ["tls-", "jwks-", "oidc-"].contains { option.name.hasPrefix($0) }
         #expect(named != takesAnyText, "\(option.environmentName): \(merged.problems)")
     }

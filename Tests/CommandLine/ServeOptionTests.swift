@@ -24,7 +24,7 @@ struct ServeOptionTests {
             withoutDefault.map(\.name) == [
                 "listen", "trusted-proxy", "allow-origin", "tls-cert", "tls-key", "tls-dir", "tls-client-ca",
                 "http-redirect-port",
-                "data", "rules", "auth-secret-file", "jwks-file", "jwks-issuer",
+                "data", "rules", "backup-to", "archive-to", "auth-secret-file", "jwks-file", "jwks-issuer",
                 "jwks-audience",
                 "oidc-issuer", "oidc-audience", "firebase-project",
             ])
@@ -63,6 +63,20 @@ struct ServeOptionTests {
             ("auth-clock-skew", "61", "must be 0 to 60 seconds"),
             ("checkpoint-interval", "31536001", "must be 0 to 31536000 seconds"),
             ("jwks-file", "", "the value is empty"),
+            ("backup-every", "often", "\"often\" is not a time, such as 90s, 30m, 1h or 7d"),
+            ("backup-every", "-1s", "\"-1s\" is not a time, such as 90s, 30m, 1h or 7d"),
+            ("backup-every", "366d", "must be off, or 1 to 31536000 seconds"),
+            (
+                "backup-every", "9999999999999999999d",
+                "\"9999999999999999999d\" is not a time, such as 90s, 30m, 1h or 7d"
+            ),
+            ("backup-every", "999999999999999999d", "must be off, or 1 to 31536000 seconds"),
+            (
+                "backup-keep", "24,7",
+                "\"24,7\" is not three numbers of hours, days and weeks, such as 24,7,4, each up to 100000"
+            ),
+            ("backup-verify", "-1", "must be 0 to 1000000"),
+            ("archive-keep", "1w", "\"1w\" is not a time, such as 90s, 30m, 1h or 7d"),
         ] as [(String, String, String)])
     func badValueIsRefused(name: String, text: String, message: String) throws {
         let option = try option(name)
@@ -72,6 +86,17 @@ struct ServeOptionTests {
         } throws: {
             ($0 as? ServeOption.Problem)?.description == message
         }
+    }
+
+    @Test(
+        arguments: [
+            ("1s", 1), ("90", 90), ("90s", 90), ("30m", 1800), ("1h", 3600), ("7d", 604_800), ("off", 0),
+            ("0", 0),
+        ] as [(String, Int)])
+    func times(text: String, seconds: Int) throws {
+        var configuration = Configuration()
+        try option("backup-every").apply(text, to: &configuration)
+        #expect(configuration.backups.interval == .seconds(seconds))
     }
 
     @Test func valuesReachTheConfiguration() throws {

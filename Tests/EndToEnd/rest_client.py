@@ -322,9 +322,11 @@ class EventStream:
 
     EVENTS = ("put", "patch", "keep-alive", "cancel", "auth_revoked", "log")
 
-    def __init__(self, port, target, fields=(), *, accept="text/event-stream", receive_buffer=None):
+    def __init__(
+        self, port, target, fields=(), *, accept="text/event-stream", receive_buffer=None, host="127.0.0.1"
+    ):
         self.wire = Wire(port, receive_buffer=receive_buffer)
-        self.wire.send(Wire.head("GET", target, [("Accept", accept), *fields]))
+        self.wire.send(Wire.head("GET", target, [("Accept", accept), *fields], host))
         self.head = self.wire.receive_head()
         kind = self.head.header("Content-Type") or ""
         if self.head.status != 200 or not kind.startswith("text/event-stream"):

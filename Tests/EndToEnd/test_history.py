@@ -9,6 +9,7 @@ import urllib.parse
 import pytest
 
 import tokens
+from issuer import hs256
 from pando_client import DEADLINE, Connection
 from rest_client import OWNER, Rest, Wire
 from server import run
@@ -86,6 +87,22 @@ def test_published_rules(servers):
     times = [entry["time"] for entry in found["rules"]]
     assert times == sorted(times, reverse=True)
     assert [entry["source"] for entry in history(server, "/", part="rules", limit=2)["rules"]] == texts[:22:-1]
+
+
+def test_who_published_rules(servers, tmp_path):
+    secret = tmp_path / "secret"
+    secret.write_text("0f" * 32)
+    server = servers(arguments=["--auth-secret-file", secret, "--allow-secret-as-admin"])
+    now = int(time.time())
+    carol = hs256(bytes.fromhex("0f" * 32), {"sub": "carol", "admin": True, "iat": now, "exp": now + 600})
+    for token in ["owner", carol, "0f" * 32]:
+        rest = Rest(server.port, "default", fields=[tokens.bearer(token)])
+        rest.ask("PUT", "/.settings/rules.json", json.dumps({"rules": {"x": {".validate": f"newData.val() !== '{len(token)}'"}}})).expect(200)
+    server.restart()
+    rules = history(server, "/", part="rules")["rules"]
+    assert [entry["uid"] for entry in rules] == [None, "carol", None]
+    log = run("log", server.data).stdout
+    assert "\tadministrator, user carol\n" in log and log.count("\trules\t") == 3, "pando log names the publisher"
 
 
 def test_ends_of_sessions_are_written_by_who_queued_them(servers):

@@ -16,7 +16,7 @@ import websockets
 
 import server as server_module
 from pando_client import Connection
-from server import clean_environment
+from server import REPOSITORY, clean_environment
 
 BINARY = pathlib.Path(
     os.environ.get("PANDO_LOAD_BINARY", server_module.BINARY.parent / "pando-load")
@@ -26,6 +26,7 @@ pytestmark = pytest.mark.skipif(not BINARY.exists(), reason=f"no harness at {BIN
 
 SMOKE = ["--duration", "0.5", "--warm-up", "0.1", "--threads", "2", "--patience", "20"]
 LONGER_SMOKE = ["--duration", "10", "--warm-up", "0.1", "--patience", "20"]
+FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 COUNTS = ["missing", "duplicates", "wrong", "refused", "unanswered", "lostConnections"]
 
 
@@ -260,6 +261,27 @@ def test_all_attackers_in_turn_and_together(servers):
     assert result.returncode == 0, result.stdout + result.stderr
     assert report["lostWrites"] == 0 and len(report["phases"]) > 15
     assert all(phase["cuts"] == [] and phase["serverLives"] for phase in report["phases"])
+
+
+@pytest.mark.parametrize("arguments", [["--ca", FIXTURES / "issuer.pem"], ["--ca", FIXTURES / "issuer.pem", "--compress"]])
+def test_hostile_clients_over_tls_and_compressed(servers, arguments):
+    pair = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
+    server = servers(arguments=[*pair, "--memory-limit", BUDGET_BYTES, "--admin-listen", "0"])
+    limits = ["--p99-factor", 1e6, "--longest-wait", 1e6, "--memory-limit", 2 * BUDGET_BYTES, "--memory-after-factor", 1e6]
+    attackers = ["--only", "flood-connections,half-messages,big-messages,stale-listens", "--connections", 100, "--half-messages", 50]
+    # The last --url counts.
+    result, report = hostile(server.port, *limits, *attackers, *arguments, "--url", f"https://localhost:{server.port}")
+    assert result.returncode == 0 and report["broken"] == [], result.stdout + result.stderr
+    assert report["lostWrites"] == 0 and all(phase["cuts"] == [] and phase["serverLives"] for phase in report["phases"])
+
+
+@pytest.mark.parametrize("arguments, words", [
+    (["--ca", "x"], "--ca"), (["--url", "ftp://x"], "https://"), (["--url", "https://localhost:1", "--ca", "/nonexistent"], "--ca"),
+    (["--url", "https://localhost:1", "--transport", "lp"], "--transport"), (["--compress", "--transport", "lp"], "--transport"),
+])
+def test_secure_targets_that_make_no_sense_are_refused(arguments, words):
+    result, _ = load("writes", 1, *arguments)
+    assert result.returncode == 64 and words in result.stderr, result.stderr
 
 
 def test_hostile_control_phase_sends_nothing(world):

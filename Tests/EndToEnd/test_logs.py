@@ -5,12 +5,15 @@ import json
 import os
 import re
 import socket
+import subprocess
 import threading
 
 import pytest
 
+from admin import Admin
 from rest_client import Wire
-from server import StartFailure, run
+from server import BINARY, StartFailure, clean_environment, run
+from test_metrics import values, wait_for
 
 TIME = re.compile(r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z$")
 
@@ -68,7 +71,7 @@ def test_the_access_log_as_text(servers):
     requests = [line for line in found if line.endswith(" [PandoServer] request")]
     assert len(requests) == 1 and re.search(
         r" info pando: method=GET microseconds=\d+ path=/missing.json peer=127.0.0.1:\d+ request_id=id-7 status=200 \[", requests[0])
-    assert "stopping" in found[-1]
+    assert any("stopping" in line for line in found)
 
 
 @pytest.mark.parametrize("form", ["json", "text"])
@@ -167,3 +170,37 @@ def test_print_config_is_a_file_that_check_config_takes_and_starts_nothing(tmp_p
 def test_print_config_reports_problems(tmp_path):
     result = run("serve", "--print-config", "--data", tmp_path, "--dev", "--host", "0.0.0.0")
     assert result.returncode == 78 and "--dev" in result.stderr and result.stdout == ""
+
+
+def test_check_config_takes_whatever_print_config_prints(tmp_path):
+    """Every form of an option, and each source: what is printed is the same configuration again."""
+    secret = tmp_path / "secret"
+    secret.write_text("ab" * 32)
+    flags = [
+        "--data", tmp_path / "data", "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--backup-every", "30m",
+        "--backup-to", tmp_path / "b", "--backup-keep", "1,2,3", "--backup-verify", "5", "--archive-to", tmp_path / "a",
+        "--archive-keep", "all", "--auth-secret-file", secret, "--admin-listen", "127.0.0.1:0", "--log-format", "json",
+        "--durability", "interval", "--no-deflate", "--idle-timeout", "60", "--trusted-proxy", "10.0.0.0/8"]
+    environment = clean_environment() | {
+        "PANDO_MAX_LISTENS": "7", "PANDO_ACCESS_LOG": "true", "PANDO_TRUSTED_PROXY": "127.0.0.1,unix"}
+    done = subprocess.run(
+        [BINARY, "serve", *map(str, flags), "--print-config"], capture_output=True, text=True, timeout=30, env=environment)
+    assert done.returncode == 0, done.stderr
+    printed = json.loads(done.stdout)
+    assert printed["backup-every"] == "30m" and printed["backup-keep"] == "1,2,3" and printed["backup-verify"] == 5
+    assert printed["max-listens"] == 7 and printed["access-log"] is True and printed["listen"] == ["127.0.0.1:0", "[::1]:0"]
+    file = tmp_path / "pando.json"
+    file.write_text(done.stdout)
+    checked = run("check", "config", file)
+    assert checked.returncode == 0, checked.stdout
+    assert json.loads(run("serve", "--config", file, "--print-config").stdout) == printed
+
+
+def test_warnings_that_come_again_and_again_are_counted(servers, tmp_path):
+    """A disk that is gone fails a backup each second; the log says so a few times."""
+    folder = tmp_path / "backups"
+    server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
+    server.wait_for_log("backup pando-")
+    folder.rename(tmp_path / "aside")
+    wait_for(lambda: values(Admin(server).text())[("pando_backups_total", (("result", "failed"),))] >= 7)
+    assert server.stderr(limit=1 << 30).count("the backup failed") == 5

@@ -3,6 +3,7 @@ sockets. What single bytes of a header are is in Tests/Reactor."""
 
 import json
 import os
+import re
 import socket
 import ssl
 import subprocess
@@ -10,9 +11,12 @@ import time
 
 import pytest
 
+from admin import Admin
 from pando_client import Connection
+from rest_client import Wire
 from server import BINARY, LISTENING, START_DEADLINE, REPOSITORY, StartFailure, clean_environment
 from test_compression import Raw
+from tokens import bearer, unsigned
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
@@ -283,6 +287,121 @@ def test_listens_and_disconnect_writes_of_one_connection(servers):
         answers = [connection.response(connection.request("o", {"p": f"/{n}", "d": 1})) for n in range(2)]
         assert [answer["s"] for answer in answers] == ["ok", "failed"]
         assert answers[1]["d"] == "Too many onDisconnect operations are pending"
+
+
+def limit_counts(admin):
+    found = re.findall(r'^pando_limit_exceeded_total\{limit="(\w+)"\} (\d+)$', admin.text(), re.MULTILINE)
+    return {limit: int(count) for limit, count in found}
+
+
+def test_writes_per_second(servers):
+    server = servers(memory=True, arguments=["--max-writes-per-second", "1", "--admin-listen", "0"])
+    admin = Admin(server)
+    assert set(limit_counts(admin).values()) == {0}
+    with Connection(server.port) as connection:
+        # Ten seconds' worth at once; how long this takes is not known, so some more may pass.
+        answers = [connection.ask("p", {"p": "/a", "d": n}) for n in range(40)]
+        refused = {"s": "unavailable", "d": "Too many writes per second"}
+        count = answers.count(refused)
+        assert answers[:10] == [{"s": "ok", "d": ""}] * 10 and 0 < count <= 30
+        assert connection.ask("g", {"p": "/a"})["s"] == "ok"
+    with Wire(server.port) as rest:
+        responses = [rest.ask("PUT", "/a.json", b"1") for _ in range(40)]
+        assert [response.status for response in responses[:10]] == [200] * 10
+        last = next(response for response in responses if response.status == 429)
+        assert json.loads(last.body) == {"error": "Too many writes per second"}
+        assert 1 <= int(last.header("Retry-After")) <= 2
+        owner = [("Authorization", "Bearer owner")]
+        assert {rest.ask("PUT", "/a.json", b"1", fields=owner).status for _ in range(20)} == {200}
+        count += sum(response.status == 429 for response in responses)
+    assert limit_counts(admin)["writes_per_second"] == count
+
+
+def test_connections_of_one_user(servers):
+    server = servers(memory=True, arguments=["--max-connections-per-user", "1", "--admin-listen", "0"])
+    ada, bob = ({"cred": unsigned(name)} for name in ("ada", "bob"))
+    with Connection(server.port) as first, Connection(server.port) as second, Wire(server.port) as rest:
+        assert first.ask("auth", ada)["s"] == "ok"
+        assert second.ask("auth", ada) == {"s": "unavailable", "d": "Too many connections of this user"}
+        assert second.ask("auth", bob)["s"] == "ok"
+        fields = [("Accept", "text/event-stream"), bearer(unsigned("ada"))]
+        refused = rest.ask("GET", "/a.json", fields=fields)
+        assert (refused.status, refused.header("Retry-After")) == (429, "1")
+        assert rest.ask("GET", "/a.json", fields=fields[1:]).status == 200, "a request is no connection"
+    assert limit_counts(Admin(server))["connections_per_user"] == 2
+
+
+def forwarded(line, client, *fields):
+    return "\r\n".join([line + " HTTP/1.1", "Host: localhost", f"X-Forwarded-For: {client}", *fields, "", ""]).encode()
+
+
+def test_clients_behind_a_proxy_by_rest_and_long_polling(servers):
+    arguments = ["--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1", "--admin-listen", "0"]
+    server = servers(memory=True, arguments=arguments)
+    stream = forwarded("GET /a.json", "198.51.100.1", "Accept: text/event-stream")
+    with connect(server.port) as held, connect(server.port) as proxy:
+        held.sendall(stream)
+        assert status(held.recv(1 << 16)) == "200"
+        # One connection of the proxy brings requests of many clients, and goes on.
+        for client, expected in [("198.51.100.1", "429"), ("198.51.100.2", "200"), ("198.51.100.1", "429")]:
+            proxy.sendall(forwarded("GET /a.json", client))
+            assert status(proxy.recv(1 << 16)) == expected
+    poll = "GET /.lp?start=t&ser=1&cb=1&v=5&ns=default"
+    with connect(server.port) as held, connect(server.port) as proxy:
+        held.sendall(forwarded(poll, "198.51.100.3"))
+        assert status(held.recv(1 << 16)) == "200"
+        proxy.sendall(forwarded(poll, "198.51.100.3"))
+        answer = proxy.recv(1 << 16)
+        assert status(answer) == "429" and b"\r\nRetry-After: 1\r\n" in answer
+        proxy.sendall(forwarded(poll, "198.51.100.4"))
+        assert status(proxy.recv(1 << 16)) == "200"
+    assert limit_counts(Admin(server))["connections_per_address"] == 3
+
+
+def test_other_limits_are_counted(servers):
+    arguments = [
+        "--max-head-bytes", "2000", "--max-write-bytes", "1000", "--chunk-limit", "2", "--max-listens", "1",
+        "--max-on-disconnect", "1", "--admin-listen", "0",
+    ]
+    server = servers(memory=True, arguments=arguments)
+    admin = Admin(server)
+    assert status(exchange(connect(server.port), REQUEST.replace(b"Host", b"X: " + bytes(2000).replace(b"\0", b"x") + b"\r\nHost"))) == "431"
+    with Wire(server.port) as rest:
+        assert rest.ask("PUT", "/a.json", b'"' + b"x" * 1000 + b'"').status == 413
+    with Connection(server.port) as connection:
+        for action, body in [("q", {"h": ""}), ("o", {"d": 1})]:
+            answers = [connection.ask(action, {"p": f"/{n}"} | body)["s"] for n in range(2)]
+            assert answers == ["ok", "failed"]
+    raw = Raw(server.port, extension=None)
+    raw.frame()
+    raw.send(0x81, b"3")
+    assert raw.close_code() == 1009
+    raw.socket.close()
+    counts = limit_counts(admin)
+    assert {limit for limit, count in counts.items() if count} == {
+        "head_bytes", "body_bytes", "message_bytes", "listens", "on_disconnect"}
+
+
+def test_connections_in_all(servers):
+    server = servers(memory=True, arguments=["--max-connections", "2", "--admin-listen", "0"])
+    server.wait_for_log("at most 2 clients are connected at once")
+    kept = [held(server.port, b"")[0] for _ in range(3)]
+    # The oldest that is idle was closed for the third.
+    assert kept[0].recv(1) == b""
+    assert limit_counts(Admin(server))["connections"] == 1
+    for connection in kept:
+        connection.close()
+
+
+def test_clients_without_tls_behind_a_proxy(servers):
+    server = servers(memory=True, dev=False, arguments=["--trusted-proxy", "127.0.0.1", "--access-log"])
+    with connect(server.port) as proxy:
+        for proto in ("https", "http", "http"):
+            proxy.sendall(forwarded("GET /a.json", "198.51.100.1", f"X-Forwarded-Proto: {proto}"))
+            assert status(proxy.recv(1 << 16)) == "401"
+    server.wait_for_log("scheme=http ")
+    assert server.stderr().count("do not use TLS (X-Forwarded-Proto), the last from 198.51.100.1") == 1
+    assert "scheme=https" in server.stderr()
 
 
 # The end

@@ -17,6 +17,7 @@ import warnings
 import pytest
 from websockets.asyncio.client import connect
 
+from admin import ADDRESS, Admin
 from server import BINARY, REPOSITORY, StartFailure, clean_environment
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
@@ -565,3 +566,33 @@ def test_echo(version):
     finally:
         process.kill()
         process.communicate()
+
+
+# The admin listener
+
+
+def test_admin_listener_for_other_machines_speaks_tls(servers):
+    server = servers(memory=True, dev=False, arguments=[*pair("localhost"), "--admin-listen", "0.0.0.0:0"])
+    admin = Admin(server)
+    port = admin.port
+    assert ADDRESS.findall(server.stderr(limit=1 << 30))[-1][0] == "https"
+    status, body = Client(port).ask("GET", "/metrics")
+    assert status == 200 and b"\npando_ready 1\n" in body
+    assert Client(port).ask("GET", "/livez")[0] == 200
+    assert Client(port).ask("GET", "/varz")[0] == 401, "administrators only"
+    with open_socket(port) as secure:
+        assert secure.version() in ("TLSv1.2", "TLSv1.3")
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
+        plain.sendall(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        answer = b""
+        with contextlib.suppress(ConnectionResetError):
+            while piece := plain.recv(1 << 16):
+                answer += piece
+    assert b"pando_" not in answer
+    with pytest.raises(ssl.SSLError):
+        open_socket(port, host="another.example")
+
+
+def test_admin_listener_on_loopback_is_plain(servers):
+    server = servers(memory=True, arguments=[*pair("localhost"), "--admin-listen", "0"])
+    assert b"pando_ready 1" in Admin(server).ask("/metrics")[2]

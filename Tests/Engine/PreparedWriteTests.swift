@@ -207,4 +207,28 @@ import Testing
             }
         }
     }
+
+    /// A merge of many paths looks for indexes only where all of its paths are, however many listens there are at its
+    /// base and below: some client may have made fifty thousand.
+    @Test func mergesIgnoreListensBesideTheirLocation() {
+        let held = Held(Engine(access: .open))
+        for number in 0..<100 {
+            let listen = Listen(
+                path: Path(["a", Key(unchecked: Text("x\(number)"))]),
+                query: Query(index: .child("n"), limit: .init(count: 1, anchor: .first)), tag: Int64(number))
+            let command = Command(
+                session: SessionID(1), credential: .admin, time: 1, operation: .listen(listen))
+            _ = held.engine.execute(command)
+        }
+        let listen = Listen(
+            path: "a/list", query: Query(index: .child("m"), limit: .init(count: 1, anchor: .first)), tag: 200
+        )
+        _ = held.engine.execute(
+            Command(session: SessionID(1), credential: .admin, time: 1, operation: .listen(listen)))
+        let writes = (0...Engine.largeMergeCount).map {
+            Write(Target(Path(["a", "list", Key(unchecked: Text("k\($0)"))])), Draft("1"))
+        }
+        let preparation = held.engine.preparation(for: writes, mergeBase: "a", as: .anonymous, at: 1)
+        #expect(preparation?.builds.map(\.path) == ["a/list"])
+    }
 }

@@ -154,7 +154,7 @@ extension Effects {
         case .permissionDenied: lines.append("permission_denied")
         case .dataStale(nil): lines.append("datastale")
         case .dataStale(let current?): lines.append("datastale \(current.node) \(current.hash)")
-        case .failed: lines.append("failed")
+        case .failed, .limitExceeded: lines.append("failed")
         }
         return lines
     }

@@ -52,6 +52,7 @@ import Testing
         let names: [UInt16: String] = [
             1: "delta", 2: "rules", 3: "settings", 4: "namespaceMade", 5: "namespaceDeleted",
             6: "onDisconnectRegistered", 7: "onDisconnectCancelled", 8: "tree", 9: "authoredDelta",
+            10: "publishedRules",
         ]
         for kind in RecordKind.allCases { #expect(names[kind.rawValue] == "\(kind)") }
         #expect(RecordKind.allCases.count == names.count)

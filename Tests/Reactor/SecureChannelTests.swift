@@ -91,6 +91,11 @@ extension Log where Value == Event {
     }
 }
 
+/// A channel that a test uses on the channel's loop only.
+private final class HeldChannel: @unchecked Sendable {
+    var channel: Channel?
+}
+
 @Suite struct SecureChannelTests {
     @Test func echoesManySizes() throws {
         let log = Log<Event>()
@@ -152,6 +157,53 @@ extension Log where Value == Event {
         log.wait("the request") { $0.contains(.received(0, [7])) }
         let owned = host.on { loop in loop.ownedOutputByteCount }
         #expect(owned < 400_000, "\(owned) bytes")
+    }
+
+    /// What is written inside `received` while records of earlier output wait for the socket leaves behind them, and is
+    /// not lost.
+    @Test func repliesToAClientThatDoesNotRead() throws {
+        let log = Log<Event>()
+        let piece = SharedBytes(pattern(0..<60_000))
+        let host = try secureHost(.init(), log) { delegate, channel in
+            var pieceCount = 0
+            /// One piece a tick, until the kernel accepts no more of one: then the queue is empty, and its records wait.
+            func fill() {
+                guard channel.outboundByteCount == 0 else { return log.add(.opened(pieceCount)) }
+                channel.write(piece)
+                pieceCount += 1
+                channel.loop.schedule(after: .milliseconds(1)) { fill() }
+            }
+            delegate.onReceived = { bytes, channel in
+                switch array(bytes.bytes) {
+                case [1]: channel.write([1].rawSpan)
+                case [2]: fill()
+                default: channel.write(pattern(0..<100).rawSpan)
+                }
+            }
+        }
+        defer { host.stop() }
+        let held = HeldChannel()
+        let client = try SecureClient(host.address, log) { delegate, channel in
+            held.channel = channel
+            channel.write([1].rawSpan)
+            delegate.onReceived = { bytes, channel in
+                guard array(bytes.bytes) == [1] else { return }
+                channel.pauseReading()
+                channel.write([2].rawSpan)
+            }
+        }
+        defer { client.stop() }
+        var pieceCount = 0
+        log.wait("records that wait") { events in
+            for case .opened(let count) in events { pieceCount = count }
+            return pieceCount > 0
+        }
+        client.loop.submit { held.channel?.write([3].rawSpan) }
+        log.wait("the request behind them") { $0.contains(.received(0, [3])) }
+        client.loop.submit { held.channel?.resumeReading() }
+        let count = 1 + pieceCount * 60_000 + 100
+        #expect(log.waitForBytes(count, of: 1).suffix(100) == pattern(0..<100)[...])
+        #expect(host.on { $0.ownedOutputByteCount } == 0)
     }
 
     @Test func anUnknownIssuer() throws {

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoCompression
 import PandoRandom
-import PandoWebSocket
+@testable import PandoWebSocket
 import Testing
 
 private func inflater(
@@ -54,6 +54,16 @@ struct DeflateCase: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct CompressedMessageTests {
+    /// Each block that is marked as the last makes zlib begin anew, and has no output that a limit would bound.
+    @Test(arguments: [(1, true), (1024, true), (1025, false), (100_000, false)])
+    func emptyLastBlocks(count: Int, areAccepted: Bool) {
+        var message: [UInt8] = []
+        for _ in 0..<count { message += [0x03, 0x00] }
+        message.append(0x00)
+        let result = Result { try inflater().inflate(message.rawSpan, byteLimit: 1 << 20) }
+        #expect((try? result.get()) == (areAccepted ? [] : nil))
+    }
+
     @Test(
         arguments: [
             DeflateCase("RFC 7692 §7.2.3.1 fixed block", [compressed(hello)], [text("Hello")]),

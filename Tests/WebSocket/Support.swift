@@ -4,7 +4,7 @@ import PandoWebSocket
 
 /// The events of a stream, wherever their bytes were.
 enum Seen: Equatable, CustomStringConvertible {
-    case text([UInt8]), binary([UInt8]), ping([UInt8]), pong([UInt8])
+    case text([UInt8]), binary([UInt8]), compressed([UInt8]), ping([UInt8]), pong([UInt8])
     case close(UInt16?, [UInt8])
     case violation(ProtocolViolation)
 
@@ -13,6 +13,7 @@ enum Seen: Equatable, CustomStringConvertible {
         return switch self {
         case .text(let bytes): "text\(brief(bytes))"
         case .binary(let bytes): "binary\(brief(bytes))"
+        case .compressed(let bytes): "compressed\(brief(bytes))"
         case .ping(let bytes): "ping\(brief(bytes))"
         case .pong(let bytes): "pong\(brief(bytes))"
         case .close(let code, let reason): "close(\(code.map(String.init) ?? "-") \(brief(reason)))"
@@ -49,6 +50,8 @@ func read(_ window: inout [UInt8], with reader: inout MessageReader, into seen: 
             switch event {
             case .text(let payload): seen.append(.text(reader.withBytes(of: payload, in: bytes, copy)))
             case .binary(let payload): seen.append(.binary(reader.withBytes(of: payload, in: bytes, copy)))
+            case .compressed(_, let payload):
+                seen.append(.compressed(reader.withBytes(of: payload, in: bytes, copy)))
             case .ping(let payload): seen.append(.ping(reader.withBytes(of: payload, in: bytes, copy)))
             case .pong(let payload): seen.append(.pong(reader.withBytes(of: payload, in: bytes, copy)))
             case .close(let code, let reason):

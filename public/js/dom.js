@@ -11,6 +11,7 @@ export function h(selector, properties, ...children) {
 	for (const [name, value] of Object.entries(properties)) {
 		if (value === undefined || value === null || value === false) continue;
 		if (name === "label") element.setAttribute("aria-label", value);
+		else if (name === "onsubmit") element.addEventListener("submit", (event) => value(event.preventDefault()));
 		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
 		else if (name in element && !/^(list|role|form)$/.test(name) && !name.includes("-")) element[name] = value;
 		else element.setAttribute(name, value === true ? "" : value);
@@ -24,7 +25,6 @@ const ICONS = {
 	copy: "M6 6h7v7H6zM10 6V3H3v7h3", undo: "M6 4L3 7l3 3M3 7h6a4 4 0 0 1 0 8H7",
 	theme: "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 2v12M10 5v6M12 6v4", close: "M4 4l8 8M12 4l-8 8", right: "M6 4l4 4-4 4",
 	user: "M8 3a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5zM3 14c.5-3 2.5-4.5 5-4.5s4.5 1.5 5 4.5",
-	download: "M8 2v8M5 7l3 3 3-3M3 13h10", upload: "M8 10V2M5 5l3-3 3 3M3 13h10",
 };
 
 /** An element of SVG. */
@@ -44,12 +44,11 @@ export const iconButton = (name, label, onclick, properties = {}) =>
 
 // Control characters, and those that change the direction of text or have no width.
 const INVISIBLE = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/g;
-const NAMES = { "\n": "⏎", "\t": "⇥", "\r": "␍" };
 
 /** Text of one line in which nothing is invisible; cut after `limit` characters. */
 export function visible(text, limit = 400) {
 	const cut = text.length > limit ? text.slice(0, limit) + "…" : text;
-	return cut.replace(INVISIBLE, (found) => NAMES[found] ?? `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+	return cut.replace(INVISIBLE, (found) => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
 /** Shows a short message; screen readers say it. */
@@ -63,69 +62,63 @@ export function toast(text, kind = "info", action = null) {
 	setTimeout(close, kind === "error" ? 12000 : 6000);
 }
 
-/** Opens a dialog; resolves with `result()`, or null. A message of `check()` keeps it open. */
-export function dialog({ title, body, confirm = "OK", danger = false, check = () => "", result = () => true, wide = false }) {
+/** Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. */
+export function dialog({ title, body, confirm = "OK", danger = false, check = () => "", wide = false }) {
 	return new Promise((resolve) => {
 		const problem = h("p.problem", { role: "alert" });
 		const ok = h(danger ? "button.primary.danger" : "button.primary", { type: "submit" }, confirm);
-		const form = h("form", { method: "dialog" }, h("header", h("h2", { id: "dialog-title" }, title),
-			iconButton("close", "Cancel", () => element.close())),
-		h("div.dialog-body", body, problem),
-		h("footer", h("button", { onclick: () => element.close() }, "Cancel"), ok));
-		const element = h(wide ? "dialog.wide" : "dialog", { "aria-labelledby": "dialog-title" }, form);
-		let outcome = null;
-		form.addEventListener("submit", async (event) => {
-			event.preventDefault();
+		const cancel = h("button", { onclick: () => element.close() }, "Cancel");
+		let isConfirmed = false;
+		const onsubmit = async () => {
 			if (ok.disabled) return;
 			ok.disabled = true;
-			try {
-				problem.textContent = (await check()) || "";
-			} catch (error) {
-				problem.textContent = error.message;
-			}
+			problem.textContent = await (async () => check())().catch((error) => error.message) || "";
 			ok.disabled = false;
-			if (problem.textContent) return;
-			outcome = result();
-			element.close();
-		});
-		element.addEventListener("close", () => { element.remove(); resolve(outcome); });
+			isConfirmed = problem.textContent === "";
+			if (isConfirmed) element.close();
+		};
+		const element = h(wide ? "dialog.wide" : "dialog", { "aria-labelledby": "dialog-title", onclose: () => { element.remove(); resolve(isConfirmed); } },
+			h("form", { method: "dialog", onsubmit }, h("header", h("h2", { id: "dialog-title" }, title), iconButton("close", "Cancel", () => element.close())),
+				h("div.dialog-body", body, problem), h("footer", cancel, ok)));
 		document.body.append(element);
 		element.showModal();
-		(element.querySelector("[autofocus]") ?? (danger ? form.querySelector("footer button") : ok)).focus();
+		(element.querySelector("[autofocus]") ?? (danger ? cancel : ok)).focus();
 	});
 }
 
-/** A menu of {label, run, hint, danger}, or null for a line. */
+/** A menu of [label, action, key, class], or null for a line, at an element or a point. It closes when the focus leaves it. */
 export function menu(anchor, items) {
-	document.querySelector(".menu")?.remove();
 	const previous = document.activeElement;
-	const close = () => {
+	let isOpen = true;
+	const remove = () => {
+		if (!isOpen) return;
+		isOpen = false; // removing it takes the focus from it
 		list.remove();
-		document.removeEventListener("pointerdown", outside, true);
-		previous?.focus?.({ preventScroll: true });
 	};
-	const outside = (event) => list.contains(event.target) || close();
-	const buttons = items.map((item) => item === null ? h("hr") : h("button", {
-		role: "menuitem", tabIndex: -1, class: item.danger ? "danger" : "", onclick: () => { close(); item.run(); },
-	}, h("span", item.label), item.hint && h("kbd", item.hint)));
-	const list = h("div.menu", { role: "menu", label: "Actions", onkeydown: (event) => {
-		const entries = buttons.filter((button) => button.tagName === "BUTTON");
+	const close = () => {
+		remove();
+		previous?.focus({ preventScroll: true });
+	};
+	const entry = ([label, run, key, name]) =>
+		h("button", { role: "menuitem", tabIndex: -1, class: name, onclick: () => { close(); run(); } }, h("span", label), key && h("kbd", key));
+	const buttons = items.map((item) => (item ? entry(item) : h("hr")));
+	const entries = buttons.filter((button) => button.tagName === "BUTTON");
+	const onkeydown = (event) => {
 		const place = entries.indexOf(document.activeElement);
 		const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: entries.length - 1 }[event.key];
 		if (next !== undefined) entries.at(next % entries.length).focus();
 		else if (event.key === "Escape" || event.key === "Tab") close();
-		else if (event.key.length === 1) entries.find((entry) => entry.textContent.toLowerCase().startsWith(event.key.toLowerCase()))?.focus();
 		else return;
 		event.preventDefault();
 		event.stopPropagation();
-	} }, buttons);
+	};
+	const list = h("div.menu", { role: "menu", label: "Actions", onkeydown, onfocusout: (event) => list.contains(event.relatedTarget) || remove() }, buttons);
 	document.body.append(list);
-	const place = anchor.getBoundingClientRect?.() ?? { left: anchor.x, right: anchor.x, bottom: anchor.y, top: anchor.y };
-	const size = list.getBoundingClientRect();
-	list.style.left = `${Math.max(4, Math.min(place.left, innerWidth - size.width - 4))}px`;
-	list.style.top = `${place.bottom + size.height > innerHeight - 4 ? Math.max(4, place.top - size.height) : place.bottom + 2}px`;
-	document.addEventListener("pointerdown", outside, true);
-	buttons[0].focus();
+	const { left, bottom, top } = anchor.getBoundingClientRect?.() ?? { left: anchor.x, bottom: anchor.y, top: anchor.y };
+	const { width, height } = list.getBoundingClientRect();
+	list.style.left = `${Math.max(4, Math.min(left, innerWidth - width - 4))}px`;
+	list.style.top = `${bottom + height > innerHeight - 4 ? Math.max(4, top - height) : bottom + 2}px`;
+	entries[0].focus();
 }
 
 /** Copies text, also by http from another machine, where there is no clipboard. */
@@ -135,7 +128,7 @@ export async function copy(text, what = "Copied") {
 	} catch {
 		const area = h("textarea.offscreen");
 		area.value = text;
-		(document.querySelector("dialog[open]") ?? document.body).append(area);
+		document.body.append(area);
 		area.select();
 		document.execCommand("copy");
 		area.remove();
@@ -151,18 +144,36 @@ export function save(name, content, type = "application/json") {
 }
 
 export const formatCount = (count) => count.toLocaleString("en-US").replaceAll(",", "\u202f");
-export const formatBytes = (bytes) => bytes < 1000 ? `${Math.round(bytes)} B` : bytes < 1e6 ? `${(bytes / 1e3).toFixed(1)} kB` : `${(bytes / 1e6).toFixed(1)} MB`;
-export const formatTime = (milliseconds) => new Date(milliseconds).toLocaleTimeString("en-GB") + "." + String(Math.floor(milliseconds) % 1000).padStart(3, "0");
+
+export function formatBytes(bytes) {
+	const power = Math.min(3, Math.floor(Math.log10(bytes) / 3));
+	return power > 0 ? `${(bytes / 1000 ** power).toFixed(1)} ${" kMG"[power]}B` : `${Math.round(bytes)} B`;
+}
 
 /** A time of today, or a date and a time. */
-export const formatMoment = (milliseconds) =>
-	(new Date(milliseconds).toDateString() === new Date().toDateString() ? "" : `${new Date(milliseconds).toLocaleDateString("en-GB")} `) + formatTime(milliseconds);
+export function formatMoment(milliseconds) {
+	const date = new Date(milliseconds);
+	const day = date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString("en-GB")} `;
+	return `${day}${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+}
+
+/** A span of time in its largest unit. */
+export function formatSpan(seconds) {
+	const [unit, size] = [["d", 86400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1];
+	return `${Math.floor(seconds / size)}\u202f${unit}`;
+}
 
 /** A choice among values, or among [value, words]. */
-export const choice = (label, options, properties) => h("select", { label, ...properties },
-	options.map((option) => Array.isArray(option) ? h("option", { value: option[0] }, option[1]) : h("option", option)));
+export function choice(label, options, { value, ...properties } = {}) {
+	const select = h("select", { label, ...properties }, options.map((option) => Array.isArray(option) ? h("option", { value: option[0] }, option[1]) : h("option", option)));
+	if (value !== undefined) select.value = value;
+	return select;
+}
 
 /** A table of rows of cells, or words where there is no row. */
 export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", empty) : h("div.scroll", h("table",
 	h("thead", h("tr", heads.map((name) => h("th", { scope: "col" }, name)))),
 	h("tbody", rows.map((cells) => h("tr", cells.map((cell) => h("td", cell)))))));
+
+/** A panel of a page, with its title and what stands beside that. */
+export const panel = (title, beside, ...content) => h("section.panel", h("div.together", h("h2.grow", title), beside), content);

@@ -2,43 +2,53 @@
 
 import { session, restPath } from "./session.js";
 import { h, choice, dialog, toast, save, visible, formatCount } from "./dom.js";
-import { parse, stringify, positionOf, wrap, unwrap, countNodes, kindOf } from "./json.js";
+import { parse, stringify, wrap, unwrap, kindOf, own } from "./json.js";
 import { hash, join, split, problemOfKey, pushID } from "./keys.js";
 import { DatabaseError } from "./realtime.js";
+import { openEditor, closeEditor } from "./tree-view.js";
 
 const UNDO_LIMIT = 100; // steps
 const UNDO_NODES = 50000; // of a value that is kept for undo
 const EDIT_NODES = 20000; // of a value that is edited as text
 const REST_UNITS = 1 << 20; // a longer value is sent by REST
 const DEPTH_LIMIT = 32;
+const DIFF_LIMIT = 200; // changes that are listed
+const TOO_DEEP = `A path has at most ${DEPTH_LIMIT} keys.`;
 
-const history = [];
-let changedHistory = () => {};
-export const onHistory = (listener) => (changedHistory = listener);
+const history = []; // {label, changes, namespace}
+let written = () => {};
+/** Calls a function with each path that was written, also by undo. */
+export const onWritten = (listener) => (written = listener);
 export const lastStep = () => history.at(-1);
 
 function remember(label, changes) {
 	history.push({ label, changes, namespace: session.namespace });
 	if (history.length > UNDO_LIMIT) history.shift();
-	changedHistory();
 }
 
 const hasServerValue = (value) =>
 	value !== null && typeof value === "object" && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue));
 
+/** What undo compares with: not known of a value that the server fills in. */
+const knownAfter = (value) => (hasServerValue(value) ? undefined : value);
 const nameOf = ({ path }) => visible(path, 60);
+const nodes = (count) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
 
-/** What is at a path: {nodes, value}, without the value where it is too large for undo; undefined where it can't be read. */
+/** What is at a path: {count, words, value}, without the value where it is too large for undo; undefined where it can't be read. */
 async function look(path) {
 	try {
-		const { nodes = 0, more = false } = session.isAdmin ? await session.children(path, { measure: "true", limit: 1 }) : {};
-		if (more || nodes > UNDO_NODES) return { nodes, words: `${more ? "more than " : ""}${formatCount(nodes)} nodes` };
-		const value = await session.read(path);
-		const count = countNodes(value);
-		return { nodes: count, words: `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`, value };
+		const { nodes: count = 0, more = false } = await session.children(path, { measure: "true", limit: 1 });
+		return more || count > UNDO_NODES ? { count, words: `${more ? "more than " : ""}${nodes(count)}` } : { count, words: nodes(count), value: await session.read(path) };
 	} catch (error) {
 		await explain(error, "Read");
 	}
+}
+
+/** As `look`; undefined, after a message, for a value that is too large for what is to be done. */
+async function lookAtAll(branch, deed, limit = UNDO_NODES) {
+	const found = await look(branch.path);
+	if (!found || (found.value !== undefined && found.count <= limit)) return found;
+	toast(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`, "error");
 }
 
 async function put(path, value, ifHash) {
@@ -49,11 +59,8 @@ async function put(path, value, ifHash) {
 
 /** Shows why something was refused; administrators see the rule. */
 export async function explain(error, what) {
-	if (error.code === "permission_denied" && session.isAdmin) {
-		const { denials } = await session.denials().catch(() => ({ denials: [] }));
-		if (denials.length) return toast(`${what}: permission denied.`, "error", { label: "Why?", run: () => showDenial(denials[0]) });
-	}
-	toast(`${what}: ${error.message}`, "error");
+	const { denials: [denial] } = error.code === "permission_denied" && session.isAdmin ? await session.inspect("denials").catch(() => ({ denials: [] })) : { denials: [] };
+	toast(`${what}: ${error.message}`, "error", denial && { label: "Why?", run: () => showDenial(denial) });
 }
 
 /** The rules that were evaluated for a denied operation, with what they saw. */
@@ -68,31 +75,32 @@ export function showDenial({ denial, uid, time }) {
 	});
 }
 
-/** Writes one value over another that was seen. */
-export async function replace(branch, before, after, label, done) {
+/** Writes one value over another that was seen; whether that was done. */
+export async function replace(branch, before, after, label) {
 	const { path } = branch;
 	try {
 		await put(path, after, hash(before));
 	} catch (error) {
-		return error.code === "datastale" ? conflict(branch, after, label, done) : explain(error, label);
+		return error.code === "datastale" ? conflict(branch, after, label) : explain(error, label);
 	}
-	remember(label, [{ path, before, after: hasServerValue(after) ? undefined : after }]);
-	done(path);
+	remember(label, [{ path, before, after: knownAfter(after) }]);
+	written(path);
+	return true;
 }
 
-async function conflict(branch, mine, label, done) {
+async function conflict(branch, mine, label) {
 	const theirs = await session.read(branch.path);
 	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, stringify(value, 2).slice(0, 5000)));
-	const overwrite = await dialog({
+	const overwrites = await dialog({
 		title: "Somebody changed it meanwhile", confirm: "Overwrite with yours", danger: true,
-		body: h("div", h("p", `${branch.path} is no longer what you saw. Nothing was written.`),
-			h("div.versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))),
+		body: [h("p", `${nameOf(branch)} is no longer what you saw. Nothing was written.`), h("div.versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
 	});
-	done(branch.path);
-	if (overwrite) await replace(branch, theirs, mine, label, done);
+	written(branch.path);
+	return overwrites && replace(branch, theirs, mine, label);
 }
 
-async function writeAll(label, changes, done, isUndo = false) {
+/** Writes changes, [{path, before, after}], as one step; whether that was done. */
+async function writeAll(label, changes, isUndo = false) {
 	try {
 		if (changes.length === 1) await put(changes[0].path, changes[0].after);
 		else await session.database.update("/", Object.fromEntries(changes.map(({ path, after }) => [path.slice(1), after])));
@@ -101,150 +109,68 @@ async function writeAll(label, changes, done, isUndo = false) {
 		return false;
 	}
 	if (!isUndo && changes.every(({ before }) => before !== undefined)) remember(label, changes);
-	for (const { path } of changes) done(path);
+	for (const { path } of changes) written(path);
 	return true;
 }
 
 /** Undoes the last step, unless others have changed it since: then it asks. */
-export async function undo(done) {
-	const step = history.at(-1);
+export async function undo() {
+	const step = lastStep();
 	if (!step) return;
 	if (step.namespace !== session.namespace) return toast(`The last step was in the database ${step.namespace}.`);
 	const changed = [];
 	for (const { path, after } of step.changes) {
 		if (after !== undefined && hash(await session.read(path)) !== hash(after)) changed.push(path);
 	}
-	if (changed.length && !(await dialog({
-		title: "Changed since", confirm: "Undo nevertheless", danger: true,
-		body: h("p", `${visible(changed.join(", "))} was changed after “${step.label}”. Undo writes the value from before it.`),
-	}))) return;
+	const body = h("p", `${visible(changed.join(", "))} was changed after “${step.label}”. Undo writes the value from before it.`);
+	if (changed.length && !(await dialog({ title: "Changed since", confirm: "Undo nevertheless", danger: true, body }))) return;
 	history.pop();
 	const back = step.changes.map(({ path, before, after }) => ({ path, before: after, after: before }));
-	if (await writeAll("Undo", back, done, true)) toast(`Undone: ${step.label}`);
+	if (await writeAll("Undo", back, true)) toast(`Undone: ${step.label}`);
 	else history.push(step);
-	changedHistory();
 }
 
+/** JSON of one kind; throws what is wrong. */
+function parseAs(kind, text) {
+	const value = parse(text);
+	if (kindOf(value) !== kind || value === Infinity || value === -Infinity) throw new Error(`This is no ${kind}.`);
+	return value;
+}
+
+const READERS = {
+	string: (text) => text, number: (text) => parseAs("number", text), boolean: (text) => parseAs("boolean", text), json: parse,
+	timestamp: () => ({ ".sv": "timestamp" }), increment: (text) => ({ ".sv": { increment: parseAs("number", text) } }),
+};
 const TYPES = ["string", "number", "boolean", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]];
 
 /** A choice of type and a field for the value; `read()` gives the value or throws what is wrong. */
 export function valueField(value, types = TYPES, tag = "input") {
-	const { value: plain } = unwrap(value ?? null);
-	const kind = kindOf(value ?? null);
-	const first = kind === "object" || kind === "null" ? "json" : kind;
-	const type = choice("Type", types, { class: "type" });
-	type.value = first;
-	const text = h(tag, { class: "value-input", label: "Value", rows: 6, value: first === "json" ? stringify(value ?? null) : String(plain) });
-	const adapt = () => {
+	const kind = kindOf(value);
+	const isJSON = kind === "object" || kind === "null";
+	const type = choice("Type", types, { class: "type", value: isJSON ? "json" : kind, onchange: () => {
 		text.disabled = type.value === "timestamp";
-		if (type.value === "increment" && !Number(text.value)) text.value = "1";
 		if (type.value === "boolean" && !/^(true|false)$/.test(text.value)) text.value = "true";
-	};
-	type.addEventListener("change", adapt);
-	const read = () => {
-		if (type.value === "string") return text.value;
-		if (type.value === "timestamp") return { ".sv": "timestamp" };
-		const content = text.value.trim();
-		if (type.value === "json") return readJSON(content);
-		if (type.value === "boolean") {
-			if (!/^(true|false)$/.test(content)) throw new Error("A boolean is true or false.");
-			return content === "true";
-		}
-		if (!/^-?(0|[1-9]\d*)(\.\d+)?([eE][+-]?\d+)?$/.test(content)) throw new Error("This is not a number in JSON's spelling.");
-		const number = parse(content);
-		if (typeof number === "number" && !Number.isFinite(number)) throw new Error("The number is too large.");
-		return type.value === "number" ? number : { ".sv": { increment: number } };
-	};
-	return { elements: [type, text], type, text, read };
-}
-
-/** JSON that a user typed; throws words with the line and column. */
-export function readJSON(text) {
-	try {
-		return parse(text);
-	} catch (error) {
-		const place = positionOf(error, text);
-		throw new Error(`Line ${place.line}, column ${place.column}: ${error.message.replace(/ in JSON at position.*$/s, "").replace(/, \.*".*is not valid JSON$/s, "")}`);
-	}
-}
-
-// MARK: Actions on a branch. `done(path)` is called for each path that was written.
-
-/** Edits a leaf in its row, and an object as JSON. */
-export async function edit(view, branch, done) {
-	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch, done);
-	let before = wrap(branch.value, branch.priority);
-	if (branch.length) {
-		before = await session.read(branch.path);
-		if (kindOf(before) !== "string") return done(branch.path);
-	}
-	const field = valueField(before);
-	const problem = h("span.problem", { role: "alert" });
-	const finish = async () => {
-		let value;
-		try {
-			value = field.read();
-		} catch (error) {
-			problem.textContent = error.message;
-			return field.text.focus();
-		}
-		view.closeEditor();
-		const after = hasServerValue(value) ? value : wrap(value, unwrap(before).priority);
-		if (hash(after) === hash(before) && !hasServerValue(after)) return;
-		await replace(branch, before, after, `Set ${nameOf(branch)}`, done);
-	};
-	const form = h("form.row.editor", { onsubmit: (event) => { event.preventDefault(); finish(); }, onkeydown: (event) => {
-		if (event.key === "Escape") view.closeEditor();
-		event.stopPropagation();
-	} }, h("span.twisty"), h("span.key", visible(branch.key, 60)), field.elements,
-	h("button.primary.small", { type: "submit" }, "Save"), h("button.small", { onclick: () => view.closeEditor() }, "Cancel"), problem);
-	view.openEditor(branch, form);
-	field.text.focus();
-	field.text.select?.();
-}
-
-export async function editJSON(branch, done) {
-	const found = await look(branch.path);
-	if (!found) return;
-	const before = found.value;
-	if (before === undefined || found.nodes > EDIT_NODES) return toast(`${nameOf(branch)} has ${found.words}: too many to edit as text.`, "error");
-	const text = h("textarea.code", { rows: 18, autofocus: true, label: "JSON", value: stringify(before, 2) });
-	let after;
-	const ok = await dialog({
-		title: visible(branch.path, 80), confirm: "Review", wide: true, body: text,
-		check: () => void (after = readJSON(text.value)),
-	});
-	if (!ok) return;
-	const changes = differences(before, after, branch.keys);
-	if (changes.length === 0) return toast("Nothing is different.");
-	if (await confirmChanges(`Change ${nameOf(branch)}`, changes)) await replace(branch, before, after, `Edit ${nameOf(branch)}`, done);
+	} });
+	const text = h(tag, { class: "value-input", label: "Value", rows: 6, value: isJSON ? stringify(value) : String(unwrap(value).value) });
+	return { elements: [type, text], type, text, read: () => READERS[type.value](text.value) };
 }
 
 /** The paths at which two values differ: [{path, before, after}]. */
-export function differences(before, after, keys, output = []) {
-	const [a, b] = [unwrap(before ?? null), unwrap(after ?? null)];
-	const areObjects = kindOf(before ?? null) === "object" && kindOf(after ?? null) === "object" && a.priority === b.priority;
-	if (!areObjects) {
-		if (hash(before ?? null) !== hash(after ?? null) || hasServerValue(after)) output.push({ path: join(keys), before: before ?? null, after: after ?? null });
-		return output;
+export function differences(before, after, keys) {
+	const [a, b] = [before, after].map((value) => unwrap(value ?? null));
+	if (kindOf(before) !== "object" || kindOf(after) !== "object" || a.priority !== b.priority) {
+		return hash(before) !== hash(after) || hasServerValue(after) ? [{ path: join(keys), before: before ?? null, after: after ?? null }] : [];
 	}
-	for (const key of new Set([...Object.keys(a.value), ...Object.keys(b.value)])) {
-		if (key === ".priority") continue;
-		differences(Object.hasOwn(a.value, key) ? a.value[key] : null, Object.hasOwn(b.value, key) ? b.value[key] : null, [...keys, key], output);
-	}
-	return output;
+	const names = new Set([...Object.keys(a.value), ...Object.keys(b.value)].filter((name) => name !== ".priority"));
+	return [...names].flatMap((name) => differences(own(a.value, name), own(b.value, name), [...keys, name]));
 }
-
-const side = (sign, kind, path, value) => h("div", { class: kind }, h("span.sign", sign), h("span", visible(path, 120)), h("span.what",
-	kindOf(value) === "object" ? `${formatCount(countNodes(value))} nodes` : visible(stringify(value), 120)));
 
 /** Changes as lines of what was and what is. */
 export function diffList(changes) {
-	const rows = changes.slice(0, 200).flatMap(({ path, before, after }) => [
-		before !== null && before !== undefined && side("−", "removed", path, before),
-		after !== null && side("+", "added", path, after),
-	]);
-	return h("div.diff", { tabIndex: 0, label: "Changes" }, rows, changes.length > 200 && h("p", `and ${formatCount(changes.length - 200)} more`));
+	const line = (sign, kind, path, value) => value !== null && value !== undefined && h("div", { class: kind }, h("span.sign", sign), h("span", visible(path, 120)),
+		h("span.what", visible(stringify(value), 120)));
+	const lines = changes.slice(0, DIFF_LIMIT).flatMap(({ path, before, after }) => [line("−", "removed", path, before), line("+", "added", path, after)]);
+	return h("div.diff", { tabIndex: 0, label: "Changes" }, lines, changes.length > DIFF_LIMIT && h("p", `and ${formatCount(changes.length - DIFF_LIMIT)} more`));
 }
 
 /** Shows changes before they are written. */
@@ -253,95 +179,119 @@ export const confirmChanges = (title, changes) => dialog({
 	body: [h("p.hint", `${formatCount(changes.length)} ${changes.length === 1 ? "change" : "changes"}, written as one step.`), diffList(changes)],
 });
 
-export async function add(branch, done) {
+// MARK: Actions on a branch
+
+/** Edits a leaf in its row, and an object as JSON. */
+export async function edit(branch) {
+	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch);
+	const before = branch.length ? await session.read(branch.path) : wrap(branch.value, branch.priority);
+	if (branch.length && kindOf(before) !== "string") return written(branch.path);
+	const field = valueField(before);
+	const problem = h("span.problem", { role: "alert" });
+	const onsubmit = async () => {
+		let value;
+		try {
+			value = field.read();
+		} catch (error) {
+			problem.textContent = error.message;
+			return field.text.focus();
+		}
+		closeEditor();
+		const after = hasServerValue(value) ? value : wrap(value, unwrap(before).priority);
+		if (hash(after) !== hash(before) || hasServerValue(after)) await replace(branch, before, after, `Set ${nameOf(branch)}`);
+	};
+	const onkeydown = (event) => {
+		if (event.key === "Escape") closeEditor();
+		event.stopPropagation();
+	};
+	openEditor(branch, h("form.row.editor", { onsubmit, onkeydown }, h("span.twisty"), h("span.key", visible(branch.key, 60)), field.elements,
+		h("button.primary.small", { type: "submit" }, "Save"), h("button.small", { onclick: closeEditor }, "Cancel"), problem));
+	field.text.focus();
+	field.text.select();
+}
+
+export async function editJSON(branch) {
+	const found = await lookAtAll(branch, "edit as text", EDIT_NODES);
+	if (!found) return;
+	const before = found.value;
+	const text = h("textarea.code", { rows: 18, autofocus: true, label: "JSON", value: stringify(before, 2) });
+	let after;
+	const check = () => void (after = parse(text.value));
+	if (!(await dialog({ title: visible(branch.path, 80), confirm: "Review", wide: true, body: text, check }))) return;
+	const changes = differences(before, after, branch.keys);
+	if (changes.length === 0) return toast("Nothing is different.");
+	if (await confirmChanges(`Change ${nameOf(branch)}`, changes)) await replace(branch, before, after, `Edit ${nameOf(branch)}`);
+}
+
+/** Adds a child; whether that was done. */
+export async function add(branch) {
 	if (branch.isLeaf) return toast("A value has no children: edit it as JSON instead.");
 	const key = h("input.grow", { label: "Key", autofocus: true });
 	const field = valueField("", TYPES, "textarea");
-	let value;
-	const ok = await dialog({
-		title: `Add to ${nameOf(branch)}`, confirm: "Add",
+	const check = async () => {
+		const problem = problemOfKey(key.value);
+		if (problem) return problem;
+		if (branch.keys.length >= DEPTH_LIMIT) return TOO_DEEP;
+		const value = field.read();
+		if (value === null) return "null is no value: nothing would be added.";
+		const path = join([...branch.keys, key.value]);
+		try {
+			await put(path, value, hash(null));
+		} catch (error) {
+			return error.code === "datastale" ? "There is a child with this key already." : error.message;
+		}
+		remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: knownAfter(value) }]);
+		written(path);
+	};
+	return dialog({
+		title: `Add to ${nameOf(branch)}`, confirm: "Add", check,
 		body: [h("label", "Key", h("span.together", key, h("button", { onclick: () => (key.value = pushID(session.database.now)) }, "Push id"))),
 			h("label", "Value", h("span.together", field.elements))],
-		check: async () => {
-			const problem = problemOfKey(key.value);
-			if (problem) return problem;
-			if (branch.keys.length >= DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
-			value = field.read();
-			if (value === null) return "null is no value: nothing would be added.";
-			const path = join([...branch.keys, key.value]);
-			try {
-				await put(path, value, hash(null));
-			} catch (error) {
-				if (error.code === "datastale") return "There is a child with this key already.";
-				throw error;
-			}
-			remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: hasServerValue(value) ? undefined : value }]);
-			done(path);
-			return "";
-		},
 	});
-	return ok;
 }
 
-export async function remove(branch, done) {
+export async function remove(branch) {
 	const { path } = branch;
 	const found = await look(path);
 	if (!found) return;
 	const { value, words } = found;
-	const ok = await dialog({
-		title: `Delete ${nameOf(branch)}?`, confirm: `Delete ${words}`, danger: true,
-		body: h("div", h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
-			value === undefined ? h("p.warning", "It is too large to be undone here. Export it first, or make a backup.") : h("p.hint", "You can undo it as long as this page is open.")),
-	});
-	if (ok) await writeAll(`Delete ${nameOf(branch)}`, [{ path, before: value, after: null }], done);
+	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
+		value === undefined ? h("p.warning", "It is too large to be undone here. Export it first, or make a backup.") : h("p.hint", "You can undo it as long as this page is open.")];
+	if (await dialog({ title: `Delete ${nameOf(branch)}?`, confirm: `Delete ${words}`, danger: true, body }))
+		await writeAll(`Delete ${nameOf(branch)}`, [{ path, before: value, after: null }]);
 }
 
 /** Renames, moves or copies a node: both places in one update. */
-export async function move(branch, done, { isCopy = false } = {}) {
-	const from = branch.path;
-	const found = await look(from);
+export async function move(branch, { isCopy = false } = {}) {
+	const { path: from } = branch;
+	const found = await lookAtAll(branch, "move here");
 	if (!found) return;
-	if (found.value === undefined) return toast(`${nameOf(branch)} has ${found.words}: too many to move here.`, "error");
-	const path = h("input.grow.path-input", { label: "New path", autofocus: true, value: isCopy ? `${from}-copy` : from });
-	const preview = h("div");
-	let changes = [];
-	const problemOf = (to) => {
-		const keys = split(to);
-		if (keys.length === 0) return "The root is no place for it.";
-		if (keys.length > DEPTH_LIMIT) return `A path has at most ${DEPTH_LIMIT} keys.`;
+	const field = h("input.path-input", { label: "New path", autofocus: true, value: isCopy ? `${from}-copy` : from });
+	const keys = () => split(field.value);
+	const check = () => {
+		const to = join(keys());
+		if (keys().length === 0) return "The root is no place for it.";
+		if (keys().length > DEPTH_LIMIT) return TOO_DEEP;
 		if (to === from) return "This is where it is.";
-		if (to.startsWith(from + "/") || from.startsWith(to + "/")) return "A node cannot be put into itself, or over what holds it.";
-		return keys.map(problemOfKey).find(Boolean) ?? "";
+		if (to.startsWith(`${from}/`) || from.startsWith(`${to}/`)) return "A node cannot be put into itself, or over what holds it.";
+		return keys().map(problemOfKey).find(Boolean);
 	};
-	const renew = async () => {
-		const to = join(split(path.value));
-		if (problemOf(to)) return preview.replaceChildren();
-		const replaced = await session.read(to).catch(() => null);
-		if (join(split(path.value)) !== to) return;
-		changes = [{ path: to, before: replaced, after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
-		preview.replaceChildren(replaced !== null ? h("p.warning", `What is at ${visible(to, 60)} is replaced.`) : "", diffList(changes));
-	};
-	let timer;
-	path.addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(renew, 150); });
-	renew();
-	const ok = await dialog({
-		title: `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`, confirm: isCopy ? "Duplicate" : "Move", wide: true,
-		body: [h("label", "New path", path), preview],
-		check: async () => problemOf(join(split(path.value))) || renew().then(() => ""),
-	});
-	if (ok) await writeAll(`${isCopy ? "Duplicate" : "Move"} ${nameOf(branch)}`, changes, done);
+	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`;
+	if (!(await dialog({ title: words, confirm: "Review", wide: true, body: h("label", "New path", field), check }))) return;
+	const path = join(keys());
+	const changes = [{ path, before: await session.read(path).catch(() => null), after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
+	if (await confirmChanges(words, changes)) await writeAll(words, changes);
 }
 
-export async function importJSON(branch, done) {
+export async function importJSON(branch) {
 	const file = h("input", { type: "file", accept: ".json,application/json", label: "File" });
 	const text = h("textarea.code", { rows: 10, label: "JSON", placeholder: "or paste JSON here" });
 	const label = `Import at ${nameOf(branch)}`;
 	let after;
-	const ok = await dialog({ title: label, confirm: "Review", wide: true, body: [file, text],
-		check: async () => void (after = readJSON(file.files[0] ? await file.files[0].text() : text.value)) });
-	if (!ok) return;
+	const check = async () => void (after = parse(file.files[0] ? await file.files[0].text() : text.value));
+	if (!(await dialog({ title: label, confirm: "Review", wide: true, body: [file, text], check }))) return;
 	const changes = [{ path: branch.path, before: (await look(branch.path))?.value, after }];
-	if (await confirmChanges(label, changes)) await writeAll(label, changes, done);
+	if (await confirmChanges(label, changes)) await writeAll(label, changes);
 }
 
 export async function exportJSON(branch) {

@@ -6,37 +6,18 @@ import { visible } from "./dom.js";
 const RETRY_MS = 2000;
 
 class Feed extends EventTarget {
-	constructor() {
-		super();
-		this.isLive = false;
-		session.addEventListener("database", () => this.start());
-	}
-
-	start() {
+	/** Reads the stream of the session's database until another call, or `abort`. */
+	async start() {
 		this.abort?.abort();
-		this.setLive(false);
-		if (!session.isAdmin) return;
-		this.abort = new AbortController();
-		this.run(this.abort.signal);
-	}
-
-	setLive(isLive) {
-		this.isLive = isLive;
-		this.dispatchEvent(new Event("live"));
-	}
-
-	async run(signal) {
-		while (!signal.aborted) {
+		const { signal } = (this.abort = new AbortController());
+		while (session.isAdmin && !signal.aborted) {
 			try {
-				const response = await session.request("/.settings/profile.json", {}, {
-					asSelf: true, signal, headers: { Accept: "text/event-stream" } });
+				const response = await session.request("/.settings/profile.json", {}, { asSelf: true, signal, headers: { Accept: "text/event-stream" } });
 				if (response.ok) {
-					this.setLive(true);
+					this.dispatchEvent(new Event("open"));
 					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
 				}
 			} catch { /* tried again */ }
-			if (signal.aborted) return;
-			this.setLive(false);
 			await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
 		}
 	}
@@ -48,12 +29,8 @@ class Feed extends EventTarget {
 			if (done) return;
 			const blocks = (rest + value).split("\n\n");
 			rest = blocks.pop();
-			const records = [];
-			for (const block of blocks) {
-				const [event, data] = block.split("\n");
-				if (event === "event: log") records.push(JSON.parse(data.slice(6)));
-			}
-			if (records.length) this.dispatchEvent(new CustomEvent("records", { detail: records }));
+			const detail = blocks.filter((block) => block.startsWith("event: log")).map((block) => JSON.parse(block.slice(block.indexOf("data: ") + 6)));
+			if (detail.length) this.dispatchEvent(new CustomEvent("records", { detail }));
 		}
 	}
 }
@@ -69,3 +46,4 @@ export const writerOf = ({ by, uid, onDisconnect }) =>
 	(by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by) + (onDisconnect ? " (onDisconnect)" : "");
 
 export const feed = new Feed();
+session.addEventListener("database", () => feed.start());

@@ -11,28 +11,8 @@ export function parse(text) {
 }
 
 /** As JSON.stringify, for what `parse` gives. `indent` is a number of spaces. */
-export function stringify(value, indent = 0) {
-	const lines = [];
-	write(value, indent ? "\n" : "", " ".repeat(indent), lines);
-	return lines.join("");
-}
-
-function write(value, line, step, output) {
-	if (typeof value === "bigint") return output.push(String(value));
-	if (value === null || typeof value !== "object") return output.push(JSON.stringify(value) ?? "null");
-	const isArray = Array.isArray(value);
-	const names = isArray ? value.map((_, index) => index) : Object.keys(value);
-	if (names.length === 0) return output.push(isArray ? "[]" : "{}");
-	const deeper = line + step;
-	output.push(isArray ? "[" : "{");
-	names.forEach((name, index) => {
-		if (index) output.push(",");
-		output.push(deeper);
-		if (!isArray) output.push(JSON.stringify(name), line ? ": " : ":");
-		write(value[name], deeper, step, output);
-	});
-	output.push(line, isArray ? "]" : "}");
-}
+export const stringify = (value, indent) =>
+	JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? JSON.rawJSON(String(inner)) : inner), indent) ?? "null";
 
 /** The member of an object; undefined where it has none of its own. */
 export const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined);
@@ -61,27 +41,4 @@ export function wrap(value, priority) {
 	if (priority === undefined || priority === null || value === null) return value;
 	if (typeof value !== "object") return { ".value": value, ".priority": priority };
 	return { ...value, ".priority": priority };
-}
-
-const TOKEN = /\s*(?:"(?:[^"\\\u0000-\u001f]|\\(?:["\\/bfnrt]|u[\da-fA-F]{4}))*"|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null|[{}[\],:])\s*/y;
-
-/** The line and column at which JSON.parse gave up: from its message, else the first text that is no token of JSON. */
-export function positionOf(error, text) {
-	let offset = Number(/position (\d+)/.exec(error.message)?.[1] ?? NaN);
-	if (Number.isNaN(offset)) {
-		TOKEN.lastIndex = offset = 0;
-		while (offset < text.length && TOKEN.test(text)) offset = TOKEN.lastIndex;
-	}
-	const before = text.slice(0, offset).split("\n");
-	return { line: before.length, column: before.at(-1).length + 1 };
-}
-
-/** How many nodes a value has: leaves and objects, not itself where it is null. */
-export function countNodes(value) {
-	const plain = unwrap(value).value;
-	if (plain === null || plain === undefined) return 0;
-	if (typeof plain !== "object") return 1;
-	let count = 1;
-	for (const name of Object.keys(plain)) if (!name.startsWith(".")) count += countNodes(plain[name]);
-	return count;
 }

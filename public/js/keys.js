@@ -1,5 +1,7 @@
 // Paths, the order of keys, push ids, and the hash that compare-and-set asks for (protocol/realtime §7.3, §9).
 
+import { kindOf, unwrap } from "./json.js";
+
 /** The keys of a path: "/a/b" gives ["a", "b"]. */
 export const split = (path) => path.split("/").filter((key) => key !== "");
 export const join = (keys) => "/" + keys.join("/");
@@ -13,46 +15,40 @@ const KEY_BYTE_LIMIT = 768;
 /** What is wrong with a key, in words; "" for a key that may be used. */
 export function problemOfKey(key) {
 	if (key === "") return "A key has at least one character.";
-	const bad = FORBIDDEN.exec(key);
-	if (bad) return `A key may not have ${bad[0] < " " || bad[0] === "\x7f" ? "control characters" : `“${bad[0]}”`}.`;
+	if (FORBIDDEN.test(key)) return "A key may not have control characters, nor any of . $ # [ ] /";
 	if (!key.isWellFormed()) return "The key is no valid text.";
 	return new TextEncoder().encode(key).length > KEY_BYTE_LIMIT ? `A key has at most ${KEY_BYTE_LIMIT} bytes.` : "";
 }
 
-function integer(key) {
-	if (!/^-?0*\d{1,10}$/.test(key)) return null;
-	const value = Number(key);
-	return value >= -2147483648 && value <= 2147483647 ? value : null;
-}
+/** A key that is a whole number of 32 bits; otherwise NaN. */
+const integer = (key) => (/^-?0*\d{1,10}$/.test(key) && (key | 0) === Number(key) ? Number(key) : NaN);
 
 /** The order of children: whole numbers of 32 bits by value, then all other keys by UTF-16 units. */
 export function compareKeys(a, b) {
-	if (a === b) return 0;
 	const [x, y] = [integer(a), integer(b)];
-	if (x !== null) return y === null ? -1 : x - y || a.length - b.length;
-	if (y !== null) return 1;
-	return a < b ? -1 : 1;
+	if (isNaN(x) !== isNaN(y)) return isNaN(x) - isNaN(y);
+	return isNaN(x) ? (a > b) - (a < b) : x - y || a.length - b.length;
+}
+
+const RANKS = ["null", false, true, "number", "string"];
+
+/** The order of values in a query: null, false, true, numbers, strings, objects. */
+export function compareValues(a, b) {
+	const [x, y] = [a, b].map((value) => RANKS.indexOf(typeof value === "boolean" ? value : kindOf(value)) >>> 0);
+	return x - y || (x > RANKS.length || a === b ? 0 : a < b ? -1 : 1);
 }
 
 const PUSH_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
-let lastPush = { time: 0, random: [] };
+let lastPush = 0n;
 
 /** A new key that sorts behind all earlier ones: 8 characters of time, 12 of chance. */
 export function pushID(now = Date.now()) {
-	const time = Math.max(now, lastPush.time);
-	let random = lastPush.random;
-	if (time !== lastPush.time) {
-		random = [...crypto.getRandomValues(new Uint8Array(12))].map((byte) => byte & 63);
-	} else {
-		random = [...random];
-		let place = 11;
-		while (place > 0 && random[place] === 63) random[place--] = 0;
-		random[place]++;
-	}
-	lastPush = { time, random };
+	const number = crypto.getRandomValues(new Uint8Array(9)).reduce((number, byte) => (number << 8n) | BigInt(byte), BigInt(now));
+	// Within a millisecond the next number.
+	lastPush = number >> 72n > lastPush >> 72n ? number : lastPush + 1n;
 	let id = "";
-	for (let rest = time, place = 0; place < 8; place++, rest = Math.floor(rest / 64)) id = PUSH_CHARACTERS[rest % 64] + id;
-	return id + random.map((value) => PUSH_CHARACTERS[value]).join("");
+	for (let bit = 0n; bit < 120n; bit += 6n) id = PUSH_CHARACTERS[(lastPush >> bit) & 63n] + id;
+	return id;
 }
 
 // The hash
@@ -67,25 +63,16 @@ const leafText = (value) =>
 	typeof value === "string" ? `string:${value}` : typeof value === "boolean" ? `boolean:${value}` : `number:${doubleText(value)}`;
 
 /** The hash of a value in the export form; "" of null. */
-export function hash(value) {
-	if (value === null || value === undefined) return "";
-	const isObject = typeof value === "object";
-	const priority = isObject && Object.hasOwn(value, ".priority") ? value[".priority"] : null;
-	const plain = isObject && Object.hasOwn(value, ".value") ? value[".value"] : value;
+export function hash(data) {
+	const { value, priority = null } = unwrap(data ?? null);
+	if (value === null) return "";
 	const prefix = priority === null ? "" : `priority:${leafText(priority)}:`;
-	if (plain === null) return "";
-	if (typeof plain !== "object") return sha1(prefix + leafText(plain));
-	const order = (child) => {
-		const given = child !== null && typeof child === "object" && Object.hasOwn(child, ".priority") ? child[".priority"] : null;
-		return given === null ? [0, 0] : typeof given === "number" ? [1, given] : [2, given];
-	};
-	const children = Object.keys(plain)
-		.filter((key) => !key.startsWith("."))
-		.map((key) => ({ key, order: order(plain[key]), hash: hash(plain[key]) }))
+	if (typeof value !== "object") return sha1(prefix + leafText(value));
+	const children = Object.keys(value).filter((key) => !key.startsWith("."))
+		.map((key) => ({ key, priority: unwrap(value[key]).priority ?? null, hash: hash(value[key]) }))
 		.filter((child) => child.hash !== "")
-		.sort((a, b) => a.order[0] - b.order[0] || (a.order[1] < b.order[1] ? -1 : a.order[1] > b.order[1] ? 1 : compareKeys(a.key, b.key)));
-	if (children.length === 0) return "";
-	return sha1(prefix + children.map((child) => `:${child.key}:${child.hash}`).join(""));
+		.sort((a, b) => compareValues(a.priority, b.priority) || compareKeys(a.key, b.key));
+	return children.length === 0 ? "" : sha1(prefix + children.map((child) => `:${child.key}:${child.hash}`).join(""));
 }
 
 // SHA-1 of vendor/sha1.js: crypto.subtle is missing by http from another machine.

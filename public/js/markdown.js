@@ -25,17 +25,15 @@ export function render(source, resolve) {
 				const name = slug(element.textContent);
 				const count = used.get(name) ?? 0;
 				used.set(name, count + 1);
-				element.id = count ? `${name}-${count}` : name;
-				return element;
+				return Object.assign(element, { id: count ? `${name}-${count}` : name });
 			}
 			case "code": return h("pre", { tabIndex: 0 }, h("code", text));
 			case "hr": case "br": return h(type);
-			case "blockquote": case "strong": case "em": case "del": return inside(type, token);
-			case "paragraph": return inside("p", token);
+			case "blockquote": case "strong": case "em": case "del": case "paragraph": return inside(type.replace("paragraph", "p"), token);
 			case "list": return h(token.ordered ? "ol" : "ul", {}, token.items.map((item) => inside("li", item)));
 			case "table": {
 				const row = (cells, tag) => h("tr", cells.map((cell) => inside(tag, cell)));
-				return h("div.table-wrap", { tabIndex: 0 }, h("table", h("thead", row(token.header, "th")), h("tbody", token.rows.map((cells) => row(cells, "td")))));
+				return h("table", h("thead", row(token.header, "th")), h("tbody", token.rows.map((cells) => row(cells, "td"))));
 			}
 			case "codespan": return h("code", plain(text));
 			case "link": return h(target ? "a" : "span", { href: target }, all(tokens));

@@ -1,123 +1,201 @@
+// What the server does, drawn each second; slow operations, connections and the log; what the database's clients ask for.
+
 import { session, link } from "./session.js";
-import { feed, isWrite } from "./feed.js";
-import { h, svg, table, save, toast, visible, formatCount, formatBytes, formatTime, formatMoment } from "./dom.js";
-import { join } from "./keys.js";
+import { feed } from "./feed.js";
+import { h, svg, choice, panel, table, save, toast, visible, formatCount, formatBytes, formatMoment, formatSpan } from "./dom.js";
+import { join, split } from "./keys.js";
 import { indexLine } from "./snippets.js";
 import { showDenial } from "./edit.js";
 
+const SECOND_MS = 1000;
+const SLOWER_MS = 2000; // between two looks at the lists
 const SECONDS = 120; // of the plots
 const PLOT = 44; // pixels of height
-const KEPT_TIMES = 2000; // latest operations whose times make the percentiles
-const SLOW_LIMIT = 15;
+const ROW_LIMIT = 15;
 const PATH_LIMIT = 500;
+const UNINDEXED_LIMIT = 100;
+const LOG_LIMIT = 500; // messages, as the server keeps them
 
+// The server's metrics (operating.md), of two looks at them: what is true now, or what came in a second between them.
+const sum = (stats, name) => stats.metrics[name].reduce((total, { value }) => total + value, 0);
+const gauge = (name) => (now) => sum(now, name);
+const rate = (name, scale = 1) => (now, before, seconds) => (scale * (sum(now, name) - sum(before, name))) / seconds;
+
+/** The median and the 99th percentile of what a histogram has counted between two looks, in milliseconds; 0 for nothing. */
+const quantiles = (name) => [0.5, 0.99].map((share) => (now, before) => {
+	const [{ value: { count, buckets } }] = now.metrics[name];
+	const [{ value: old }] = before.metrics[name];
+	const wanted = share * (count - old.count);
+	let [lower, below] = [0, 0];
+	for (const [bound, total] of wanted > 0 ? Object.entries(buckets).sort(([a], [b]) => a - b) : []) {
+		const counted = total - old.buckets[bound];
+		if (counted >= wanted) return 1000 * (lower + ((bound - lower) * (wanted - below)) / (counted - below));
+		[lower, below] = [Number(bound), counted];
+	}
+	return 1000 * lower;
+});
+
+const milliseconds = (value) => (value ? value.toFixed(value < 10 ? 2 : 0) : "–");
+const count = (value) => formatCount(Math.round(value));
 const METERS = [
-	{ name: "writes", label: "Writes/s", counts: (record) => isWrite(record) && 1 },
-	{ name: "reads", label: "Reads/s", counts: (record) => /read$/.test(record.name) && 1 },
-	{ name: "pushes", label: "Pushes/s", counts: (record) => record.name === "listener-broadcast" && 1 },
-	{ name: "bytes", label: "Pushed/s", counts: (record) => record.name === "listener-broadcast" && (record.bytes ?? 0), format: formatBytes },
-	{ name: "denied", label: "Denied/s", counts: (record) => record.allowed === false && 1 },
+	["Connections", count, gauge("pando_connections")], ["Listeners", count, gauge("pando_listens")],
+	["Requests/s · denied", count, rate("pando_requests_total"), rate("pando_rule_denials_total")], ["Writes/s", count, rate("pando_commits_total")],
+	["Fan-out/s", count, rate("pando_deliveries_total")], ["Sent/s", formatBytes, rate("pando_sent_bytes_total")],
+	["Response ms, p50 · p99", milliseconds, ...quantiles("pando_acknowledgement_seconds")],
+	["Delivery ms, p50 · p99", milliseconds, ...quantiles("pando_event_delivery_seconds")],
+	["Disk sync ms, p50 · p99", milliseconds, ...quantiles("pando_fsync_seconds")],
+	["Memory", formatBytes, gauge("pando_resident_memory_bytes")], ["Unread by clients", formatBytes, gauge("pando_outbound_queue_bytes")],
+	["Processor", (value) => `${value.toFixed(0)} %`, rate("pando_cpu_seconds_total", 100)],
 ];
 
-export class Page {
-	constructor() {
-		this.meters = METERS.map((meter) => ({ ...meter, number: h("b"), plot: svg("path", {}), values: new Array(SECONDS).fill(0), now: 0 }));
-		Object.assign(this, { times: [], slow: [], paths: new Map(), unindexed: new Map() });
-		[this.timesElement, this.slowElement, this.pathsElement, this.unindexedElement, this.denialsElement] = Array.from({ length: 5 }, () => h("div"));
-		const panel = (title, content) => h("section.panel", h("h2", title), content);
-		this.state = h("span.hint", { role: "status" });
-		this.element = h("div.page",
-			h("div.together", h("h2", `Operations on ${session.namespace}`), this.state, h("span.space"), h("button", { onclick: (event) => this.backup(event.currentTarget) }, "Backup now")),
-			h("div.grid", this.meters.map(({ label, number, plot }) => h("div.panel.meter", h("h3", label), number, svg("svg", { viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true }, plot))),
-				h("div.panel.meter", h("h3", "Time of an operation"), this.timesElement)),
-			h("div.columns", panel("Slowest operations", this.slowElement), panel("Costly paths", this.pathsElement), panel("Queries without an index", this.unindexedElement), panel("Latest denials", this.denialsElement)));
-		this.ends = new AbortController();
-		feed.addEventListener("records", (event) => event.detail.forEach((record) => this.take(record)), { signal: this.ends.signal });
-		this.timer = setInterval(() => this.second(), 1000);
-		this.second();
-	}
+// Metrics that are shown by their names.
+const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes log_size_bytes log_files log_uncovered_bytes checkpoint_due_bytes
+	checkpoint_timestamp_seconds checkpoint_size_bytes backup_timestamp_seconds disk_free_bytes disk_full`.split(/\s+/);
 
-	close() {
-		this.ends.abort();
-		clearInterval(this.timer);
-	}
+function stateOf(stats, name) {
+	const value = sum(stats, `pando_${name}`);
+	const [, words, unit] = /^(.*?)(_bytes|_timestamp_seconds)?$/.exec(name);
+	return [words.replaceAll("_", " "), unit === "_bytes" ? formatBytes(value) : unit ? (value ? formatMoment(1000 * value) : "none yet") : count(value)];
+}
 
-	take(record) {
-		for (const meter of this.meters) meter.now += meter.counts(record) || 0;
-		if (record.path && record.name !== "listener-broadcast") {
-			const path = join(record.path);
-			const entry = this.paths.get(path) ?? { path, count: 0, millis: 0, bytes: 0 };
-			entry.count++;
-			entry.millis += record.millis ?? 0;
-			entry.bytes += record.bytes ?? 0;
-			this.paths.delete(path);
-			this.paths.set(path, entry);
-			if (this.paths.size > PATH_LIMIT) this.paths.delete(this.paths.keys().next().value);
-		}
-		if (record.unIndexed && this.unindexed.size < 100) {
-			const index = record.querySet?.[0]?.index;
-			const order = index?.path ? index.path.join("/") : record.querySet?.[0]?.orderBy ?? "";
-			this.unindexed.set(`${join(record.path)} ${order}`, { path: record.path, order, time: record.timestamp });
-		}
-		if (record.millis === undefined) return;
-		this.times.push(record.millis);
-		if (this.times.length > 2 * KEPT_TIMES) this.times = this.times.slice(-KEPT_TIMES);
-		if (this.slow.length < SLOW_LIMIT || record.millis > this.slow.at(-1).millis) {
-			this.slow.push(record);
-			this.slow.sort((a, b) => b.millis - a.millis).splice(SLOW_LIMIT);
-		}
-	}
+const dataLink = (keys, namespace) => h("a", { href: link("data", keys, namespace) }, visible(join(keys), 120));
 
-	second() {
-		if (document.visibilityState !== "visible") return;
-		this.state.textContent = feed.isLive ? "since this page is open" : "no stream of operations; trying again";
-		for (const meter of this.meters) {
-			meter.values.push(meter.now);
-			meter.values.shift();
-			meter.number.textContent = (meter.format ?? formatCount)(meter.now);
-			meter.now = 0;
-			const most = Math.max(1, ...meter.values);
-			meter.plot.setAttribute("d", `M-1 ${PLOT + 1}${meter.values.map((value, place) => `L${place} ${PLOT - 1 - (value / most) * (PLOT - 3)}`).join("")}V${PLOT + 1}`);
-		}
-		const sorted = this.times.slice(-KEPT_TIMES).sort((a, b) => a - b);
-		const at = (share) => `${(sorted[Math.ceil(sorted.length * share) - 1] ?? 0).toFixed(3)} ms`;
-		this.timesElement.replaceChildren(h("dl", [["p50", 0.5], ["p99", 0.99], ["most", 1]].map(([name, share]) => [h("dt", name), h("dd", at(share))])));
-		this.slowElement.replaceChildren(table(["time", "ms", "operation", "path"], this.slow.map((record) => [formatTime(record.timestamp), record.millis.toFixed(3), record.name, this.link(record.path)]), "No operation yet."));
-		const costly = [...this.paths.values()].sort((a, b) => b.millis - a.millis).slice(0, SLOW_LIMIT);
-		this.pathsElement.replaceChildren(table(["path", "count", "ms in all", "bytes"], costly.map(({ path, count, millis, bytes }) => [this.link(path.split("/").filter(Boolean)), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation yet."));
-		this.unindexedElement.replaceChildren(table(["path", "order", "add to the rules"], [...this.unindexed.values()].map(({ path, order }) => [this.link(path), visible(order, 60), indexLine(order)]), "None since this page is open."));
-		this.listDenials();
-	}
+const meters = METERS.map(([label, format, ...sources]) => {
+	const paths = sources.map(() => svg("path", {}));
+	const number = h("b");
+	const element = h("div.panel.meter", h("h3", label), number, svg("svg", { viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true }, ...paths));
+	return { format, sources, paths, number, element, values: sources.map(() => []) };
+});
+const state = h("span.hint", { role: "status" });
+const facts = h("dl");
+const log = h("ol.writes.log", { tabIndex: 0, label: "Log" });
+const order = choice("Sort by", [["queue", "unread output"], ["memory", "memory"], ["sent", "sent"], ["received", "received"], ["idle", "silence"], ["age", "age"]], { onchange: () => lookAtLists() });
+const [paths, missing] = [new Map(), new Map()]; // of the feed
+let namespace, visit, before, lastMessage; // visit: ends when the page is left
 
-	async listDenials() {
-		try {
-			const { count, denials } = await session.denials();
-			if (count === this.denialCount) return;
-			this.denialCount = count;
-			const rows = denials.slice(0, 50).map((entry) => [
-				formatMoment(entry.time), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
-				visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?"),
-			]);
-			this.denialsElement.replaceChildren(table(["time", "user", "operation", "path", ""], rows, "Nothing was denied since the server started."));
-		} catch { /* asked again */ }
-	}
+// [title, names of columns, rows, words where there is none]
+const OF_SERVER = [
+	[["Connections with most ", order], ["client", "by", "user", "listens to", "unread", "memory", "sent", "silent", "connected"], async () =>
+		(await session.inspect("connections", { sort: order.value, limit: ROW_LIMIT })).connections.map((one) => [
+			one.peer ?? "", one.transport.replace("_", " "), one.administrator ? "administrator" : visible(one.uid ?? "", 40),
+			one.listens?.length ? [dataLink(split(one.listens[0]), one.database), one.listen_count > 1 && ` and ${formatCount(one.listen_count - 1)} more`] : "",
+			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(formatBytes), ...[one.idle_seconds, one.age_seconds].map(formatSpan)]), "None."],
+	["Slow operations of the last hour", ["ms", "at", "operation", "database", "path", "count"], async () =>
+		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({ seconds, time, protocol, kind, database, path, count }) =>
+			[milliseconds(1000 * seconds), formatMoment(time), `${protocol} ${kind}`, database, path.includes("*") ? visible(path, 120) : dataLink(split(path), database), formatCount(count)]), "None took a millisecond or more."],
+];
+const OF_DATABASE = [
+	["Costly paths", ["path", "count", "ms in all", "bytes"], () => [...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({ keys, count, millis, bytes }) => [dataLink(keys), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation since this page is open."],
+	["Queries without an index", ["path", "order", "add to the rules"], () => [...missing.values()].map(({ keys, order }) => [dataLink(keys), visible(order, 60), indexLine(order)]), "None since this page is open."],
+	["Latest denials", ["time", "user", "operation", "path", ""], async () => (await session.inspect("denials")).denials.slice(0, ROW_LIMIT).map((entry) => [
+		formatMoment(entry.time), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
+		visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?")]), "Nothing was denied since the server started."],
+];
+const lists = [...OF_SERVER, ...OF_DATABASE].map(([title, heads, rows, empty]) => {
+	const content = h("div");
+	return { element: panel(title, null, content), look: async () => {
+		const found = table(heads, await rows(), empty);
+		if (found.textContent !== content.textContent) content.replaceChildren(found);
+	} };
+});
 
-	link(keys = []) {
-		return h("a", { href: link("data", keys) }, visible(join(keys), 120));
-	}
-
-	async backup(button) {
-		button.disabled = true;
-		try {
-			const response = await session.request("/.inspect/backup", {}, { asSelf: true });
-			if (!response.ok) throw new Error(response.statusText);
-			const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1] ?? "pando.backup";
-			const blob = await response.blob();
-			save(name, blob);
-			toast(`Backup of ${formatBytes(blob.size)}. Check it with pando check backup.`);
-		} catch (error) {
-			toast(`No backup: ${error.message}`, "error");
-		}
-		button.disabled = false;
+/** Runs again and again, also after a failure, while the page is open and seen. */
+async function every(milliseconds, run) {
+	const { signal } = visit;
+	while (!signal.aborted) {
+		if (document.visibilityState === "visible") await run().catch((error) => (state.textContent = error.message));
+		await new Promise((resolve) => setTimeout(resolve, milliseconds));
 	}
 }
+
+async function look() {
+	const now = await session.inspect("stats");
+	const seen = performance.now();
+	if (before) drawMeters(now, before.stats, (seen - before.seen) / 1000);
+	if (before?.stats.start_time !== now.start_time) {
+		lastMessage = 0; // another server, or another visit
+		log.replaceChildren();
+	}
+	before = { stats: now, seen };
+	const { version, durability, data, time, start_time: start } = now;
+	const server = [["version", version], ["up for", formatSpan(time - start)], ["durability", durability], ["data", data ?? "in memory only"]];
+	facts.replaceChildren(...[...server, ...STATE.map((name) => stateOf(now, name))].flatMap(([name, words]) => [h("dt", name), h("dd", words)]));
+	state.textContent = "live";
+	const { messages } = await session.inspect("log", { after: lastMessage });
+	if (messages.length) drawLog(messages);
+}
+
+function drawMeters(now, old, seconds) {
+	for (const { format, sources, paths, number, values } of meters) {
+		values.forEach((list, place) => {
+			list.push(sources[place](now, old, seconds));
+			if (list.length > SECONDS) list.shift();
+		});
+		number.textContent = values.map((list) => format(list.at(-1))).join(" · ");
+		const most = Math.max(...values.flat(), Number.MIN_VALUE);
+		values.forEach((list, place) =>
+			paths[place].setAttribute("d", `M${list.map((value, second) => `${SECONDS - list.length + second} ${PLOT - 1 - (value / most) * (PLOT - 3)}`).join("L")}`));
+	}
+}
+
+function drawLog(messages) {
+	const isAtEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4;
+	lastMessage = messages.at(-1).number;
+	log.append(...messages.map(({ time, level, text }) => h("li", { class: level }, h("time", formatMoment(time)), h("span.level", level), h("span.message", visible(text, 2000)))));
+	while (log.childElementCount > LOG_LIMIT) log.firstChild.remove();
+	if (isAtEnd) log.scrollTop = log.scrollHeight;
+}
+
+const lookAtLists = () => Promise.all(lists.map((list) => list.look()));
+
+/** Adds an operation on this database to its path, and to the queries without an index. */
+function take({ path, name, millis = 0, bytes = 0, unIndexed, querySet }) {
+	if (!path || name === "listener-broadcast") return;
+	const text = join(path);
+	const entry = paths.get(text) ?? { keys: path, count: 0, millis: 0, bytes: 0 };
+	entry.count++;
+	entry.millis += millis;
+	entry.bytes += bytes;
+	paths.delete(text);
+	paths.set(text, entry); // the latest is the last
+	if (paths.size > PATH_LIMIT) paths.delete(paths.keys().next().value);
+	if (!unIndexed || missing.size >= UNINDEXED_LIMIT) return;
+	const order = querySet?.[0]?.index?.path?.join("/") ?? querySet?.[0]?.orderBy ?? "";
+	missing.set(`${text} ${order}`, { keys: path, order });
+}
+
+async function backup({ currentTarget: button }) {
+	button.disabled = true;
+	try {
+		const response = await session.request("/.inspect/backup", {}, { asSelf: true });
+		if (!response.ok) throw new Error(response.statusText);
+		const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1] ?? "pando.backup";
+		const blob = await response.blob();
+		save(name, blob);
+		toast(`Backup of ${formatBytes(blob.size)}. Check it with pando check backup.`);
+	} catch (error) {
+		toast(`No backup: ${error.message}`, "error");
+	}
+	button.disabled = false;
+}
+
+feed.addEventListener("records", ({ detail }) => element.isConnected && detail.forEach(take));
+const title = h("h2");
+export const element = h("div.page",
+	h("div.together", h("h2", "Server"), state, h("span.space"), h("button", { onclick: backup }, "Backup now")),
+	h("div.grid", meters.map(({ element }) => element)),
+	h("div.columns", panel("State", null, facts), panel("Log", null, log)), lists.slice(0, OF_SERVER.length).map(({ element }) => element),
+	title, h("div.columns", lists.slice(OF_SERVER.length).map(({ element }) => element)));
+
+export function show() {
+	visit?.abort();
+	visit = new AbortController();
+	before = undefined;
+	if (namespace !== session.namespace) [paths, missing].forEach((map) => map.clear());
+	namespace = session.namespace;
+	title.textContent = `Database ${namespace}`;
+	every(SECOND_MS, look);
+	every(SLOWER_MS, lookAtLists);
+}
+
+export const close = () => visit.abort();

@@ -2,10 +2,15 @@
 
 import "../vendor/codemirror/codemirror.js";
 import "../vendor/codemirror/simple.js";
+import "../vendor/codemirror/show-hint.js";
 import { session } from "./session.js";
 import { h, dialog, toast, visible } from "./dom.js";
+import { completions } from "./rules-completion.js";
+import * as playground from "./rules-playground.js";
+import { showVersions } from "./rules-versions.js";
 
 const CHECK_MS = 500; // after the last change
+const PATH = "/.settings/rules.json";
 
 CodeMirror.defineSimpleMode("rules", {
 	start: [
@@ -17,94 +22,118 @@ CodeMirror.defineSimpleMode("rules", {
 });
 
 /** The server's `line:column: message` lines. */
-const readErrors = (text) => text.split("\n").filter(Boolean).map((line) => {
-	const found = /^(?:.*?:)?(\d+):(\d+): (.*)$/.exec(line);
-	return found ? { line: Number(found[1]), column: Number(found[2]), message: found[3] } : { line: 0, column: 0, message: line };
+const readErrors = (text) => text.split("\n").filter(Boolean).map((text) => {
+	const [, line = 0, column = 0, message = text] = /^(?:.*?:)?(\d+):(\d+): (.*)$/.exec(text) ?? [];
+	return { line: Number(line), column: Number(column), message };
 });
 
-export class Page {
-	constructor() {
-		const frame = h("div.editor-frame");
-		this.style = h("link", { rel: "stylesheet", href: "/vendor/codemirror/codemirror.css" });
-		this.editor = CodeMirror(frame, {
-			mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules",
-			extraKeys: { "Ctrl-S": () => this.isDifferent && this.publish(), Tab: false, "Shift-Tab": false },
-		});
-		this.editor.on("change", () => this.changed());
-		this.errors = h("ol.errors", { role: "alert" });
-		this.state = h("span.hint", { role: "status" });
-		this.publishButton = h("button.primary", { onclick: () => this.publish() }, "Publish");
-		this.element = h("div.page", this.style,
-			h("div.together", h("h2", `Rules of ${session.namespace}`), this.state, h("span.space"),
-				h("button", { onclick: () => this.load() }, "Reload"), this.publishButton),
-			frame, this.errors);
-		this.load();
-	}
+function hint(editor) {
+	const { line, ch } = editor.getCursor();
+	const { typed, words } = completions(editor.getLine(line).slice(0, ch), editor.getValue());
+	return { list: words, from: { line, ch: ch - typed.length }, to: { line, ch } };
+}
 
-	opened() {
-		this.style.addEventListener("load", () => this.editor.refresh());
-	}
+const frame = h("div.editor-frame");
+const styles = ["show-hint", "codemirror"].map((name) => h("link", { rel: "stylesheet", href: `/vendor/codemirror/${name}.css` }));
+const editor = CodeMirror(frame, {
+	mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules", hintOptions: { hint, completeSingle: false },
+	extraKeys: { "Ctrl-Space": "autocomplete", "Ctrl-S": () => isDifferent() && publish(), Tab: false, "Shift-Tab": false },
+});
+const errorList = h("ol.errors", { role: "alert" });
+const state = h("span.hint", { role: "status" });
+const publishButton = h("button.primary", { onclick: publish }, "Publish");
+let namespace, published, checkTimer; // namespace: of the rules in the editor
+let [badLines, marks] = [[], []];
+const isDifferent = () => editor.getValue() !== published;
 
-	close() {
-		clearTimeout(this.checkTimer);
-	}
-
-	async load() {
-		try {
-			const response = await session.request("/.settings/rules.json", {}, { asSelf: true });
-			if (!response.ok) throw new Error((await response.json()).error);
-			this.published = await response.text();
-			this.editor.setValue(this.published);
-			this.editor.clearHistory();
-		} catch (error) {
-			this.state.textContent = `The rules can't be read: ${error.message}`;
-		}
-	}
-
-	changed() {
-		this.showErrors("");
-		this.isDifferent = this.editor.getValue() !== this.published;
-		this.publishButton.disabled = !this.isDifferent;
-		this.state.textContent = this.isDifferent ? "not published" : "as published";
-		clearTimeout(this.checkTimer);
-		if (this.isDifferent) this.checkTimer = setTimeout(() => this.check(), CHECK_MS);
-	}
-
-	async check() {
-		const source = this.editor.getValue();
-		const error = await this.send({ dryRun: "true" });
-		if (source !== this.editor.getValue()) return false;
-		this.showErrors(error);
-		this.state.textContent = error ? "not published: has errors" : "not published: no errors";
-		return !error;
-	}
-
-	/** Sends the draft; what is wrong with it, "" where nothing is. */
-	send(parameters) {
-		return session.json("/.settings/rules.json", parameters, { asSelf: true, method: "PUT", body: this.editor.getValue() }).then(() => "", (error) => error.message);
-	}
-
-	showErrors(text) {
-		const errors = readErrors(text);
-		this.errors.replaceChildren(...errors.map(({ line, column, message }) => h("li", h("button", { onclick: () => this.goTo(line, column) }, line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)))));
-		for (const line of this.bad ?? []) this.editor.removeLineClass(line, "gutter", "bad");
-		this.bad = errors.filter(({ line }) => line).map(({ line }) => this.editor.addLineClass(line - 1, "gutter", "bad"));
-	}
-
-	goTo(line, column) {
-		if (!line) return;
-		this.editor.focus();
-		this.editor.setSelection({ line: line - 1, ch: column }, { line: line - 1, ch: column - 1 });
-	}
-
-	async publish() {
-		clearTimeout(this.checkTimer);
-		if (!(await this.check())) return;
-		if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", body: h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`) }))) return;
-		const error = await this.send({});
-		if (error) return this.showErrors(error);
-		this.published = this.editor.getValue();
-		this.changed();
-		toast("Published");
+async function load() {
+	try {
+		const response = await session.request(PATH, {}, { asSelf: true });
+		if (!response.ok) throw new Error((await response.json()).error);
+		published = await response.text();
+		editor.setValue(published);
+		editor.clearHistory();
+	} catch (error) {
+		state.textContent = `The rules can't be read: ${error.message}`;
 	}
 }
+
+function changed() {
+	mark([]);
+	playground.changed();
+	showErrors("");
+	publishButton.disabled = !isDifferent();
+	state.textContent = isDifferent() ? "not published" : "as published";
+	clearTimeout(checkTimer);
+	if (isDifferent()) checkTimer = setTimeout(check, CHECK_MS);
+}
+
+/** Shows below the lines of rules what they gave, and the values they saw. */
+function mark(rules) {
+	for (const one of marks) one.clear();
+	marks = rules.filter(({ line }) => line <= editor.lineCount()).map(({ line, kind, location, outcome, error, decides, values = [] }) => editor.addLineWidget(line - 1,
+		h("div", { class: `mark ${outcome === "true" ? "good" : "problem"}${decides ? " decides" : ""}` },
+			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({ expression, value }) => ` · ${expression} = ${value}`).join("")}`, 1000))));
+	const place = rules.find(({ decides }) => decides);
+	if (place) editor.scrollIntoView({ line: place.line - 1, ch: 0 }, 80);
+}
+
+async function check() {
+	const source = editor.getValue();
+	const error = await send({ dryRun: "true" });
+	if (source !== editor.getValue()) return false;
+	showErrors(error);
+	state.textContent = error ? "not published: has errors" : "not published: no errors";
+	return !error;
+}
+
+/** Sends the draft; what is wrong with it, "" where nothing is. */
+const send = (parameters) =>
+	session.json(PATH, parameters, { asSelf: true, method: "PUT", body: editor.getValue() }).then(() => "", (error) => error.message);
+
+function showErrors(text) {
+	const errors = readErrors(text);
+	errorList.replaceChildren(...errors.map(({ line, column, message }) => h("li", h("button", { onclick: () => goTo(line, column) }, line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)))));
+	for (const line of badLines) editor.removeLineClass(line, "gutter", "bad");
+	badLines = errors.filter(({ line }) => line).map(({ line }) => editor.addLineClass(line - 1, "gutter", "bad"));
+}
+
+function goTo(line, column) {
+	if (!line) return;
+	editor.focus();
+	editor.setSelection({ line: line - 1, ch: column }, { line: line - 1, ch: column - 1 });
+}
+
+async function publish() {
+	clearTimeout(checkTimer);
+	if (!(await check())) return;
+	const failed = await playground.runAll();
+	const body = [failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`)];
+	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: failed > 0, body }))) return;
+	const error = await send({});
+	if (error) return showErrors(error);
+	published = editor.getValue();
+	changed();
+	toast("Published");
+}
+
+editor.on("change", changed);
+editor.on("inputRead", (_, { text }) => /[\w.$]$/.test(text.at(-1)) && editor.showHint());
+playground.connect(() => editor.getValue(), mark);
+styles[1].addEventListener("load", () => editor.refresh());
+const title = h("h2");
+export const element = h("div.page", styles,
+	h("div.together", title, state, h("span.space"), h("button", { onclick: () => showVersions(editor) }, "Versions"), publishButton),
+	frame, errorList, playground.element);
+
+/** Shows the rules of the database; a draft stays while other pages are shown. */
+export function show() {
+	title.textContent = `Rules of ${session.namespace}`;
+	editor.refresh();
+	if (namespace === session.namespace) return;
+	namespace = session.namespace;
+	playground.load();
+	load();
+}
+
+export const close = () => clearTimeout(checkTimer);

@@ -9,17 +9,20 @@
 import { parse, stringify, assign, own } from "./json.js";
 
 const CHUNK_UNITS = 16384; // of a frame
+const CHUNK = /[^]{1,8192}/gu; // characters, of two units at most: none is cut
 const KEEPALIVE_MS = 45000;
 const CONNECT_TIMEOUT_MS = 15000;
 const FIRST_DELAY_MS = 300;
 const LAST_DELAY_MS = 8000;
 
+const split = (path) => path.split("/").filter(Boolean);
+const wireListen = ({ path, query, tag }) => (query ? { p: path, q: query, t: tag } : { p: path });
+
 /** What the server, or the connection, answered in place of "ok". `code` is the protocol's: "permission_denied", … */
 export class DatabaseError extends Error {
-	constructor(code, message, detail) {
+	constructor(code, message) {
 		super(message || code);
 		this.code = code;
-		this.detail = detail;
 	}
 }
 
@@ -50,13 +53,9 @@ export class Database {
 		const socket = new WebSocket(`${this.url}/.ws?v=5&ns=${encodeURIComponent(this.namespace)}${previous}`);
 		this.socket = socket;
 		this.collected = null; // chunks of a message, {left, parts}
-		const timeout = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
+		this.connectTimeout = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
 		socket.onmessage = (event) => socket === this.socket && this.receiveFrame(event.data);
-		socket.onclose = () => {
-			clearTimeout(timeout);
-			if (socket === this.socket) this.lost();
-		};
-		this.connectTimeout = timeout;
+		socket.onclose = () => socket === this.socket && this.lost();
 	}
 
 	async greeted(hello) {
@@ -80,8 +79,8 @@ export class Database {
 	}
 
 	authentication() {
-		if (this.override === undefined) return { cred: this.credential };
-		return this.override === null ? { cred: this.credential, noauth: true } : { cred: this.credential, authvar: this.override };
+		const { credential: cred, override } = this;
+		return { cred, ...(override === null ? { noauth: true } : override && { authvar: override }) };
 	}
 
 	refused(error) {
@@ -90,6 +89,7 @@ export class Database {
 	}
 
 	lost() {
+		clearTimeout(this.connectTimeout);
 		clearInterval(this.keepalive);
 		this.socket = null;
 		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may or may not have been done.");
@@ -128,12 +128,9 @@ export class Database {
 			return;
 		}
 		const message = parse(text);
-		if (message.t === "c") this.control(message.d);
-		else this.receive(message.d);
-	}
-
-	control({ t: verb, d: payload }) {
-		if (verb === "h") this.greeted(payload);
+		const { t: verb, d: payload } = message.d;
+		if (message.t === "d") this.receive(message.d);
+		else if (verb === "h") this.greeted(payload);
 		else if (verb === "s") this.refused(new DatabaseError("shutdown", payload));
 	}
 
@@ -142,7 +139,7 @@ export class Database {
 			const request = this.requests.get(number);
 			this.requests.delete(number);
 			if (body.s === "ok") request?.resolve(body.d);
-			else request?.reject(new DatabaseError(body.s, typeof body.d === "string" ? body.d : "", body.d));
+			else request?.reject(new DatabaseError(body.s, typeof body.d === "string" ? body.d : ""));
 		} else if (action === "d" || action === "m") this.receiveData(body, action === "m");
 		else if (action === "c") this.revoked(body);
 		else if (action === "ac") this.refused(new DatabaseError(body.s, body.d));
@@ -158,15 +155,8 @@ export class Database {
 			this.requests.set(number, { resolve, reject });
 			const text = stringify({ t: "d", d: { r: number, a: action, b: body } });
 			if (text.length <= CHUNK_UNITS) return this.socket.send(text);
-			const chunks = [];
-			for (let start = 0; start < text.length;) {
-				let end = Math.min(text.length, start + CHUNK_UNITS);
-				if (text.charCodeAt(end - 1) >> 10 === 0x36) end--; // not inside a surrogate pair
-				chunks.push(text.slice(start, end));
-				start = end;
-			}
-			this.socket.send(String(chunks.length));
-			for (const chunk of chunks) this.socket.send(chunk);
+			const chunks = text.match(CHUNK);
+			for (const frame of [String(chunks.length), ...chunks]) this.socket.send(frame);
 		});
 	}
 
@@ -177,7 +167,7 @@ export class Database {
 	 * `onEnd` gets a DatabaseError where the listen is refused or revoked. The result ends it.
 	 */
 	listen(path, query, onValue, onEnd = () => {}) {
-		const listen = { path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: path.split("/").filter(Boolean) };
+		const listen = { path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: split(path) };
 		this.listens.set(listen.tag, listen);
 		if (this.socket?.readyState === WebSocket.OPEN && this.session) this.sendListen(listen);
 		return () => {
@@ -185,26 +175,23 @@ export class Database {
 			if (this.socket?.readyState !== WebSocket.OPEN) return;
 			// Another default listen of this path stays.
 			if (!query && [...this.listens.values()].some((other) => !other.query && other.path === path)) return;
-			this.request("n", query ? { p: path, q: query, t: listen.tag } : { p: path }).catch(() => {});
+			this.request("n", wireListen(listen)).catch(() => {});
 		};
 	}
 
-	async sendListen(listen) {
-		const body = listen.query ? { p: listen.path, q: listen.query, t: listen.tag } : { p: listen.path };
-		try {
-			await this.request("q", body);
-		} catch (error) {
+	sendListen(listen) {
+		this.request("q", wireListen(listen)).catch((error) => {
 			if (error.code === "disconnected" || error.code === "offline") return; // it is sent again
 			if (this.listens.delete(listen.tag)) listen.onEnd(error);
-		}
+		});
 	}
 
 	receiveData({ p: path, d: data, t: tag }, isMerge) {
-		const base = path.split("/").filter(Boolean);
+		const base = split(path);
 		for (const listen of tag === undefined ? this.listens.values() : [this.listens.get(tag)]) {
 			if (!listen || (tag === undefined && listen.query)) continue;
 			let isChanged = false;
-			for (const [names, value] of isMerge ? Object.entries(data).map(([name, value]) => [[...base, ...name.split("/").filter(Boolean)], value]) : [[base, data]]) {
+			for (const [names, value] of isMerge ? Object.entries(data).map(([name, value]) => [[...base, ...split(name)], value]) : [[base, data]]) {
 				const depth = listen.names.length;
 				if (names.length < depth || !listen.names.every((name, index) => name === names[index])) continue;
 				listen.value = replace(listen.value, names.slice(depth), value);
@@ -215,20 +202,14 @@ export class Database {
 	}
 
 	revoked({ p: path }) {
-		const names = path.split("/").filter(Boolean).join("/");
 		for (const listen of [...this.listens.values()]) {
-			if (listen.names.join("/") !== names) continue;
+			if (listen.names.join("/") !== split(path).join("/")) continue;
 			this.listens.delete(listen.tag);
 			listen.onEnd(new DatabaseError("permission_denied", "Permission denied"));
 		}
 	}
 
-	// MARK: Reading and writing
-
-	/** The value at the path, or the children that `query` selects. */
-	get(path, query = {}) {
-		return this.request("g", { p: path, q: query });
-	}
+	// MARK: Writing
 
 	/** Replaces the value at the path; with `ifHash` only where the present value has that hash ("" is none). */
 	set(path, value, ifHash = undefined) {
@@ -245,18 +226,12 @@ export class Database {
 function replace(value, names, inner) {
 	if (names.length === 0) return inner;
 	const [name, ...rest] = names;
-	const copy = {};
-	const isObject = value !== null && typeof value === "object" && !Object.hasOwn(value, ".value");
-	if (isObject) for (const key of Object.keys(value)) assign(copy, key, value[key]);
-	else if (value !== null && typeof value === "object") assign(copy, ".priority", own(value, ".priority"));
-	if (name === ".priority") {
-		const plain = isObject ? copy : { ".value": own(value ?? {}, ".value") ?? value };
-		if (inner === null) delete plain[".priority"];
-		else plain[".priority"] = inner;
-		return Object.hasOwn(plain, ".value") && inner === null ? plain[".value"] : plain;
-	}
+	const copy = value !== null && typeof value === "object" ? { ...value } : value === null ? {} : { ".value": value };
+	if (name !== ".priority") delete copy[".value"]; // a child takes the place of a leaf
 	const child = replace(own(copy, name) ?? null, rest, inner);
 	if (child === null) delete copy[name];
 	else assign(copy, name, child);
-	return Object.keys(copy).some((key) => key !== ".priority") ? copy : null;
+	const left = Object.keys(copy);
+	if (left.every((key) => key === ".priority")) return null;
+	return left.length === 1 && left[0] === ".value" ? copy[".value"] : copy;
 }

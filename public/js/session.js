@@ -8,6 +8,7 @@ import { encodePath, split } from "./keys.js";
 export const STORED = "pando-credential";
 
 export const restPath = (path) => `/${encodePath(split(path))}.json`;
+const offline = () => new DatabaseError("offline", "The server does not answer.");
 
 class Session extends EventTarget {
 	constructor() {
@@ -24,31 +25,24 @@ class Session extends EventTarget {
 	}
 
 	get actorName() {
-		const { kind, auth } = this.actor;
-		if (kind === "anonymous") return "nobody (not signed in)";
-		if (kind === "user") return auth.uid ?? "a user";
-		if (kind === "token") return "a token";
-		return this.isAdmin ? "administrator" : this.auth?.uid ?? "a user";
+		const { kind, auth = this.auth } = this.actor;
+		if (kind === "self" && this.isAdmin) return "administrator";
+		return { anonymous: "nobody (not signed in)", token: "a token" }[kind] ?? auth?.uid ?? "a user";
 	}
 
 	async signIn(credential, { isKept = false } = {}) {
-		const answer = await new Promise((resolve, reject) => {
-			const database = new Database({
-				url: this.socketURL, namespace: this.namespace, credential, onState: (state, error) => {
-					if (state === "open") resolve(database.auth);
-					else if (state === "refused") reject(error);
-					else if (state === "waiting") reject(new DatabaseError("offline", "The server does not answer."));
-					else return;
-					setTimeout(() => database.close());
-				},
-			});
+		Object.assign(this, { credential, actor: { kind: "self" } });
+		await new Promise((resolve, reject) => this.open((state, error) => {
+			if (state === "open") resolve();
+			else if (state !== "connecting") reject(state === "refused" ? error : offline());
+		})).catch((error) => {
+			this.database.close();
+			throw error;
 		});
-		this.credential = credential;
-		this.auth = answer;
+		this.auth = this.database.auth;
 		this.isAdmin = (await this.request("/.inspect/databases.json", {}, { asSelf: true })).ok;
 		if (isKept) sessionStorage.setItem(STORED, credential);
-		this.actor = { kind: "self" };
-		this.open();
+		this.dispatchEvent(new Event("database"));
 	}
 
 	signOut() {
@@ -57,18 +51,17 @@ class Session extends EventTarget {
 		location.reload();
 	}
 
-	open() {
+	/** Connects as the actor. */
+	open(onState = () => {}) {
 		this.database?.close();
-		const options = { url: this.socketURL, namespace: this.namespace, onState: (state, error) => {
-			if (database === this.database || state === "connecting") this.dispatchEvent(new CustomEvent("state", { detail: { state, error } }));
-		} };
-		const { kind, token, auth } = this.actor;
-		if (kind === "self") options.credential = this.credential;
-		else if (kind === "token") options.credential = token;
-		else if (kind === "user") Object.assign(options, { credential: this.credential, override: auth });
-		else if (this.isAdmin) Object.assign(options, { credential: this.credential, override: null });
+		const { actor: { kind, token, auth }, credential, isAdmin, namespace } = this;
+		const options = { self: { credential }, token: { credential: token }, user: { credential, override: auth }, anonymous: isAdmin ? { credential, override: null } : {} }[kind];
 		let database = null;
-		database = this.database = new Database(options);
+		database = this.database = new Database({ url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
+			if (database !== this.database && state !== "connecting") return;
+			onState(state, error);
+			this.dispatchEvent(new CustomEvent("state", { detail: { state, error } }));
+		} });
 		this.dispatchEvent(new Event("database"));
 	}
 
@@ -83,31 +76,23 @@ class Session extends EventTarget {
 		this.open();
 	}
 
-	get socketURL() {
-		return location.origin.replace(/^http/, "ws");
-	}
-
 	request(path, parameters = {}, { asSelf = false, method = "GET", body, headers = {}, signal } = {}) {
 		const query = new URLSearchParams({ ns: this.namespace, ...parameters });
-		const { kind, token, auth } = asSelf ? { kind: "self" } : this.actor;
-		const credential = kind === "token" ? token : this.credential;
-		if (kind === "user") query.set("auth_variable_override", JSON.stringify(auth));
-		if (kind === "anonymous" && this.isAdmin) query.set("auth_variable_override", "null");
-		const isSigned = credential !== null && (kind !== "anonymous" || this.isAdmin);
+		const { kind, token, auth = null } = asSelf ? { kind: "self" } : this.actor;
+		const credential = kind === "token" ? token : kind === "anonymous" && !this.isAdmin ? null : this.credential;
+		// An administrator acts as others by an override, which takes the administrator's credential.
+		if (credential !== null && /user|anonymous/.test(kind)) query.set("auth_variable_override", JSON.stringify(auth));
 		return fetch(`${path}?${query}`, {
 			method, body, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-			headers: { ...(isSigned ? { Authorization: `Bearer ${credential}` } : {}), ...headers },
+			headers: { ...(credential !== null && { Authorization: `Bearer ${credential}` }), ...headers },
 		});
 	}
 
+	/** The JSON of a response; throws a DatabaseError with the server's words for an error. */
 	async json(path, parameters, options) {
-		let response;
-		try {
-			response = await this.request(path, parameters, options);
-		} catch (error) {
-			if (error.name === "AbortError") throw error;
-			throw new DatabaseError("offline", "The server does not answer.");
-		}
+		const response = await this.request(path, parameters, options).catch((error) => {
+			throw error.name === "AbortError" ? error : offline();
+		});
 		const text = await response.text();
 		if (response.ok) return text === "" ? null : parse(text);
 		let words = text;
@@ -119,9 +104,9 @@ class Session extends EventTarget {
 		return this.json(restPath(path), { format: "export" });
 	}
 
-	/** Whether no rules stand between the console and the data. */
-	get seesAll() {
-		return this.isAdmin && !this.isActing;
+	/** A page of the children of a location, with kind and size in place of data: for all who may read there. */
+	children(path, parameters) {
+		return this.json("/.inspect/children.json", { path, ...parameters });
 	}
 
 	/** What only administrators may ask, whoever they act as. */
@@ -129,23 +114,9 @@ class Session extends EventTarget {
 		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
 	}
 
-	denials() {
-		return this.inspect("denials");
-	}
-
-	children(path, parameters) {
-		return this.inspect("children", { path, ...parameters });
-	}
-
 	/** Writes at, above and below a path; `value` is what it held `at` a moment, or holds now. */
 	history(path, parameters, signal) {
 		return this.inspect("history", { path, format: "export", ...parameters }, { signal });
-	}
-
-	async databases() {
-		if (!this.isAdmin) return [this.namespace];
-		const names = (await this.inspect("databases")).map((entry) => entry.name);
-		return names.includes(this.namespace) ? names : [...names, this.namespace].sort();
 	}
 }
 

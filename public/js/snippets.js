@@ -1,17 +1,18 @@
 // Lines that read a path or a query, in a shell and in the SDKs; a query has the parameters of REST.
 
 import { session } from "./session.js";
+import { table, iconButton, copy } from "./dom.js";
 import { encodePath } from "./keys.js";
 import { stringify } from "./json.js";
 
 const BOUNDS = ["startAt", "startAfter", "endAt", "endBefore", "equalTo"];
 const LIMITS = ["limitToFirst", "limitToLast"];
+const ORDERS = { $key: "orderByKey", $value: "orderByValue", $priority: "orderByPriority" };
 
 /** The address of a path, or of a query, in the REST interface. */
-export function restURL(keys, query = {}) {
+function restURL(keys, query) {
 	const parameters = new URLSearchParams();
-	for (const name of ["orderBy", ...BOUNDS]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]));
-	for (const name of LIMITS) if (query[name] !== undefined) parameters.set(name, query[name]);
+	for (const name of ["orderBy", ...BOUNDS, ...LIMITS]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]));
 	parameters.set("ns", session.namespace);
 	return `${location.origin}/${encodePath(keys)}.json?${parameters}`;
 }
@@ -19,13 +20,10 @@ export function restURL(keys, query = {}) {
 /** The line of the rules that declares the index of an order. */
 export const indexLine = (order) => `".indexOn": [${JSON.stringify(order === "$value" ? ".value" : order)}]`;
 
-const shell = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-const quote = (text) => JSON.stringify(text);
-
 /** The query object of the realtime protocol (§7.1). */
 export function wireQuery(query) {
 	const wire = {};
-	if (query.orderBy !== undefined && query.orderBy !== "$priority") wire.i = query.orderBy === "$key" ? ".key" : query.orderBy === "$value" ? ".value" : query.orderBy;
+	if (query.orderBy !== "$priority") wire.i = { $key: ".key", $value: ".value" }[query.orderBy] ?? query.orderBy;
 	if (query.equalTo !== undefined) Object.assign(wire, { sp: query.equalTo, sin: true, ep: query.equalTo, ein: true });
 	for (const [name, side, isInclusive, furthest] of [["startAt", "s", true], ["startAfter", "s", false, "[MAX_NAME]"], ["endAt", "e", true], ["endBefore", "e", false, "[MIN_NAME]"]]) {
 		if (query[name] === undefined) continue;
@@ -37,19 +35,51 @@ export function wireQuery(query) {
 	return wire;
 }
 
-/** The same in a shell and in the SDKs: [name, text]. A query is written for curl and JavaScript. */
-export function snippets(keys, query = {}) {
-	const path = quote(keys.join("/"));
+// An SDK: how a line begins, calls a method and ends, and how it writes values that are not as in JSON.
+const SWIFT_METHODS = {
+	orderByKey: "queryOrderedByKey(", orderByValue: "queryOrderedByValue(", orderByPriority: "queryOrderedByPriority(", orderByChild: "queryOrdered(byChild: ",
+	startAt: "queryStarting(atValue: ", startAfter: "queryStarting(afterValue: ", endAt: "queryEnding(atValue: ", endBefore: "queryEnding(beforeValue: ",
+	equalTo: "queryEqual(toValue: ", limitToFirst: "queryLimited(toFirst: ", limitToLast: "queryLimited(toLast: ",
+};
+const SDKS = {
+	Swift: {
+		begin: (path) => `Database.database().reference(withPath: ${path})`, end: '.observe(.value) { print($0.value ?? "nil") }',
+		call: (name) => SWIFT_METHODS[name], words: { null: "nil" }, quote: (text) => text.replace(/\\u(\w{4})/g, "\\u{$1}"),
+	},
+	Kotlin: {
+		begin: (path) => `Firebase.database.getReference(${path})`, end: ".get().addOnSuccessListener { println(it.value) }",
+		call: (name) => `${name}(`, words: { null: "null as String?" }, quote: (text) => text.replaceAll("$", "\\$"), number: (text) => (/\D/.test(text.slice(1)) ? text : `${text}.0`),
+	},
+	Python: {
+		begin: (path) => `db.reference("/" + ${path})`, end: ".get()", lacks: ["startAfter", "endBefore", "orderByPriority"],
+		call: (name) => `${name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)}(`, words: { null: "None", true: "True", false: "False" },
+	},
+};
+
+function literal(value, { words, quote = String, number = String }) {
+	const text = stringify(value);
+	return typeof value === "string" ? quote(text) : words[text] ?? number(text);
+}
+
+/** A path, or a query, as an address, in a shell and in the SDKs. */
+export function codeTable(keys, query = {}) {
+	const path = keys.join("/");
 	const { orderBy } = query;
-	const order = { $key: "orderByKey()", $value: "orderByValue()", $priority: "orderByPriority()" }[orderBy] ?? `orderByChild(${quote(orderBy ?? "")})`;
-	const parts = [...BOUNDS, ...LIMITS].filter((name) => query[name] !== undefined).map((name) => `${name}(${stringify(query[name])})`);
-	const reference = `ref(database, ${path === '""' ? '"/"' : path})`;
+	const order = ORDERS[orderBy] ? [ORDERS[orderBy]] : ["orderByChild", orderBy];
+	const methods = orderBy ? [order, ...[...BOUNDS, ...LIMITS].filter((name) => name in query).map((name) => [name, query[name]])] : [];
+	const reference = `ref(database, ${JSON.stringify(path || "/")})`;
+	const parts = methods.map(([name, value]) => `, ${name}(${value === undefined ? "" : stringify(value)})`).join("");
+	const line = (sdk) => {
+		const lacking = methods.find(([name]) => sdk.lacks?.includes(name));
+		if (lacking) return `(this SDK has no ${lacking[0]})`;
+		const calls = methods.map(([name, value]) => `.${sdk.call(name)}${value === undefined ? "" : LIMITS.includes(name) ? value : literal(value, sdk)})`);
+		return sdk.begin(literal(path, sdk)) + calls.join("") + sdk.end;
+	};
 	const lines = [
-		["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}${shell(restURL(keys, query))}`],
-		["JavaScript", `onValue(${orderBy ? `query(${[reference, order, ...parts].join(", ")})` : reference}, (snapshot) => console.log(snapshot.val()));`],
+		["REST", restURL(keys, query)],
+		["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}'${restURL(keys, query).replaceAll("'", "'\\''")}'`],
+		["JavaScript", `onValue(${parts ? `query(${reference}${parts})` : reference}, (snapshot) => console.log(snapshot.val()));`],
+		...Object.entries(SDKS).map(([name, sdk]) => [name, line(sdk)]),
 	];
-	return orderBy ? lines : [...lines,
-		["Swift", `Database.database().reference(withPath: ${path}).observe(.value) { print($0.value ?? "nil") }`],
-		["Kotlin", `Firebase.database.getReference(${path.replaceAll("$", "\\$")}).get().addOnSuccessListener { println(it.value) }`],
-		["Python", `db.reference("/" + ${path}).get()`]];
+	return table(["", "in", "as"], lines.map(([name, text]) => [iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`)), name, text]));
 }

@@ -1,12 +1,10 @@
 // Light or dark: as the system has it, or as it was chosen.
 
 const KEY = "pando-theme";
-const root = document.documentElement;
-if (localStorage.getItem(KEY)) root.dataset.theme = localStorage.getItem(KEY);
-
-export const isDark = () => root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+const { dataset } = document.documentElement;
+dataset.theme = localStorage.getItem(KEY) ?? "";
 
 export function switchTheme() {
-	root.dataset.theme = isDark() ? "light" : "dark";
-	localStorage.setItem(KEY, root.dataset.theme);
+	const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+	localStorage.setItem(KEY, (dataset.theme = isDark ? "light" : "dark"));
 }

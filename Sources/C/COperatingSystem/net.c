@@ -332,6 +332,22 @@ int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options) {
     return fd;
 }
 
+int32_t pando_send_datagram(const char *name, const void *bytes, size_t count) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(name);
+    if (length < 2 || length >= sizeof address.sun_path || (name[0] != '/' && name[0] != '@')) return -EINVAL;
+    memcpy(address.sun_path, name, length);
+    // unix(7): an abstract name begins with a null byte, and has no byte behind it.
+    int is_abstract = name[0] == '@';
+    if (is_abstract) address.sun_path[0] = 0;
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + (is_abstract ? 0 : 1));
+    int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0) return -errno;
+    ssize_t sent = REPEAT(sendto(fd, bytes, count, MSG_NOSIGNAL, (struct sockaddr *)&address, size));
+    close(fd);
+    return sent < 0 ? (int32_t)sent : 0;
+}
+
 void pando_remove_socket(const char *path) {
     struct stat status;
     if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) unlink(path);

@@ -38,6 +38,7 @@ pando_record_keys *pando_record_keys_new(pando_tls_cipher cipher, int is_13, int
     keys->cipher = EVP_CIPHER_CTX_new();
     if (keys->cipher && EVP_CipherInit_ex(keys->cipher, ciphers[cipher], NULL, NULL, NULL, is_sealing) == 1) return keys;
     pando_record_keys_free(keys);
+    ERR_clear_error();
     return NULL;
 }
 
@@ -52,6 +53,8 @@ int pando_record_keys_set(pando_record_keys *keys, const uint8_t *key) {
 }
 
 /// HKDF-Expand-Label (RFC 8446 §7.1) with an empty context, for at most one block of the digest.
+///
+/// - `label`: at most 21 bytes: `info` has 9 before it and 2 behind it.
 static int expand(const pando_record_keys *keys, const char *label, uint8_t *output, size_t count) {
     const EVP_MD *digest = keys->uses_sha384 ? EVP_sha384() : EVP_sha256();
     uint8_t info[32], block[EVP_MAX_MD_SIZE];
@@ -66,10 +69,10 @@ static int expand(const pando_record_keys *keys, const char *label, uint8_t *out
     info[used++] = 0;
     info[used++] = 1;  // The number of the block (RFC 5869 §2.3).
     int secret_count = EVP_MD_get_size(digest);
-    if (!HMAC(digest, keys->secret, secret_count, info, used, block, &block_count) || block_count < count) return 0;
-    memcpy(output, block, count);
+    int is_made = HMAC(digest, keys->secret, secret_count, info, used, block, &block_count) && count <= block_count;
+    if (is_made) memcpy(output, block, count);
     OPENSSL_cleanse(block, sizeof block);
-    return 1;
+    return is_made;
 }
 
 int pando_record_keys_derive(pando_record_keys *keys) {

@@ -11,7 +11,9 @@ import PandoStorage
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Looks for problems without changing anything.",
-        subcommands: [CheckRules.self, CheckConfiguration.self, CheckData.self, CheckBackup.self]
+        subcommands: [
+            CheckRules.self, CheckConfiguration.self, CheckData.self, CheckBackup.self, CheckHealth.self,
+        ]
     )
 }
 
@@ -161,7 +163,9 @@ private struct CheckReplay {
     }
 }
 
-private func conclude(_ problems: [String], otherwise success: String) throws {
+/// Prints the problems, or the line that there are none.
+/// - Throws: ``Exit/checkFailed`` when there is one.
+func conclude(_ problems: [String], otherwise success: String) throws {
     let lines = problems.isEmpty ? [success] : problems
     try writeOutput(Array((lines.joined(separator: "\n") + "\n").utf8))
     guard problems.isEmpty else { throw Exit.checkFailed }

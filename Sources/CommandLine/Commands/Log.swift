@@ -34,8 +34,7 @@ struct Log: ParsableCommand {
                 var line: [UInt8] = []
                 line.append(
                     utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
-                let kind = record.kind == .authoredDelta ? .delta : record.kind
-                line.append(utf8: "\(kind)\t")
+                line.append(utf8: "\(record.kind.nameWithoutWriter)\t")
                 line.append(utf8: describe(record, payload))
                 line.append(UInt8(ascii: "\n"))
                 guard failure == nil else { return }
@@ -70,6 +69,11 @@ struct Log: ParsableCommand {
         case .tree:
             guard let part = try? LogRecord.treePart(reading: payload) else { return "unreadable" }
             return "\(part.path) = \(cut(part.node.description))"
+        case .publishedRules:
+            guard let rules = try? RulesPublication(reading: payload) else { return "unreadable" }
+            let uid = Authorship(.user(Text(rules.uid)), isOnDisconnect: false)
+            let publisher = rules.uid.isEmpty ? "administrator" : "administrator, \(uid)"
+            return "\(rules.source.count) bytes\t\(publisher)"
         case .namespaceMade: return withCursor(over: payload) { $0.string(0..<$0.count) }
         default: return "\(payload.byteCount) bytes"
         }
@@ -78,5 +82,16 @@ struct Log: ParsableCommand {
     private func cut(_ text: String) -> String {
         guard width > 0, text.utf8.count > width else { return text }
         return "\(text.prefix(width))… (\(text.utf8.count) bytes)"
+    }
+}
+
+extension RecordKind {
+    /// The name of the kind; what is kept with and without its writer has one name.
+    fileprivate var nameWithoutWriter: String {
+        switch self {
+        case .authoredDelta: "delta"
+        case .publishedRules: "rules"
+        default: "\(self)"
+        }
     }
 }

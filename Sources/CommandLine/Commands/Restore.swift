@@ -4,20 +4,31 @@ import PandoJournal
 import PandoServer
 import PandoStorage
 
-/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment.
+/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment; or does so
+/// on trial.
 struct Restore: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Creates a data directory from a backup.",
+        abstract: "Creates a data directory from a backup, or tries that out.",
         discussion: """
-            The backup is a file that `pando backup` made, or a directory with its log: one made by `pando backup \
-            --with-log`, or a data directory. For a directory, --until-sequence and --until-time name the last moment \
-            to restore; `pando log DIR` prints both. Everything is read and checked before anything is changed, and \
-            the change is atomic. The directory begins a new timeline, so that its log cannot be confused with the \
-            log of the backup or of what was there before.
+            The backup is a file that `pando backup` or --backup-every made; a directory of such files, of which the \
+            newest is taken; or a directory with its log: one made by `pando backup --with-log`, or a data \
+            directory. With --archive, the log that --archive-to has copied is replayed behind the file. Where there \
+            is a log, --until-sequence and --until-time name the last moment to restore; `pando log DIR` prints \
+            both. Everything is read and checked before anything is changed, and the change is atomic. The \
+            directory begins a new timeline, so that its log cannot be confused with the log of the backup or of \
+            what was there before.
+
+            With --verify, the backup is restored into a directory of its own, which is opened as a server does, \
+            compared with the backup, and removed: one line says what it holds, and the exit code is 0.
             """
     )
 
-    @OptionGroup var dataOptions: DataOptions
+    @Option(help: ArgumentHelp("The server's data directory.", valueName: "dir"))
+    var data: String?
+
+    @Option(
+        help: ArgumentHelp("The archive of the log, which is replayed behind the backup.", valueName: "dir"))
+    var archive: String?
 
     @Option(help: ArgumentHelp("The last record to restore.", valueName: "number"))
     var untilSequence: UInt64?
@@ -31,16 +42,33 @@ struct Restore: ParsableCommand {
     @Flag(help: "Replace the data of the directory.")
     var replace = false
 
+    @Flag(help: "Restore on trial: compare what a server would have, and leave nothing behind.")
+    var verify = false
+
+    @Option(
+        help: ArgumentHelp(
+            "With --verify: the directory to restore into; it must not exist. Beside the backup, unless given.",
+            valueName: "dir"))
+    var scratch: String?
+
+    @Option(
+        help: ArgumentHelp("With --verify: the digest that what is restored must have.", valueName: "hex"))
+    var digest: String?
+
     @Flag(help: "Print nothing on standard error but errors.")
     var quiet = false
 
-    @Argument(help: "A file, or a directory with its log.")
+    @Argument(help: "A file, a directory of scheduled backups, or a directory with its log.")
     var backup: String
 
     func validate() throws {
         if untilSequence != nil, untilTime != nil {
             throw ValidationError("--until-sequence and --until-time: one of them")
         }
+        guard (data == nil) == verify else { throw ValidationError("give either --data or --verify") }
+        if verify, replace { throw ValidationError("--replace: not with --verify") }
+        if !verify, scratch != nil { throw ValidationError("--scratch: only with --verify") }
+        if !verify, digest != nil { throw ValidationError("--digest: only with --verify") }
         _ = try moment
     }
 
@@ -58,18 +86,17 @@ struct Restore: ParsableCommand {
     }
 
     func run() throws {
+        guard let data else { return try rehearse() }
         var progress = Progress("restoring \(backup)", isQuiet: quiet)
         progress.step("reading")
         var state = RecoveredState(access: .locked)
         do throws(StorageError) {
             let source = try read(into: &state, until: try? moment)
-            var generator = SystemRandomNumberGenerator()
             let header = try DataDirectory.restore(
-                state, from: source, to: dataOptions.data, mayReplace: replace,
-                directoryID: DirectoryID(generator.next(), generator.next())
+                state, from: source.summary, to: data, mayReplace: replace, directoryID: randomID
             ) { progress.update("writing", done: $0, of: nil) }
             progress.finish(
-                "\(dataOptions.data): everything up to sequence \(header.sequence), "
+                "\(data): everything up to sequence \(header.sequence), "
                     + "\(Moment.text(header.timestamp)); timeline \(header.timeline)"
             )
         } catch {
@@ -79,26 +106,98 @@ struct Restore: ParsableCommand {
         forget(state)
     }
 
-    private func read(into state: inout RecoveredState, until moment: PointInTime?) throws(StorageError)
-        -> BackupSummary
-    {
-        var isDirectory: ObjCBool = false
-        guard unsafe FileManager.default.fileExists(atPath: backup, isDirectory: &isDirectory) else {
+    private var randomID: DirectoryID {
+        var generator = SystemRandomNumberGenerator()
+        return DirectoryID(generator.next(), generator.next())
+    }
+
+    // MARK: Reading
+
+    /// Reads what is to be restored.
+    /// - Returns: What it is, and the file or directory that was chosen.
+    private func read(
+        into state: inout RecoveredState, until moment: PointInTime?
+    ) throws(StorageError) -> (summary: BackupSummary, path: String) {
+        let path = try chosenBackup(until: moment)
+        if isDirectory(path) {
+            guard archive == nil else {
+                throw .badData("\(path): has a log of its own; --archive goes with a file")
+            }
+            if let data,
+                URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+                    == URL(fileURLWithPath: data).resolvingSymlinksInPath().path
+            {
+                throw .locked("\(path): restore it into another directory")
+            }
+            return (try DataDirectory.read(path, until: moment, into: &state), path)
+        }
+        let url = URL(fileURLWithPath: path)
+        let (name, directory) = (url.lastPathComponent, url.deletingLastPathComponent().path)
+        if let archive {
+            return (
+                try DataDirectory.read(
+                    name, in: directory, archive: archive, until: moment, into: &state,
+                    warn: { printError("warning: \($0)") }), path
+            )
+        }
+        guard moment == nil || path != backup else {
+            throw .badData(
+                "\(path): a file is one moment; other moments need --archive, or a directory with its log")
+        }
+        return (try DataDirectory.readBackup(name, in: directory, into: &state), path)
+    }
+
+    /// The backup, or the newest one of a directory of scheduled backups.
+    private func chosenBackup(until moment: PointInTime?) throws(StorageError) -> String {
+        guard FileManager.default.fileExists(atPath: backup) else {
             throw .badData("\(backup): no such file or directory")
         }
-        if isDirectory.boolValue {
-            let (source, target) = (
-                URL(fileURLWithPath: backup).resolvingSymlinksInPath().path,
-                URL(fileURLWithPath: dataOptions.data).resolvingSymlinksInPath().path
-            )
-            guard source != target else { throw .locked("\(backup): restore it into another directory") }
-            return try DataDirectory.read(backup, until: moment, into: &state)
+        guard isDirectory(backup), try !DataDirectory.isDataDirectory(backup),
+            let file = try DataDirectory.newestBackup(in: backup, until: moment)
+        else { return backup }
+        return backup.hasSuffix("/") ? backup + file : backup + "/" + file
+    }
+
+    private func isDirectory(_ path: String) -> Bool {
+        var isDirectory: ObjCBool = false
+        return unsafe FileManager.default.fileExists(atPath: path, isDirectory: &isDirectory)
+            && isDirectory.boolValue
+    }
+
+    // MARK: On trial
+
+    private func rehearse() throws {
+        let began = Date()
+        preferToBeKilled()
+        var state = RecoveredState(access: .locked)
+        do throws(StorageError) {
+            let source = try read(into: &state, until: try? moment)
+            let place = URL(fileURLWithPath: source.path).standardizedFileURL.path
+            let scratch = self.scratch ?? "\(place).\(ProcessInfo.processInfo.processIdentifier).drill"
+            guard !FileManager.default.fileExists(atPath: scratch) else {
+                throw .locked("--scratch: \(scratch) exists already")
+            }
+            defer { try? FileManager.default.removeItem(atPath: scratch) }
+            let report = try DataDirectory.rehearse(
+                &state, from: source.summary, in: scratch, directoryID: randomID, logger: quietLogger)
+            if let digest, report.digest != digest.lowercased() {
+                throw .badData("\(source.path): the digest is \(report.digest), not \(digest)")
+            }
+            let databases = report.databases.map { "\($0.name) with \($0.leafCount) leaves" }
+            let seconds = String(format: "%.1f", Date().timeIntervalSince(began))
+            try? writeOutput(
+                Array(
+                    ("\(source.path): restored and opened on trial: everything up to sequence "
+                        + "\(report.summary.sequence), \(Moment.text(report.summary.timestamp)); "
+                        + "\(databases.joined(separator: ", ")); digest \(report.digest); \(seconds) s\n")
+                        .utf8))
+        } catch {
+            throw Exit.reporting(error)
         }
-        guard moment == nil else {
-            throw .badData("\(backup): a file is one moment; other moments need a directory with its log")
-        }
-        let url = URL(fileURLWithPath: backup)
-        return try DataDirectory.readBackup(
-            url.lastPathComponent, in: url.deletingLastPathComponent().path, into: &state)
+    }
+
+    /// Where memory is short, the system ends this process first, and not a server beside it (proc_pid_oom_score_adj(5)).
+    private func preferToBeKilled() {
+        try? Data("1000".utf8).write(to: URL(fileURLWithPath: "/proc/self/oom_score_adj"))
     }
 }

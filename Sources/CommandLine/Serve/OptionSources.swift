@@ -15,7 +15,8 @@ struct OptionSources {
     static let fileVariable = "PANDO_CONFIG"
     /// Variables of other commands.
     private static let otherVariables: Set = [
-        secretVariable, fileVariable, "PANDO_TOKEN", "PANDO_LOAD_TOKEN",
+        secretVariable, fileVariable, AdministratorToken.variable, AdministratorToken.fileVariable,
+        "PANDO_LOAD_TOKEN",
     ]
 
     /// Texts by the options' names.
@@ -27,12 +28,14 @@ struct OptionSources {
     /// The member `auth` of the configuration file.
     private(set) var auth: JSONObject?
 
-    /// Reads a configuration file's text: one JSON object of options, and `auth`.
+    /// Reads a configuration file's text: one JSON object of options, and `auth`. It may have comments, and a comma
+    /// behind the last member (``CommentedJSON``).
     ///
     /// The file is read here, not by swift-configuration's file providers: those refuse arrays of objects, of
     /// which `auth` consists, do not list the keys of a file, so unknown ones would stay unseen, and accept a
     /// key that is there twice.
-    mutating func readFile(_ json: [UInt8], _ problems: inout [String]) {
+    mutating func readFile(_ text: [UInt8], _ problems: inout [String]) {
+        let json = CommentedJSON.withoutComments(text)
         guard let object = JSONObject(json) else {
             do {
                 _ = try Node(json: json.rawSpan)

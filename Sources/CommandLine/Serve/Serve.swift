@@ -44,6 +44,7 @@ struct Serve: ParsableCommand {
         }
         var merged = sources.configuration(&problems)
         merged.identity.revocationFile = file
+        merged.serviceManager = ServiceManager(environment)
         if let passed = PassedSockets.descriptors(
             environment, processID: ProcessInfo.processInfo.processIdentifier)
         {

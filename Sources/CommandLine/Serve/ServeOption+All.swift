@@ -4,11 +4,12 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoServer
+import PandoStorage
 
 extension ServeOption {
     /// Every option of `pando serve` but `--config`, which names the file that has the others.
     static let all: [ServeOption] =
-        network + security + storage + limits + timeouts + tokens + [
+        network + security + storage + backups + limits + timeouts + tokens + [
             choice(
                 "log-level", \.logLevel,
                 "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
@@ -186,6 +187,49 @@ extension ServeOption {
             "Checkpoints to keep, with the log since the oldest; at least 2."),
     ]
 
+    private static let backups: [ServeOption] = [
+        duration(
+            "backup-every", in: BackupOptions.secondsRange, zero: "off", default: "off", \.backups.interval,
+            """
+            Time between two backups to --backup-to, such as 1h, 30m or 1s. A failed one is logged and counted, and tried \
+            again at the next time.
+            """),
+        text(
+            "backup-to", "dir", \.backups.directory,
+            "Directory of the scheduled backups, best on another disk; made when it is missing."),
+        ServeOption(
+            "backup-keep", .value(placeholder: "hours,days,weeks"),
+            default: "\(Configuration().backups.retention)",
+            "Of how many hours, days and weeks the newest scheduled backup is kept; the others are removed."
+        ) { configuration, text throws(Problem) in
+            guard let retention = BackupRetention(text) else {
+                throw .wrongType(
+                    "\"\(text)\" is not three numbers of hours, days and weeks, such as 24,7,4, each up to \(BackupRetention.highestCount)"
+                )
+            }
+            configuration.backups.retention = retention
+        },
+        number(
+            "backup-verify", .count, in: 0...BackupOptions.highestDrillInterval, \.backups.drillInterval,
+            """
+            After so many scheduled backups the newest is restored on trial, in a process of its own that needs the memory \
+            of the data once more; 0 for never.
+            """),
+        text(
+            "archive-to", "dir", \.backups.archiveDirectory,
+            """
+            Directory, best on another disk, to which the log is copied each second. With a backup it restores every \
+            later moment.
+            """),
+        duration(
+            "archive-keep", in: BackupOptions.secondsRange, zero: "all", default: "7d",
+            \.backups.archiveKeepTime,
+            """
+            How far back the archive reaches: scheduled backups remove segments that lie before the newest backup of \
+            that age. Without --backup-every all are kept.
+            """),
+    ]
+
     private static let limits: [ServeOption] = [
         number(
             "outbound-limit", .bytes, in: 1 << 20...1 << 40,
@@ -217,6 +261,26 @@ extension ServeOption {
             Connections of one address, or of one IPv6 network of 64 bits; 0 for no limit. Clients behind one router \
             share its address.
             """),
+        number(
+            "max-connections", .count, in: 1...DescriptorBudget.connectionMaximum,
+            zero: "as many as the descriptors allow", \.connectionLimit,
+            "Connections of clients in all, where that is less than the descriptors allow; 0 for no other limit."
+        ),
+        number(
+            "max-connections-per-user", .count, in: 0...1 << 23, zero: "no limit", \.userConnectionLimit,
+            "Realtime sessions and event streams of one user; 0 for no limit. Administrators have none."),
+        number(
+            "max-writes-per-second", .count, in: 0...1 << 30, zero: "no limit", \.writesPerSecond,
+            """
+            Writes in a second, on average over 10 s, of one connection, and of one user over all connections; 0 for no \
+            limit. Administrators have none.
+            """),
+        number(
+            "max-bytes-per-second", .bytes, in: 0...1 << 40, zero: "no limit", \.bytesPerSecond,
+            "Bytes of these writes in a second, in the same way; 0 for no limit."),
+        number(
+            "max-head-bytes", .bytes, in: 1 << 10...1 << 20, \.headByteLimit,
+            "Size of the head of an HTTP request."),
         number(
             "max-listens", .count, in: 1...Configuration.largestListenLimit, \.listenLimit,
             "Listens of one connection."),

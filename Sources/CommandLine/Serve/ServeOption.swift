@@ -120,6 +120,44 @@ extension ServeOption {
         }
     }
 
+    /// A time with its unit, such as `30m`.
+    /// - Parameters:
+    ///   - range: In seconds.
+    ///   - zeroWord: A word for zero, which is then allowed.
+    ///   - standard: The default as the help shows it.
+    static func duration(
+        _ name: String, in range: ClosedRange<Int>, zero zeroWord: String, default standard: String,
+        _ property: any WritableKeyPath<Configuration, Duration> & Sendable, _ help: String
+    ) -> ServeOption {
+        ServeOption(name, .value(placeholder: "duration"), default: standard, help) {
+            configuration, text throws(Problem) in
+            if text == zeroWord || text == "0" {
+                configuration[keyPath: property] = .zero
+                return
+            }
+            guard let seconds = Self.seconds(of: text) else {
+                throw .wrongType("\"\(text)\" is not a time, such as 90s, 30m, 1h or 7d")
+            }
+            guard range.contains(seconds) else {
+                throw .notAllowed(
+                    "must be \(zeroWord), or \(range.lowerBound) to \(range.upperBound) seconds")
+            }
+            configuration[keyPath: property] = .seconds(seconds)
+        }
+    }
+
+    /// Reads a number of seconds, or one with `s`, `m`, `h` or `d` behind it; nil for anything else.
+    private static func seconds(of text: String) -> Int? {
+        let units: [Character: Int] = ["s": 1, "m": 60, "h": 3600, "d": 86_400]
+        let unit = text.last.flatMap { units[$0] }
+        let digits = unit == nil ? text[...] : text.dropLast()
+        guard digits.utf8.allSatisfy({ UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }),
+            let number = Int(digits)
+        else { return nil }
+        let (seconds, overflows) = number.multipliedReportingOverflow(by: unit ?? 1)
+        return overflows ? .max : seconds
+    }
+
     /// A time in whole seconds.
     static func seconds(
         _ name: String, in range: ClosedRange<Int>, zero zeroMeaning: String? = nil,

@@ -56,11 +56,11 @@ enum ServerProcess {
         let writer = try LogWriter()
         func logger(isOfRequests: Bool) -> Logger {
             var logger = Logger(label: "pando") { label -> any LogHandler in
-                if configuration.logFormat == .json {
-                    JSONLogHandler(to: writer, isOfRequests: isOfRequests)
-                } else {
-                    TextLogHandler(label: label, to: writer, isOfRequests: isOfRequests)
-                }
+                let handler: any LogHandler =
+                    configuration.logFormat == .json
+                    ? JSONLogHandler(to: writer, isOfRequests: isOfRequests)
+                    : TextLogHandler(label: label, to: writer, isOfRequests: isOfRequests)
+                return isOfRequests ? handler : LimitedLogHandler(handler)
             }
             logger.logLevel = configuration.logLevel
             return logger

@@ -46,11 +46,13 @@ struct DataOptions: ParsableArguments {
         return state
     }
 
-    private var quietLogger: Logger {
-        var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
-        logger.logLevel = .warning
-        return logger
-    }
+}
+
+/// A logger that says warnings and errors.
+var quietLogger: Logger {
+    var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+    logger.logLevel = .warning
+    return logger
 }
 
 /// The namespace that an offline command works on.

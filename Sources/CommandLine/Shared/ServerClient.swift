@@ -25,14 +25,15 @@ struct ServerClient {
     ///   - url: `http://host:port` or `https://host:port`.
     ///   - token: Sent with every request, as a bearer token.
     ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become durable.
+    ///   - name: How the command calls `url`, for messages.
     /// - Throws: `ValidationError` when `url` has another form.
-    init(_ url: String, token: String?, silenceSeconds: Int = 120) throws {
+    init(_ url: String, token: String?, silenceSeconds: Int = 120, name: String = "--url") throws {
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
             parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.user == nil,
             parts.scheme == "http" || parts.scheme == "https"
         else {
             throw ValidationError(
-                "--url: \"\(url)\" is not the address of a server; write http://127.0.0.1:9000 or https://HOST"
+                "\(name): \"\(url)\" is not the address of a server; write http://127.0.0.1:9000 or https://HOST"
             )
         }
         self.url = url

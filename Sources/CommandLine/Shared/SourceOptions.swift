@@ -11,7 +11,7 @@ struct SourceOptions: ParsableArguments {
 
     @Option(
         help: ArgumentHelp(
-            "With --url: a file with an administrator's token. Without it, the token is in PANDO_TOKEN.",
+            "With --url: a file with an administrator's token. Without it, the token is in PANDO_TOKEN, or in the file of PANDO_TOKEN_FILE.",
             valueName: "file"
         ))
     var tokenFile: String?
@@ -29,27 +29,38 @@ struct SourceOptions: ParsableArguments {
     var place: Place {
         get throws {
             guard let url else { return .directory(data ?? "") }
-            return .server(try ServerClient(url, token: try token))
+            return .server(try ServerClient(url, token: try AdministratorToken.read(file: tokenFile)))
         }
     }
+}
 
-    private var token: String? {
-        get throws {
-            var text = ProcessInfo.processInfo.environment["PANDO_TOKEN"]
-            if let tokenFile {
-                guard let data = FileManager.default.contents(atPath: tokenFile) else {
-                    throw ValidationError("--token-file: \(tokenFile) can't be read")
-                }
-                text = String(decoding: data, as: UTF8.self)
+/// The token of an administrator, as commands that ask a server take it.
+enum AdministratorToken {
+    /// The token itself.
+    static let variable = "PANDO_TOKEN"
+    /// A file with it.
+    static let fileVariable = "PANDO_TOKEN_FILE"
+
+    /// - Parameter file: The value of `--token-file`; nil for what the environment says.
+    /// - Returns: Nil where there is none.
+    /// - Throws: `ValidationError` for a file that cannot be read, or holds no token.
+    static func read(file: String?) throws -> String? {
+        let environment = ProcessInfo.processInfo.environment
+        var (text, name) = (environment[variable], variable)
+        if let path = file ?? (text == nil ? environment[fileVariable] : nil) {
+            name = file == nil ? fileVariable : "--token-file"
+            guard let data = FileManager.default.contents(atPath: path) else {
+                throw ValidationError("\(name): \(path) can't be read")
             }
-            guard let token = text?.trimmingCharacters(in: .whitespacesAndNewlines), !token.isEmpty else {
-                return nil
-            }
-            // The token becomes part of a header field.
-            guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
-                throw ValidationError("--token-file: the content is not a token")
-            }
-            return token
+            text = String(decoding: data, as: UTF8.self)
         }
+        guard let token = text?.trimmingCharacters(in: .whitespacesAndNewlines), !token.isEmpty else {
+            return nil
+        }
+        // The token becomes part of a header field.
+        guard token.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else {
+            throw ValidationError("\(name): the content is not a token")
+        }
+        return token
     }
 }

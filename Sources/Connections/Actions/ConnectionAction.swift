@@ -27,6 +27,8 @@ package enum ConnectionAction {
     case verify(Text)
     /// `parsed`: a large message.
     case parse([UInt8])
+    /// `parsed`: a message that is compressed, and large when it is not.
+    case inflate([UInt8])
     /// `encoded`: a message that workers encode.
     case encode(LargeMessage)
     /// `measured`: the size and ETag of data, or of what a query lets through.
@@ -54,6 +56,11 @@ package enum ConnectionAction {
     /// `recheck`: with the revocations as they are now.
     case recheck
 
+    // MARK: Counts
+
+    /// Count that the client has exceeded a limit.
+    case countLimit(ClientLimit)
+
     // MARK: Of one kind of connection
 
     indirect case http(HTTPAction)
@@ -80,6 +87,8 @@ package enum HTTPAction {
     case delivery(of: SessionID, [Int], PollDelivery, isLast: Bool)
     /// Log that a `--dev` server has refused a request.
     case reportForeign(ForeignRequest)
+    /// Report that a trusted proxy has a client that does not use TLS.
+    case reportPlainClient
     /// Count that the administrators' reserve has refused a request.
     case countRefusal
     /// The connection in the reserve is an administrator's.

@@ -9,6 +9,8 @@ package final class LoggedRequest {
     package let path: String
     /// ``RequestHead/requestID``.
     package let requestID: String?
+    /// The client uses TLS, with this server or with a trusted proxy.
+    package let isSecure: Bool
     package let began: MonotonicTime
     package internal(set) var status: UInt16 = 0
     /// When the response began.
@@ -17,7 +19,8 @@ package final class LoggedRequest {
     /// Characters of a path that are logged.
     private static let pathLimit = 1024
 
-    init(_ head: RequestHead, at time: MonotonicTime) {
+    init(_ head: RequestHead, isSecure: Bool, at time: MonotonicTime) {
+        self.isSecure = isSecure
         method = head.methodText
         path = String(head.path.prefix(Self.pathLimit))
         requestID = head.requestID.map { String(decoding: $0, as: UTF8.self) }

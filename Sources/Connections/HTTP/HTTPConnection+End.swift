@@ -101,6 +101,7 @@ extension HTTPConnection {
     /// - Parameter inOrder: It was closed by this side.
     package mutating func closed(inOrder: Bool, _ context: inout ConnectionContext) {
         _ = takeContent()
+        releaseClient()
         cancelBody(&context)
         if isMeasuring { context.append(.abandonJobs) }
         unfinishedByteCount = 0

@@ -141,6 +141,12 @@ extension HTTPConnection {
             try pending.checkExpiry(context.wallSeconds)
             try pending.checkPlace()
             if let problem = pending.bodyProblem { throw problem }
+            try checkLimits(of: request, pending, byteCount: bytes.count, &context)
+            if let question = pending.serverQuestion, request.method.isRead {
+                let job = InspectionJob.server(question)
+                measured = .deferred(job)
+                return context.append(.inspect(job))
+            }
             guard request.method.isWrite, request.method != .delete else {
                 return try post(pending.call(bytes), pending, byteCount: bytes.count, &context)
             }

@@ -112,6 +112,7 @@ extension HTTPConnection {
     /// All of the response was written.
     mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
         releaseLargeUpdate(&context)
+        releaseClient()
         guard !closes, !endsAfterResponse else { return endConnection(&context) }
         guard !mustDrain(&context) else { return stage = .draining }
         stage = .head
@@ -129,6 +130,7 @@ extension HTTPConnection {
 
     /// Nothing more is read or written.
     mutating func endConnection(_ context: inout ConnectionContext) {
+        releaseClient()
         stage = .ended
         activity = .idle
         context.append(.closeAfterFlush)

@@ -51,7 +51,7 @@ package struct HTTPConnection {
     var stage = Stage.head
     package internal(set) var activity = Activity.silent
     package internal(set) var pauses: PauseReasons = []
-    private var reader = RequestHeadReader()
+    private var reader: RequestHeadReader
     private var filter = DevelopmentFilter()
     private var hostName: (host: [UInt8], namespace: String?)?
     /// When the head that is not complete began.
@@ -90,6 +90,8 @@ package struct HTTPConnection {
     package internal(set) var window: DeflateWindow?
     /// The request in progress, where requests are logged.
     var loggedRequest: LoggedRequest?
+    /// Nil until there is something to note.
+    var allowance: ConnectionAllowance?
     /// How often the connection was moved between loops.
     var moveCount = 0
     /// Bytes of a body that is not complete, or that a thread has.
@@ -103,6 +105,7 @@ package struct HTTPConnection {
     package init(_ id: SessionID, isReserved: Bool, _ context: inout ConnectionContext) {
         self.id = id
         self.isReserved = isReserved
+        reader = RequestHeadReader(limits: context.settings.headLimits)
         bodyRate = MinimumRateMonitor(at: context.now)
         idleSince = context.now
     }
@@ -212,14 +215,18 @@ package struct HTTPConnection {
             }
             head = context.socket.isTrustedProxy ? RequestHead(forwarded: found) : found
         } catch {
+            switch error {
+            case .headTooLarge, .targetTooLong, .tooManyHeaderFields:
+                context.append(.countLimit(.headBytes))
+            default: break
+            }
             refuse(error.status, isHead: reader.isHead, &context)
             return false
         }
-        reader = RequestHeadReader()
+        reader = RequestHeadReader(limits: context.settings.headLimits)
         headBegan = nil
         activity = .busy
-        if context.socket.isTrustedProxy { forwardedFor = head.forwardedFor }
-        if context.settings.logsAccess { loggedRequest = LoggedRequest(head, at: context.now) }
+        noteClient(of: head, &context)
         if !ahead.isReading, !deliveries.isEmpty { deliveries.settleAcknowledged(&context) }
         if context.settings.isDevelopment,
             let foreign = filter.refusal(of: head, allowing: context.settings.allowedOrigins)
@@ -236,6 +243,20 @@ package struct HTTPConnection {
         }
         begin(head, &context)
         return true
+    }
+
+    /// Notes what the head says of the client, where the peer is a trusted proxy; and the request, for the log.
+    private mutating func noteClient(of head: RequestHead, _ context: inout ConnectionContext) {
+        var isSecure = context.socket.isSecure
+        if context.socket.isTrustedProxy {
+            forwardedFor = head.forwardedFor
+            if let forwarded = head.forwardedIsSecure {
+                isSecure = forwarded
+                if !forwarded { context.append(.http(.reportPlainClient)) }
+            }
+        }
+        guard context.settings.logsAccess else { return }
+        loggedRequest = LoggedRequest(head, isSecure: isSecure, at: context.now)
     }
 
     private mutating func begin(_ head: RequestHead, _ context: inout ConnectionContext) {
@@ -255,6 +276,13 @@ package struct HTTPConnection {
             return send(
                 .preflight(head, dateLine: context.dateLine), PendingRequest(response, began: context.now),
                 &context)
+        }
+        guard admitsClient(&context) else {
+            // Its body is not read, so nothing behind it can be.
+            if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
+            return send(
+                .error(.limitExceeded(.connectionsPerAddress, retrySeconds: 1), response),
+                PendingRequest(response, began: context.now), &context)
         }
         let namespace = address.namespace ?? namespace(fromHost: head.authorityBytes)
         let request: RESTRequest
@@ -300,9 +328,8 @@ package struct HTTPConnection {
     package mutating func received(_ moved: MovedRequest, _ context: inout ConnectionContext) {
         idleSince = context.now
         moveCount = moved.moveCount
-        if context.socket.isTrustedProxy { forwardedFor = moved.head.forwardedFor }
         activity = .busy
-        if context.settings.logsAccess { loggedRequest = LoggedRequest(moved.head, at: context.now) }
+        noteClient(of: moved.head, &context)
         var bytes = moved.rest
         if UpgradeRequest.isPath(moved.head.pathBytes) {
             return beginUpgrade(moved.head, rest: bytes.rawSpan, &context)
@@ -331,6 +358,7 @@ package struct HTTPConnection {
         case .admitting: break
         case .head, .body, .answering, .draining, .streaming, .ended: stage = .answering(pending)
         }
+        if case .refuse(.payloadTooLarge) = action { context.append(.countLimit(.bodyBytes)) }
         hasPosted = true
         let call = RESTCall(namespace: pending.namespace, action: action)
         context.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount)

@@ -20,6 +20,10 @@ final class PendingRequest {
     let began: MonotonicTime
     /// The client's identity, once that is known; nil for a request without a token.
     private(set) var identity: Identity?
+    /// As whose its connection and its writes count; nil for a client that is not signed in, or has no limit.
+    private(set) var limitedUser: LimitedUser?
+    /// Its token is an administrator's, who has no limits.
+    private(set) var isAdministrators = false
     /// Its connection has an administrator's certificate, and that counts for it.
     var hasCertificate = false
     /// Its body may be large.
@@ -53,6 +57,8 @@ final class PendingRequest {
             guard request.authVariableOverride == nil else { throw .unauthorized }
             identity = nil
         case .accepted(var identity):
+            limitedUser = LimitedUser(identity)
+            isAdministrators = identity.credential.isAdmin
             do throws(NotAnAdministrator) {
                 identity.credential = try identity.credential(asking: request.authVariableOverride)
             } catch {
@@ -74,7 +80,8 @@ final class PendingRequest {
     /// Only an administrator learns anything of settings, not even whether they are there (rest §10).
     func checkPlace() throws(RESTError) {
         switch request?.location {
-        case nil, .data: break
+        // Who may read a location may see its structure (rest §10).
+        case nil, .data, .inspect("children", isPage: false): break
         case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
         }
     }
@@ -87,6 +94,12 @@ final class PendingRequest {
     /// Removes the body of a PATCH of many paths; nil for others.
     func takeLargeUpdate() -> RESTUpdate? {
         update.map { $0.writes.count < Self.largeUpdateCount } ?? true ? nil : update.take()
+    }
+
+    /// What it asks of the server itself; nil for what it asks the databases.
+    var serverQuestion: ServerQuestion? {
+        guard let request, case .inspect(let name, isPage: false) = request.location else { return nil }
+        return ServerQuestion(name, request)
     }
 
     /// A write whose body is data.
@@ -105,7 +118,10 @@ final class PendingRequest {
         case .data:
             try request.checkConditions()
             return .data(request, nil, credential)
-        case .settings("rules"): return .rules(request, source: bytes, credential)
+        case .settings("rules"):
+            let publication = RulesPublication(
+                uid: identity?.subject?.string ?? "", keyID: identity?.keyID?.string ?? "", source: bytes)
+            return .rules(request, publication, credential)
         case .settings(let name): return .setting(name, request, value: bytes, credential)
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)

@@ -158,6 +158,7 @@ package struct LongPollingSession: RealtimeTransport {
             }
             for message in complete { messages.append(message) }
         } catch {
+            if error == .messageTooBig { context.append(.countLimit(.messageBytes)) }
             return cut(&context)
         }
         read(&context)
@@ -338,6 +339,8 @@ package struct LongPollingSession: RealtimeTransport {
     /// The session is a WebSocket's from now on.
     mutating func giveSession() -> RealtimeSession {
         hasSession = false
-        return session
+        let given = session
+        session.leave()
+        return given
     }
 }

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoDatabase
 import PandoEngine
 import PandoIdentity
+import PandoREST
 import PandoRules
 import PandoTree
 import PandoWire
@@ -60,6 +61,8 @@ package struct RealtimeSession {
     /// The sign-ins that have queued something for the end of the connection, each once; a number is the
     /// place plus one. They stay when they are over: what they queued stays, too.
     private var signIns: [SignIn] = []
+    /// Nil until there is something to note.
+    private var allowance: ConnectionAllowance?
     private var window = RequestWindow()
     /// Bytes of the message that a worker parses; 0 for none.
     private(set) var parsingByteCount = 0
@@ -122,6 +125,16 @@ package struct RealtimeSession {
         return .nothing
     }
 
+    /// As above, of a message that a worker inflates, too (RFC 7692): to do it here would take as long as its text is,
+    /// which may be 4000 times as long as this.
+    mutating func receiveCompressed(_ message: [UInt8], _ context: inout ConnectionContext) {
+        parsingByteCount = message.count
+        context.append(.inflate(message))
+    }
+
+    /// A message could not be inflated.
+    mutating func parsingFailed() { parsingByteCount = 0 }
+
     /// A worker has parsed a large message.
     /// - Parameter isOpen: Whether its request is posted.
     mutating func parsed(_ message: ParsedMessage, isOpen: Bool, _ context: inout ConnectionContext)
@@ -145,8 +158,15 @@ package struct RealtimeSession {
         let number = request.number
         var signIn: UInt32 = 0
         switch request.action {
-        case .listen, .unlisten, .get, .put, .transaction, .merge, .onDisconnectCancel: break
+        case .listen, .unlisten, .get, .onDisconnectCancel: break
+        case .put, .transaction, .merge:
+            if let limit = exceededRate(byteCount, &context) {
+                return refuse(number, limit, byteCount, &context)
+            }
         case .onDisconnectPut, .onDisconnectMerge:
+            if let limit = exceededRate(byteCount, &context) {
+                return refuse(number, limit, byteCount, &context)
+            }
             guard let number = signInNumber() else { return reply(.finished, byteCount, &context) }
             signIn = number
         case .authenticate(let credential):
@@ -166,6 +186,37 @@ package struct RealtimeSession {
                 id, request, credential, signIn: signIn, byteCount: byteCount, received: context.now),
             byteCount: byteCount)
         markWindow(byteCount, &context)
+    }
+
+    /// Counts a write.
+    /// - Returns: The limit that it would exceed; nil where it may be made.
+    private mutating func exceededRate(_ byteCount: Int, _ context: inout ConnectionContext) -> ClientLimit? {
+        guard !context.settings.rates.isUnlimited, identity?.value.credential.isAdmin != true else {
+            return nil
+        }
+        let user = identity.flatMap { LimitedUser($0.value) }
+        return madeAllowance().takeWrite(byteCount, of: user, &context)?.limit
+    }
+
+    private mutating func madeAllowance() -> ConnectionAllowance {
+        if let allowance { return allowance }
+        let made = ConnectionAllowance()
+        allowance = made
+        return made
+    }
+
+    private mutating func refuse(
+        _ number: Int64, _ limit: ClientLimit, _ byteCount: Int, _ context: inout ConnectionContext
+    ) {
+        context.append(.countLimit(limit))
+        reply(.limitExceeded(number, limit), byteCount, &context)
+    }
+
+    /// Counts the connection as one of the user from now on.
+    /// - Returns: Whether the user may have one more.
+    private mutating func count(as identity: Identity, _ context: inout ConnectionContext) -> Bool {
+        guard let users = context.users, users.connectionLimit > 0 else { return true }
+        return madeAllowance().become(LimitedUser(identity), &context)
     }
 
     /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when
@@ -199,6 +250,7 @@ package struct RealtimeSession {
         _ credential: PandoRules.Credential, _ identity: Identity?, _ context: inout ConnectionContext
     ) {
         let oldExpiry = expiry
+        if identity == nil { allowance?.userGrant = nil }
         self.credential = credential
         self.identity = identity.map { Box($0) }
         if expiry != oldExpiry { context.append(.expire(at: expiry)) }
@@ -207,6 +259,7 @@ package struct RealtimeSession {
 
     /// The client has shown an administrator's certificate with its connection: it need not sign in.
     mutating func becomeAdministrator(_ context: inout ConnectionContext) {
+        allowance?.userGrant = nil
         become(.admin, Identity(credential: .admin), &context)
     }
 
@@ -238,6 +291,11 @@ package struct RealtimeSession {
         case .accepted(let identity):
             do throws(NotAnAdministrator) {
                 let credential = try identity.credential(asking: asked)
+                guard count(as: identity, &context) else {
+                    context.append(.countLimit(.connectionsPerUser))
+                    reply(.limitExceeded(number, .connectionsPerUser), 0, &context)
+                    break
+                }
                 refusalCount = 0
                 become(credential, identity, &context)
                 reply(
@@ -277,7 +335,13 @@ package struct RealtimeSession {
     mutating func close(_ context: inout ConnectionContext) {
         if expiry != nil { context.append(.expire(at: nil)) }
         verifying = nil
+        allowance = nil
         if parsingByteCount > 0 { context.append(.abandonJobs) }
+    }
+
+    /// Another transport carries it from now on, with a copy of it.
+    mutating func leave() {
+        allowance = nil
     }
 }
 

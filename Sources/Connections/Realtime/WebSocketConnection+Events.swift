@@ -17,7 +17,7 @@ extension WebSocketConnection {
 
     /// A worker has parsed a large message.
     package mutating func parsed(_ message: ParsedMessage, _ context: inout ConnectionContext) {
-        finish(session.parsed(message, isOpen: isOpen, &context), &context)
+        parsedOrRefused(message, &context)
         inputMayContinue(&context)
     }
 

@@ -6,6 +6,12 @@ import PandoTime
 import PandoWebSocket
 import PandoWire
 
+private func copy(of bytes: RawSpan) -> [UInt8] {
+    var copy: [UInt8] = []
+    copy.append(bytes)
+    return copy
+}
+
 /// A WebSocket that carries a ``RealtimeSession``: frames in, messages out, and the reverse.
 ///
 ///     open ──close frame of either side, peer's end──▶ closing: nothing is read or sent any more
@@ -167,7 +173,13 @@ package struct WebSocketConnection: RealtimeTransport {
                     }
                 case .text(let payload):
                     reader.withBytes(of: payload, in: bytes) { receiveFrame($0, &reassembler, &context) }
-                case .binary: close(with: .unsupportedData, &context)
+                case .compressed(isText: true, let payload):
+                    var message = reader.takeBytes(of: payload)
+                    if message == nil {
+                        reader.withBytes(of: payload, in: bytes) { message = copy(of: $0) }
+                    }
+                    receiveCompressed(message ?? [], reassembler, &context)
+                case .compressed, .binary: close(with: .unsupportedData, &context)
                 case .ping(let payload):
                     reader.withBytes(of: payload, in: bytes) { answerPing($0, &context) }
                 case .pong: break
@@ -175,6 +187,7 @@ package struct WebSocketConnection: RealtimeTransport {
                 }
             }
         } catch {
+            if error.closeCode == .messageTooBig { context.append(.countLimit(.messageBytes)) }
             act(closing.failed(error), &context)
         }
         swap(&reader, &self.reader)
@@ -194,8 +207,36 @@ package struct WebSocketConnection: RealtimeTransport {
             case .assembled(let message): receive(message, &context)
             }
         } catch {
+            context.append(.countLimit(.messageBytes))
             close(with: .messageTooBig, &context)
         }
+    }
+
+    /// Takes a message that becomes longer than ``ConnectionLimits/smallByteCount`` when it is inflated.
+    private mutating func receiveCompressed(
+        _ message: [UInt8], _ reassembler: Reassembler, _ context: inout ConnectionContext
+    ) {
+        guard closing.isOpen else { return }
+        if isJoining {
+            // None is so long there.
+            close(with: .invalidPayload, &context)
+        } else if reassembler.isCollecting {
+            // No chunk is so long.
+            context.append(.countLimit(.messageBytes))
+            close(with: .messageTooBig, &context)
+        } else {
+            session.receiveCompressed(message, &context)
+        }
+    }
+
+    /// A worker has inflated and parsed a message.
+    mutating func parsedOrRefused(_ message: ParsedMessage, _ context: inout ConnectionContext) {
+        guard let violation = message.violation else {
+            return finish(session.parsed(message, isOpen: isOpen, &context), &context)
+        }
+        session.parsingFailed()
+        if violation.closeCode == .messageTooBig { context.append(.countLimit(.messageBytes)) }
+        act(closing.failed(violation), &context)
     }
 
     private mutating func receive(_ message: [UInt8], _ context: inout ConnectionContext) {

@@ -19,6 +19,8 @@ package struct SocketStatus: Equatable, Sendable {
 
     /// The peer is a proxy whose word about its clients counts (`--trusted-proxy`).
     package var isTrustedProxy = false
+    /// The peer speaks TLS with the server.
+    package var isSecure = false
 
     package init() {}
 }
@@ -53,6 +55,11 @@ package struct ConnectionContext {
     package var compressingCount = 0
     /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees on none.
     package var compression: SharedCompression?
+    /// The connections and writes of users, which all loops share; nil where neither is limited.
+    package var users: UserLimiter?
+    /// Counts a request of the client behind a trusted proxy, by the values of `X-Forwarded-For`; nil where the
+    /// connections of one address are not limited.
+    package var admitClient: (([String]) -> ClientAdmission)?
 
     /// - Parameter now: The time of the first event.
     package init(_ settings: ConnectionSettings, now: MonotonicTime) {

@@ -14,6 +14,10 @@ package struct ConnectionSettings {
     /// Bytes of one message of a client, and the chunks that it may announce for one.
     package var messageByteLimit = 16 << 20
     package var chunkCountLimit = 1100
+    /// What exceeds these in the head of a request is refused.
+    package var headLimits = HeadLimits()
+    /// How much a client may write in a second.
+    package var rates = WriteRates()
     /// Bytes of the response to one REST read, and of one REST write.
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount

@@ -57,13 +57,21 @@ extension [UInt8] {
         if let time { append(decimal: time) } else { append("null") }
     }
 
+    /// Appends a member; null for an empty name.
+    private mutating func append(name: String, as member: StaticString) {
+        append(member)
+        if name.isEmpty { append("null") } else { append(json: Text(name)) }
+    }
+
     fileprivate mutating func append(_ rules: PublishedRules) {
         append("{\"time\":")
         append(decimal: rules.time)
         append(",\"sequence\":")
         append(decimal: rules.sequence.rawValue)
+        append(name: rules.publication.uid, as: ",\"uid\":")
+        append(name: rules.publication.keyID, as: ",\"key\":")
         append(",\"source\":")
-        append(json: Text(String(decoding: rules.source, as: UTF8.self)))
+        append(json: Text(String(decoding: rules.publication.source, as: UTF8.self)))
         append("}")
     }
 

@@ -10,6 +10,8 @@ package enum InspectionJob: Sendable {
     case history(HistoryQuestion)
     /// A worker evaluates it on a snapshot.
     case evaluation(EvaluationJob)
+    /// The admin thread says it. The databases are not asked: it is answered also while they are busy.
+    case server(ServerQuestion)
 }
 
 /// The result of an ``InspectionJob``.

@@ -39,6 +39,20 @@ extension ListenerTable {
         }
         visit(location, node)
     }
+
+    /// Calls `body` for each order of windows at the locations from one to another below it, with their data.
+    /// - Complexity: O(depth + listens at these locations).
+    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (Index, Path, Node) -> Void) {
+        guard viewCount > 0 else { return }
+        var (location, node) = (root, tree)
+        for depth in 0...path.count {
+            if depth >= base.count {
+                for view in location.views { body(view.query.index, location.path, node) }
+            }
+            guard depth < path.count, let next = location.children[path[depth]] else { return }
+            (location, node) = (next, node[path[depth]])
+        }
+    }
 }
 
 extension IndexCatalog {
@@ -58,6 +72,20 @@ extension IndexCatalog {
             }
         }
         visit(location, node)
+    }
+
+    /// Calls `body` for each order of indexes at the locations from one to another below it, with their data.
+    /// - Complexity: O(depth + indexes at these locations).
+    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (Index, Path, Node) -> Void) {
+        guard hasIndexes else { return }
+        var (location, node) = (root, tree)
+        for depth in 0...path.count {
+            if depth >= base.count {
+                for slot in location.slots { body(slot.order, location.path, node) }
+            }
+            guard depth < path.count, let next = location.children[path[depth]] else { return }
+            (location, node) = (next, node[path[depth]])
+        }
     }
 
     /// The index of a location's new data that was made before the write; nil where there is none.

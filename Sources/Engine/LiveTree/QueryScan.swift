@@ -41,17 +41,9 @@ package struct QueryScan: Sendable {
             result = .aggregate(input.query.result(over: input.node))
             return
         }
-        result = .window(Self.followed(base.take(), to: input.node) ?? Window(input.query, over: input.node))
-    }
-
-    /// The window after its data has changed to another snapshot; nil where it has to be made from nothing.
-    private static func followed(_ base: (window: Window, node: Node)?, to node: Node) -> Window? {
-        guard let base,
-            let differences = node.children.differences(from: base.node.children, atMost: .max)
-        else { return nil }
-        var window = base.window
-        _ = window.update(differences, in: node, visitingAtMost: 0)
-        return window.lacksChildren ? nil : window
+        let base = base.take()
+        let followed = base.flatMap { $0.window.following($0.node, to: input.node) }
+        result = .window(followed ?? Window(input.query, over: input.node))
     }
 }
 

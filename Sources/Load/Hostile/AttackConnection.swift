@@ -36,7 +36,9 @@ final class AttackConnection: ChannelDelegate {
             group.loop.schedule(after: .zero) { [weak self] in self?.attack() }
             return
         }
-        let handshake = ClientHandshake(nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        let handshake = ClientHandshake(
+            nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)),
+            deflate: group.site.target.compresses ? .withoutTakeover : nil)
         stage = .upgrading(handshake, ResponseHeadReader())
         var request: [UInt8] = []
         handshake.appendRequest(target: group.site.realtimeTarget, host: group.site.target.host, to: &request)
@@ -79,7 +81,7 @@ final class AttackConnection: ChannelDelegate {
     }
 
     private func send() {
-        guard let burst = group.role.burst else { return }
+        guard let burst = group.burst else { return }
         writtenByteCount += burst.count
         group.sentBurst(burst.count)
         channel.write(burst)

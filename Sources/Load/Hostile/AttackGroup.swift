@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoReactor
 
 /// The connections of one role: opens them, and those that are missing again, at a bounded rate. Confined to
@@ -15,6 +16,8 @@ final class AttackGroup {
     let role: AttackRole
     let site: HostileSite
     let loop: EventLoop
+    /// What each connection sends; its messages are compressed where the server is to have such.
+    let burst: SharedBytes?
     private(set) var count: AttackCount
     private var connections: [ObjectIdentifier: AttackConnection] = [:]
     private var connectingCount = 0
@@ -26,6 +29,8 @@ final class AttackGroup {
         self.role = role
         self.site = site
         self.loop = loop
+        let isCompressed = site.target.compresses && role.opening == .webSocket
+        burst = isCompressed ? role.burst.map { compressing($0) } : role.burst
         count = AttackCount(role: role.requests.unit)
     }
 
@@ -55,7 +60,7 @@ final class AttackGroup {
     private func open() {
         connectingCount += 1
         do {
-            try Connector.connect(to: site.target.address, on: loop) { [self] channel in
+            try site.target.connect(on: loop) { [self] channel in
                 connectingCount -= 1
                 let made = AttackConnection(channel, of: self)
                 guard isRunning else {

@@ -1,8 +1,9 @@
 import PandoReactor
 import PandoTime
 
-/// Reads a channel for another delegate with a limited rate, as over a slow network. One read takes up
-/// to the loop's receive buffer, and the average holds. Confined to its loop.
+/// Reads a channel for another delegate with a limited rate, in pieces of an eighth of a second, or of one kilobyte where
+/// that is more: otherwise one read would take all that the kernel has, and the next one would follow minutes later.
+/// Confined to its loop.
 final class PacedReader: ChannelDelegate {
     /// How often the allowance grows.
     private static let tick: Duration = .milliseconds(24)
@@ -10,6 +11,7 @@ final class PacedReader: ChannelDelegate {
     /// nil: as fast as it comes.
     var bytesPerSecond: Int? {
         didSet {
+            limitReads()
             if bytesPerSecond == nil { channel.resumeReading() }
         }
     }
@@ -27,7 +29,12 @@ final class PacedReader: ChannelDelegate {
         self.channel = channel
         self.loop = loop
         self.bytesPerSecond = bytesPerSecond
+        limitReads()
         schedule()
+    }
+
+    private func limitReads() {
+        channel.readByteLimit = bytesPerSecond.map { max(1000, $0 / 8) } ?? .max
     }
 
     private func schedule() {

@@ -63,7 +63,7 @@ final class RESTLink: ChannelDelegate {
         guard !isConnecting else { return }
         isConnecting = true
         do {
-            try Connector.connect(to: site.target.address, on: loop) { [self] channel in
+            try site.target.connect(on: loop) { [self] channel in
                 (isConnecting, self.channel) = (false, channel)
                 (stage, body) = (.head(ResponseHeadReader()), [])
                 for text in unsent { channel.write(text.rawSpan) }

@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoReactor
 import PandoTraffic
+import PandoWebSocket
 
 /// A realtime connection of an honest client: requests, each with a closure for its reply, and pushes. It
 /// may be connected again after its end; requests meanwhile are sent then. Confined to its loop.
@@ -28,6 +29,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     private let loop: EventLoop
     private let options: SocketOptions
     private let maskingKeys = MaskingKeys()
+    private let compression: SharedCompression?
     private var socket: WebSocketClient?
     private var pacing: PacedReader?
     private var chunks = ChunkedMessage()
@@ -41,6 +43,7 @@ final class RealtimeLink: WebSocketClientDelegate {
     init(_ site: HostileSite, on loop: EventLoop, options: SocketOptions = SocketOptions(), pace: Int? = nil)
     {
         self.site = site
+        compression = site.target.compresses ? SharedCompression() : nil
         self.loop = loop
         self.options = options
         self.pace = pace
@@ -51,10 +54,11 @@ final class RealtimeLink: WebSocketClientDelegate {
         (isUp, isLeaving, chunks) = (false, false, ChunkedMessage())
         connectionNumber += 1
         do {
-            try Connector.connect(to: site.target.address, on: loop, options: options) { [self] channel in
+            try site.target.connect(on: loop, options: options) { [self] channel in
                 let made = WebSocketClient(
                     on: channel, target: site.realtimeTarget, host: site.target.host,
-                    messageByteLimit: Self.frameByteLimit, maskingKeys: maskingKeys, delegate: self)
+                    messageByteLimit: Self.frameByteLimit, maskingKeys: maskingKeys, compression: compression,
+                    delegate: self)
                 socket = made
                 guard pace != nil else { return made }
                 let paced = PacedReader(made, of: channel, on: loop, bytesPerSecond: pace)

@@ -1,14 +1,24 @@
 import ArgumentParser
 import Foundation
 import PandoReactor
+import PandoTLS
 import PandoTraffic
 
 /// The server, the database, and the token to sign in with.
 struct TargetOptions: ParsableArguments {
     static let tokenVariable = "PANDO_LOAD_TOKEN"
 
-    @Option(help: ArgumentHelp("The server.", valueName: "http://host:port"))
+    @Option(help: ArgumentHelp("The server: http://host:port, or https.", valueName: "url"))
     var url = "http://127.0.0.1:9000"
+
+    @Option(
+        help: ArgumentHelp(
+            "Certificates (PEM) of the issuers that are trusted with https; without it, those of the system.",
+            valueName: "file"))
+    var ca: String?
+
+    @Flag(help: "Offer permessage-deflate on WebSockets, and compress messages of 1 kB and more.")
+    var compress = false
 
     @Option(help: "The database; a server with --dev creates it.")
     var namespace = "default"
@@ -33,13 +43,37 @@ struct TargetOptions: ParsableArguments {
         guard isPlain, !namespace.isEmpty else {
             throw ValidationError("--namespace must be of a-z, 0-9 and -")
         }
-        guard url.hasPrefix("http://") else { throw ValidationError("--url must begin with http://") }
+        guard url.hasPrefix("http://") || isSecure else {
+            throw ValidationError("--url must begin with http:// or https://")
+        }
+        guard ca == nil || isSecure else { throw ValidationError("--ca: only with https") }
+        guard !transport.contains(.longPolling) || !isSecure && !compress else {
+            throw ValidationError("--transport lp: not with https, and not with --compress")
+        }
     }
 
     func target(_ wireProtocol: WireProtocol) throws -> LoadTarget {
-        let authority = url.dropFirst("http://".count).prefix { $0 != "/" }
-        return try LoadTarget.at(
-            String(authority), defaultPort: 80, name: "pando", wireProtocol: wireProtocol, option: "--url")
+        let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
+        var target = try LoadTarget.at(
+            String(authority), defaultPort: isSecure ? 443 : 80, name: "pando", wireProtocol: wireProtocol,
+            option: "--url")
+        target.compresses = compress
+        if isSecure { target.security = try security(host: target.host) }
+        return target
+    }
+
+    private var isSecure: Bool { url.hasPrefix("https://") }
+
+    /// - Parameter authority: `host:port`.
+    private func security(host authority: String) throws -> LoadSecurity {
+        let name = authority.split(separator: ":").first.map(String.init) ?? authority
+        let host = authority.hasPrefix("[") ? String(authority.dropFirst().prefix { $0 != "]" }) : name
+        do {
+            let issuers = try ca.map { try CertificateFile.read($0) }
+            return LoadSecurity(try TLSClientContext(issuers: issuers), host: host)
+        } catch {
+            throw ValidationError("--ca: \(error)")
+        }
     }
 
     /// One target a transport, in the order they were asked for.

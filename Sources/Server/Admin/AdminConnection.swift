@@ -143,6 +143,7 @@ final class AdminConnection: ChannelDelegate {
         case .variables:
             refresh { [self] in respond(.ok, server.variables, type: Self.json) }
         case .slowOperations: respond(.ok, server.slowOperations, type: Self.json)
+        case .usage: server.pathUsage { [self] list in respond(.ok, list, type: Self.json) }
         case .connections where isDeletion:
             guard let id = query["id"].flatMap({ SessionID(hexadecimal: $0) }) else {
                 return respond(
@@ -155,11 +156,7 @@ final class AdminConnection: ChannelDelegate {
             }
         case .connections:
             guard let request = ConnectionListRequest(query) else {
-                return respond(
-                    .badRequest,
-                    text:
-                        "?sort= is one of \(ConnectionListRequest.Order.names), ?limit= 1 to \(ConnectionListRequest.highestLimit)\n"
-                )
+                return respond(.badRequest, text: ConnectionListRequest.usage + "\n")
             }
             server.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
         }
@@ -205,13 +202,14 @@ enum AdminPage: String, CaseIterable {
     case variables = "/varz"
     case connections = "/connz"
     case slowOperations = "/slowz"
+    case usage = "/topz"
 
     init?(_ path: String) { self.init(rawValue: path) }
 
     var needsAdministrator: Bool {
         switch self {
         case .metrics, .alive, .ready: false
-        case .variables, .connections, .slowOperations: true
+        case .variables, .connections, .slowOperations, .usage: true
         }
     }
 

@@ -3,7 +3,7 @@ import PandoDatabase
 import PandoMetrics
 import PandoTree
 
-// What `/readyz`, `/varz` and `/slowz` say.
+// What `/readyz`, `/varz`, `/slowz` and `/topz` say.
 
 extension AdminServer {
     /// Whether clients are served, and why not.
@@ -58,6 +58,23 @@ extension AdminServer {
         return json
     }
 
+    /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with nothing where
+    /// they do not answer in time.
+    func pathUsage(_ body: @escaping ([UInt8]) -> Void) {
+        let answer = FirstAnswer<[PathUsage]>(on: loop, timeout: Self.surveyTimeout, otherwise: []) { found in
+            var json: [UInt8] = []
+            json.append("{\"paths\":[")
+            for (index, entry) in found.enumerated() {
+                if index > 0 { json.append(",") }
+                json.append(entry)
+            }
+            json.append("]}")
+            body(json)
+        }
+        guard metrics.status.phase == .ready else { return answer.give([]) }
+        database.post(.usage { found in answer.giveFromElsewhere(found) })
+    }
+
     /// The slowest operations of the last hour, as JSON.
     var slowOperations: [UInt8] {
         var json: [UInt8] = []
@@ -90,6 +107,32 @@ extension AdminServer {
 }
 
 extension [UInt8] {
+    fileprivate mutating func append(_ usage: PathUsage) {
+        append("{\"database\":")
+        append(json: Text(usage.database))
+        append(",\"path\":")
+        append(json: Text(usage.pattern))
+        append(",\"reads_per_second\":")
+        append(json: usage.reads)
+        append(",\"writes_per_second\":")
+        append(json: usage.writes)
+        append(",\"listens_per_second\":")
+        append(json: usage.listens)
+        append(",\"unindexed_queries_per_second\":")
+        append(json: usage.unindexedQueries)
+        append(",\"listeners\":")
+        append(decimal: Int64(usage.listeners))
+        append(",\"received_bytes_per_second\":")
+        append(json: usage.receivedBytes)
+        append(",\"sent_bytes_per_second\":")
+        append(json: usage.sentBytes)
+        append(",\"busy_share\":")
+        append(json: usage.busySeconds)
+        append(",\"busy_share_error\":")
+        append(json: usage.busySecondsError)
+        append("}")
+    }
+
     /// Appends `{"labels":{…},"value":…}`; a histogram's value is `{"count":…,"sum":…,"buckets":{"0.001":…}}`.
     fileprivate mutating func append(_ sample: MetricFamily.Sample) {
         append("{\"labels\":{")

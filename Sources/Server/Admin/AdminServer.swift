@@ -4,6 +4,7 @@ import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoMetrics
+import PandoREST
 import PandoReactor
 import PandoTLS
 import PandoTime
@@ -11,11 +12,14 @@ import PandoTime
 /// The version of the program, as `pando --version` and `pando_build_info` say it.
 package let programVersion = "0.1.0"
 
-/// The listener for monitoring and administrators (`--admin-listen`), with a thread and a loop of its own: a slow or
-/// hostile client of it takes no time of those that serve data. It listens before the data directory is read.
+/// What monitoring and administrators learn of the server, on a thread and a loop of their own: a slow or hostile
+/// client takes no time of those that serve data. With `--admin-listen` it has a listener, which listens before the
+/// data directory is read:
 ///
 ///     /metrics /livez /readyz          open
-///     /varz /connz /slowz              an administrator's token, unless --dev
+///     /varz /connz /slowz /topz        an administrator's token, unless --dev
+///
+/// The server's own port has what is for administrators, and the log, below `/.inspect` (rest §10.3).
 ///
 /// `@unchecked Sendable`: what is mutable is used on the loop's thread only, or before it runs.
 final class AdminServer: @unchecked Sendable {
@@ -37,28 +41,35 @@ final class AdminServer: @unchecked Sendable {
     let configuration: Configuration
     let database: DatabaseExecutor
     let ioLoops: [IOLoop]
-    private let acceptor: Acceptor
+    private let logTail: LogTail
+    /// nil without `--admin-listen`.
+    private let acceptor: Acceptor?
     private let isSecure: Bool
     private var thread: NamedThread?
     private var connections = AdminConnections<AdminConnection>(limit: connectionLimit)
-    /// What waits for ``refresh(_:)``; at most one for each connection.
+    /// What waits for ``refresh(_:)``; at most one for each connection, here or at the server's own port.
     private var waiting: [() -> Void] = []
     private var lastRefresh: MonotonicTime?
 
-    /// Binds the address; nothing is answered before ``start()``.
+    /// Binds the address, where there is one; nothing is answered before ``start()``.
     /// - Throws: ``StartError/address(_:)``, ``StartError/machine(_:)``.
     init(
-        at address: SocketAddress, on loop: EventLoop, configuration: Configuration, metrics: ServerMetrics,
+        at address: SocketAddress?, on loop: EventLoop, configuration: Configuration, metrics: ServerMetrics,
         authenticator: Authenticator, database: DatabaseExecutor, ioLoops: [IOLoop],
-        certificates: CertificateStore?
+        certificates: CertificateStore?, logTail: LogTail
     ) throws(StartError) {
         self.loop = loop
+        self.logTail = logTail
         self.metrics = metrics
         registry = metrics.registry
         self.configuration = configuration
         self.authenticator = authenticator
         self.database = database
         self.ioLoops = ioLoops
+        guard let address else {
+            (acceptor, isSecure) = (nil, false)
+            return
+        }
         // Programs on this machine need no TLS: they could as well read the key.
         let certificates = address.isLoopback ? nil : certificates
         isSecure = certificates != nil
@@ -87,8 +98,8 @@ final class AdminServer: @unchecked Sendable {
         return try EventLoop(options)
     }
 
-    /// Where it listens: `http://127.0.0.1:9001`.
-    var url: String { "\(isSecure ? "https" : "http")://\(acceptor.address)" }
+    /// Where it listens: `http://127.0.0.1:9001`; nil without a listener.
+    var url: String? { acceptor.map { "\(isSecure ? "https" : "http")://\($0.address)" } }
 
     /// Begins to answer.
     func start() throws(SocketError) {
@@ -121,6 +132,32 @@ final class AdminServer: @unchecked Sendable {
     }
 
     func closed(_ connection: AdminConnection) { connections.remove(connection) }
+
+    // MARK: Questions at the server's own port
+
+    /// Answers what an administrator asks (rest §10.3). Any thread may call it.
+    /// - Parameter finish: Called on this server's thread.
+    func answer(_ question: ServerQuestion, _ finish: @escaping @Sendable (RESTReport) -> Void) {
+        loop.submit { self.report(question, finish) }
+    }
+
+    private func report(_ question: ServerQuestion, _ finish: @escaping (RESTReport) -> Void) {
+        switch question.page {
+        case .stats: refresh { [self] in finish(RESTReport(prefix: variables)) }
+        case .operations: finish(RESTReport(prefix: slowOperations))
+        case .connections:
+            guard let request = ConnectionListRequest(question.parameters) else {
+                return finish(RESTReport(.badRequest, error: ConnectionListRequest.usage))
+            }
+            listConnections(request) { list in finish(RESTReport(prefix: list)) }
+        case .log:
+            let text = question.parameters["after"]
+            guard let number = UInt64(text ?? "0") else {
+                return finish(RESTReport(.badRequest, error: "after must be the number of a message"))
+            }
+            finish(RESTReport(prefix: logTail.json(after: number)))
+        }
+    }
 
     // MARK: What other threads know
 

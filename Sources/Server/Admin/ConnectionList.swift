@@ -35,6 +35,8 @@ struct ConnectionListRequest: Sendable {
     static let responseByteLimit = 4 << 20
     /// Bytes of a text that a client has chosen, of a path or a uid; what is longer ends with `…`.
     static let textByteLimit = 256
+    /// What the parameters may be.
+    static let usage = "?sort= is one of \(Order.names), ?limit= 1 to \(highestLimit)"
 
     init() {}
 

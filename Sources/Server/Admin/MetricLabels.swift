@@ -1,4 +1,6 @@
 import PandoDatabase
+import PandoEngine
+import PandoREST
 import PandoReactor
 
 // The values of labels. Monitoring knows them, so they do not follow the names in the code.
@@ -24,6 +26,31 @@ extension LoopMetrics.Handshake {
         case .done: "done"
         case .failed: "failed"
         case .timedOut: "timed_out"
+        }
+    }
+}
+
+extension ClientLimit {
+    var label: String {
+        switch self {
+        case .connectionsPerAddress: "connections_per_address"
+        case .connectionsPerUser: "connections_per_user"
+        case .writesPerSecond: "writes_per_second"
+        case .bytesPerSecond: "bytes_per_second"
+        case .messageBytes: "message_bytes"
+        case .headBytes: "head_bytes"
+        case .bodyBytes: "body_bytes"
+        }
+    }
+}
+
+extension SessionLimit {
+    var label: String {
+        switch self {
+        case .listens: "listens"
+        case .filteredListens: "filtered_listens"
+        case .aggregates: "aggregates"
+        case .onDisconnects: "on_disconnect"
         }
     }
 }
@@ -64,6 +91,7 @@ extension DatabaseMetrics.Failure {
         case .unauthenticated: "unauthenticated"
         case .unavailable: "unavailable"
         case .other: "other"
+        case .limitExceeded: "limit_exceeded"
         }
     }
 }

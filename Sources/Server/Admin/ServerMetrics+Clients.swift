@@ -1,5 +1,7 @@
 import PandoDatabase
+import PandoEngine
 import PandoMetrics
+import PandoREST
 import PandoReactor
 
 // What clients do, and how long they wait.
@@ -85,6 +87,24 @@ extension ServerMetrics {
                         .unsigned(sessions.reduce(0) { $0 &+ $1.verifications.value(of: result) }),
                         labels: [("result", "\(result)")])
                 }
+            },
+            MetricFamily(
+                .counter, "pando_limit_exceeded_total",
+                "How often clients exceeded a limit, by the limit: connections and requests that were refused or closed."
+            ) {
+                [
+                    Sample(.unsigned(limiter.exceededCount), labels: [("limit", "connections")])
+                ]
+                    + ClientLimit.allCases.map { limit in
+                        Sample(
+                            .unsigned(sessions.reduce(0) { $0 &+ $1.limits.value(of: limit) }),
+                            labels: [("limit", limit.label)])
+                    }
+                    + SessionLimit.allCases.map { limit in
+                        Sample(
+                            .unsigned(database.sessionLimits.value(of: limit)),
+                            labels: [("limit", limit.label)])
+                    }
             },
             MetricFamily(
                 .gauge, "pando_client_memory_bytes",

@@ -17,6 +17,7 @@ struct ServerMetrics: Sendable {
     var sessions: [SessionMetrics]
     var database: DatabaseMetrics
     var storage: StorageMetrics
+    var backups: BackupMetrics
     var machine: MachineMetrics
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
@@ -27,7 +28,8 @@ struct ServerMetrics: Sendable {
 
     var registry: MetricRegistry {
         MetricRegistry(
-            process + connections + traffic + requests + latencies + databases + disk + recovery)
+            process + connections + traffic + requests + latencies + databases + disk + recovery
+                + scheduledBackups + archive)
     }
 
     typealias Sample = MetricFamily.Sample

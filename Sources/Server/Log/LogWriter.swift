@@ -33,6 +33,8 @@ package final class LogWriter: Sendable {
     private static let gatherMicroseconds: UInt32 = 10_000
     /// The longest that a fatal error, or the end of the process, waits for standard error.
     package static let flushTimeout: Duration = .seconds(3)
+    /// Between two reports of dropped lines. Of lines that differ in a number only, five are logged in a minute.
+    private static let reportInterval: Duration = .seconds(15)
     /// So much is written without waiting once poll(2) finds a pipe writable (pipe(7), PIPE_BUF).
     private static let pieceByteCount = 4096
     /// Between two looks at the time while standard error takes nothing.
@@ -115,26 +117,33 @@ package final class LogWriter: Sendable {
         wakeup.signal()
         thread.join()
         queue.withLock { $0.isRunning = false }
-        drain()
+        output.withLock { writeQueued(&$0, until: nil) }
+        reportDroppedLines()
         end.withLock { $0 = nil }
     }
 
     private func run() {
+        var nextReport = MonotonicTime.now
         while end.withLock({ $0 == nil }) {
-            wakeup.wait()
-            drain()
+            let waits = queue.withLock { $0.unreportedCount > 0 }
+            wakeup.wait(timeout: waits ? nextReport - .now : nil)
+            output.withLock { writeQueued(&$0, until: nil) }
+            if MonotonicTime.now >= nextReport, reportDroppedLines() {
+                nextReport = .now + Self.reportInterval
+            }
             usleep(Self.gatherMicroseconds)
         }
     }
 
-    /// Writes what is queued, and what is said of lines that were dropped.
-    private func drain() {
-        output.withLock { writeQueued(&$0, until: nil) }
+    /// Appends what is said of lines that were dropped since the last report: not while the output is held.
+    /// - Returns: Whether there were any.
+    @discardableResult
+    private func reportDroppedLines() -> Bool {
         let count = queue.withLock { exchange(&$0.unreportedCount, with: 0) }
-        guard count > 0 else { return }
-        // Appends a line: not while the output is held.
+        guard count > 0 else { return false }
         let report = report.withLock { $0 }
         report(count)
+        return true
     }
 
     private func writeQueued(_ batch: inout [UInt8], until deadline: MonotonicTime?) {

@@ -52,7 +52,9 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.context.socket.writtenByteCount = channel.writtenByteCount
         services.context.socket.isOpen = channel.isOpen
         services.context.socket.isTrustedProxy = isTrustedProxy
-        services.context.socket.isAdministrator = channel.tlsFacts?.isAdministrator ?? false
+        let tls = channel.tlsFacts
+        services.context.socket.isSecure = tls != nil
+        services.context.socket.isAdministrator = tls?.isAdministrator ?? false
     }
 
     /// The same with what the client's machine has acknowledged: a system call.

@@ -16,6 +16,8 @@ extension ConnectionSettings {
         outboundLowWaterByteCount = channels.outboundLowWaterByteCount
         messageByteLimit = configuration.messageByteLimit
         chunkCountLimit = configuration.chunkCountLimit
+        headLimits = configuration.headLimits
+        rates = configuration.writeRates
         readByteLimit = configuration.readByteLimit
         writeByteLimit = configuration.writeByteLimit
         idleTimeout = configuration.idleTimeout

@@ -41,6 +41,7 @@ final class HTTPSession: ChannelSession {
 
     private func prepareEvent() {
         services.refreshDate()
+        if isTrustedProxy { services.proxy = channel.peerAddress }
         if machine.needsAcknowledgedByteCount { prepareWithAcknowledged() } else { prepareSocket() }
     }
 
@@ -251,6 +252,12 @@ final class HTTPSession: ChannelSession {
     func answerClosed() {
         prepareEvent()
         machine.answerClosed(&services.context)
+        finish()
+    }
+
+    func refusePoll(_ error: RESTError) {
+        prepareEvent()
+        machine.refusePoll(error, &services.context)
         finish()
     }
 

@@ -1,3 +1,4 @@
+import PandoConnections
 import PandoReactor
 import PandoTime
 import Synchronization
@@ -12,7 +13,7 @@ extension IOLoop {
     static let refusalOfAddress = Array(
         """
         HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 52\r\n\
-        Connection: close\r\n\r\n{"error":"Too many connections from this address"}\r\n
+        Retry-After: 1\r\nConnection: close\r\n\r\n{"error":"Too many connections from this address"}\r\n
         """.utf8)
 
     /// How long the client has to take the response.
@@ -48,8 +49,20 @@ extension IOLoop {
         session.channel.grant = grant
     }
 
-    /// Reports refusals from time to time.
+    /// Counts a client of which its proxy has said where it is, as long as the object exists.
+    /// - Parameter client: nil where that is not known.
+    func admit(_ client: SocketAddress?) -> AddressAdmission {
+        guard let addresses, let client, !services.trustedProxies.contains(client) else { return .uncounted }
+        guard let grant = addresses.admit(client) else {
+            noteRefusedAddress()
+            return .refused
+        }
+        return .granted(grant)
+    }
+
+    /// Counts a refusal, and reports such from time to time.
     func noteRefusedAddress() {
+        services.metrics.limits.add(.connectionsPerAddress)
         refusedAddressCount += 1
         guard lastAddressReport.map({ loop.now - $0 >= Self.reportInterval }) ?? true else { return }
         lastAddressReport = loop.now
@@ -74,6 +87,23 @@ final class LingeringRefusals: Sendable {
     func begin() -> AddressLimiter.Grant {
         count.add(1, ordering: .relaxed)
         return AddressLimiter.Grant { [self] in count.subtract(1, ordering: .relaxed) }
+    }
+}
+
+/// Whether there may be one more connection of a client's address.
+enum AddressAdmission {
+    /// It is not counted: the address is not known, or there is no limit.
+    case uncounted
+    case granted(AddressLimiter.Grant)
+    case refused
+
+    /// For state machines, which do not know the limiter.
+    var forMachines: ClientAdmission {
+        switch self {
+        case .uncounted: .uncounted
+        case .granted(let grant): .granted(grant)
+        case .refused: .refused
+        }
     }
 }
 

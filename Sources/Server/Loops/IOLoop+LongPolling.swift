@@ -3,6 +3,7 @@ import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoHTTP
+import PandoREST
 import PandoReactor
 import PandoStorage
 import PandoTime
@@ -23,10 +24,16 @@ extension IOLoop {
         let request = start.openRequest(
             host: String(decoding: host, as: UTF8.self), publicID: PublicSessionID(.machine))
         guard let publicID = request.publicID else { return }
+        // Without a proxy its connections are counted themselves.
+        let admission = admit(connection.isTrustedProxy ? connection.peerAddress : nil)
+        if case .refused = admission {
+            return connection.refusePoll(.limitExceeded(.connectionsPerAddress, retrySeconds: 1))
+        }
         let session = makePollingSession { id in
             PollingSession(
                 id, start, on: connection, publicID: publicID, namespace: request.namespace, services)
         }
+        if case .granted(let grant) = admission { session.addressGrant = grant }
         directory.add(publicID, session.id)
         open(session.id, request)
         session.finish()

@@ -37,17 +37,34 @@ extension IOLoop: SessionRouter {
         case .delivery(let session, let numbers, let delivery, let isLast):
             polling(session)?.note(numbers, on: connection, delivery, isLast: isLast)
         case .reportForeign(let request): foreignRequests.note(request, logger)
+        case .reportPlainClient: reportPlainClient(of: connection)
         case .countRefusal: limiter.didRefuse()
         case .keepReserved: keepReserved(connection)
         case .logAccess(let request): log(request, from: connection.peerAddress)
         }
     }
 
+    /// A proxy has let a request through that its client did not make over TLS: others can read its token on the way.
+    private func reportPlainClient(of connection: HTTPSession) {
+        guard !configuration.isDevelopment, let client = connection.peerAddress, !client.isLoopback,
+            !services.trustedProxies.contains(client),
+            lastPlainClientReport.map({ loop.now - $0 >= Self.plainClientReportInterval }) ?? true
+        else { return }
+        lastPlainClientReport = loop.now
+        logger.warning(
+            "a trusted proxy passes on requests whose clients do not use TLS (X-Forwarded-Proto), the last from \(client.host): others can read their tokens on the way. Let the proxy redirect to https"
+        )
+    }
+
+    /// Between two warnings of that: an operator reads one, and it does not stop by itself.
+    private static let plainClientReportInterval: Duration = .seconds(3600)
+
     private func log(_ request: LoggedRequest, from peer: SocketAddress?) {
         let microseconds = (request.ended - request.began).nanosecondCount / 1000
         var metadata: Logger.Metadata = [
             "method": "\(request.method)", "path": "\(request.path)", "status": "\(request.status)",
             "microseconds": "\(microseconds)", "peer": "\(peer?.description ?? "gone")",
+            "scheme": "\(request.isSecure ? "https" : "http")",
         ]
         if let id = request.requestID { metadata["request_id"] = "\(id)" }
         requestLogger.info("request", metadata: metadata)

@@ -96,12 +96,10 @@ extension IOLoop {
                 ? session : nil
         }
         let client = connection.isTrustedProxy ? connection.peerAddress : nil
-        if let client, let addresses, !services.trustedProxies.contains(client) {
-            guard let grant = addresses.admit(client) else {
-                noteRefusedAddress()
-                return refuse(connection.channel)
-            }
-            connection.channel.grant = grant
+        switch admit(client) {
+        case .uncounted: break
+        case .granted(let grant): connection.channel.grant = grant
+        case .refused: return refuse(connection.channel)
         }
         guard connection.upgrade(request, mayJoin: joined != nil) else { return }
         forget(connection)

@@ -69,13 +69,16 @@ final class IOLoop: @unchecked Sendable {
     var knownTokens = VerificationCache()
     var unverified = VerificationQueue()
     var foreignRequests = ForeignRequestLog()
+    /// When ``reportPlainClient(of:)`` last logged.
+    var lastPlainClientReport: MonotonicTime?
 
     init(
         _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseExecutor,
         outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
         bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
         outputCongestion: Backpressure,
-        limiter: ConnectionLimiter, addresses: AddressLimiter?, certificates: CertificateStore?,
+        limiter: ConnectionLimiter, addresses: AddressLimiter?, users: UserLimiter?,
+        certificates: CertificateStore?,
         directory: SessionDirectory,
         authenticator: Authenticator, site: StaticSiteHolder, log: ServerLog
     ) {
@@ -100,6 +103,13 @@ final class IOLoop: @unchecked Sendable {
         measurements = DeliveryMeasurements(services.metrics)
         verified = Mailbox(signalling: loop.wakeup)
         services.router = self
+        services.context.users = users
+        if addresses != nil {
+            services.context.admitClient = { [unowned self] values in
+                admit(services.proxy.map { services.trustedProxies.client(forwardedFor: values, by: $0) })
+                    .forMachines
+            }
+        }
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()

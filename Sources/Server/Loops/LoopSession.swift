@@ -137,6 +137,7 @@ class LoopSession {
         switch action {
         case .verify(let token): services.router?.verify(token, for: id)
         case .parse(let message): services.parse(message, for: id)
+        case .inflate(let message): services.parse(message, isCompressed: true, for: id)
         case .encode(let message): services.encode(message, for: id, window: window)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
@@ -147,6 +148,7 @@ class LoopSession {
         case .wake(let time): wake(at: time)
         case .expire(let end): expire(at: end)
         case .recheck: services.router?.recheck(id)
+        case .countLimit(let limit): services.metrics.limits.add(limit)
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .readBody, .cancelBody, .http,
             .polling, .handover:
             carryOut(action)
@@ -218,8 +220,8 @@ extension ConnectionAction {
     fileprivate var leadsToEvents: Bool {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
-        case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .encode, .measure, .inspect,
-            .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire:
+        case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .inflate, .encode, .measure,
+            .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire, .countLimit:
             false
         }
     }

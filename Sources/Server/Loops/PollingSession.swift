@@ -10,6 +10,8 @@ import PandoReactor
 final class PollingSession: LoopSession {
     private var machine: LongPollingSession
     private let startAddress: SocketAddress?
+    /// As one connection of its client's address, where a proxy has said what that is.
+    var addressGrant: AnyObject?
 
     /// - Parameters:
     ///   - start: The request that starts it.
@@ -217,7 +219,11 @@ final class PollingSession: LoopSession {
     }
 
     /// The session for the WebSocket that takes it over.
-    func moveSession() -> RealtimeSession { machine.moveSession() }
+    func moveSession() -> RealtimeSession {
+        // The WebSocket is counted.
+        addressGrant = nil
+        return machine.moveSession()
+    }
 
     func webSocketAcknowledged(_ webSocket: SessionID) {
         prepare()

@@ -1,5 +1,6 @@
 import PandoDatabase
 import PandoMetrics
+import PandoREST
 import PandoTime
 
 /// What the sessions of one I/O loop count. Added to by the loop's thread, read by any.
@@ -25,6 +26,8 @@ final class SessionMetrics: Sendable {
     let heldBytes = Gauge()
     let cuts = CounterTable<Cut>()
     let verifications = CounterTable<Verification>()
+    /// How often clients exceeded a limit.
+    let limits = CounterTable<ClientLimit>()
     let replies = Counter()
     /// Pushes to clients: a push to a thousand listeners counts a thousand.
     let pushes = Counter()

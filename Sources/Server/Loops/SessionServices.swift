@@ -34,12 +34,16 @@ final class SessionServices {
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.
     let trustedProxies: TrustedProxies
+    /// The trusted proxy on whose connection the present event is.
+    var proxy: SocketAddress?
     private let configuration: Configuration
     private let congestion: Backpressure
     private let allLoops: [Mailbox<OutputBatch>]
     private let workers: SnapshotWorkers
     private let bodyThread: BodyThread
     private let history: HistoryThread?
+    /// Reports of the server. Set before the loop runs, since it reports of the loops.
+    var admin: AdminServer?
     private let clock = WallClock()
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
@@ -70,7 +74,8 @@ final class SessionServices {
                 configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
         if configuration.compressesMessages {
-            context.compression = SharedCompression(budget: Self.compressionBudget)
+            context.compression = SharedCompression(
+                deferringBeyond: ConnectionLimits.smallByteCount, budget: Self.compressionBudget)
         }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
@@ -151,11 +156,14 @@ final class SessionServices {
     }
 
     /// Has a worker parse a large message; the session's `parsed` gets the result.
-    func parse(_ message: [UInt8], for session: SessionID) {
+    /// - Parameter isCompressed: It is to be inflated first.
+    func parse(_ message: [UInt8], isCompressed: Bool = false, for session: SessionID) {
         workers.post(
             .parse(
                 ParsingJob(
-                    session: session, message: message, nodeLimit: configuration.writeNodeLimit,
+                    session: session, message: message,
+                    inflatedByteLimit: isCompressed ? configuration.messageByteLimit : nil,
+                    nodeLimit: configuration.writeNodeLimit,
                     results: parsed)))
     }
 
@@ -189,6 +197,10 @@ final class SessionServices {
             guard let history else { return assertionFailure("there is no log") }
             history.ask(question, for: session) { answer in
                 inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
+            }
+        case .server(let question):
+            admin?.answer(question) { report in
+                inspected.post(InspectionResult(session: session, report: report))
             }
         case .evaluation(let job):
             workers.post(

@@ -1,4 +1,5 @@
 import Logging
+import PandoConnections
 import PandoDatabase
 import PandoHTTP
 import PandoIdentity
@@ -20,6 +21,8 @@ package struct Configuration: Sendable {
     /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and ``port`` are not
     /// used.
     package var passedSockets = PassedSockets.firstDescriptor..<PassedSockets.firstDescriptor
+    /// Hears how far the process is.
+    package var serviceManager = ServiceManager([:])
     /// The proxies whose word about their clients counts.
     package var trustedProxies = TrustedProxies()
     /// The certificates of TLS; none are used without TLS.
@@ -46,6 +49,8 @@ package struct Configuration: Sendable {
     package var identity = IdentityConfiguration()
     /// When an acknowledged write is on disk, and how the data directory is written.
     package var storage = StorageOptions()
+    /// What is copied elsewhere meanwhile.
+    package var backups = BackupOptions()
     /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = DatabaseOptions().sessionEndReserveByteCount
     /// I/O loops; 0 stands for one less than the processors, and at least one.
@@ -76,6 +81,15 @@ package struct Configuration: Sendable {
 
     /// Connections of one address (IPv6: of one network of 64 bits); 0 for no limit: many clients may share one.
     package var addressConnectionLimit = 0
+    /// Connections in all, where that is less than the descriptors allow; 0 for no other limit.
+    package var connectionLimit = 0
+    /// Connections of one user: realtime sessions and event streams; 0 for no limit.
+    package var userConnectionLimit = 0
+    /// Writes, and bytes of writes, in a second: of one connection, and of one user; 0 for no limit.
+    package var writesPerSecond = 0
+    package var bytesPerSecond = 0
+    /// Bytes of a request's head.
+    package var headByteLimit = HeadLimits.headByteLimit
     /// Listens, and paths with onDisconnect writes, of one connection.
     package var listenLimit = DatabaseOptions().listenLimit
     package var disconnectLimit = DatabaseOptions().disconnectLimit
@@ -126,6 +140,30 @@ package struct Configuration: Sendable {
     /// Most nodes of one write.
     var writeNodeLimit: Int { Limits.nodeCount(writeByteLimit: writeByteLimit) }
 
+    /// The limits of a request's head.
+    var headLimits: HeadLimits {
+        var limits = HeadLimits()
+        limits.headByteLimit = headByteLimit
+        limits.targetByteLimit = min(limits.targetByteLimit, headByteLimit)
+        return limits
+    }
+
+    /// Connections that may be open.
+    /// - Parameter ceiling: As many as the descriptors allow.
+    func connectionCeiling(_ ceiling: Int) -> Int {
+        connectionLimit > 0 ? min(connectionLimit, ceiling) : ceiling
+    }
+
+    /// nil where users have no limits.
+    func makeUserLimiter() -> UserLimiter? {
+        guard userConnectionLimit > 0 || writeRates != WriteRates() else { return nil }
+        return UserLimiter(connectionLimit: userConnectionLimit, rates: writeRates)
+    }
+
+    var writeRates: WriteRates {
+        WriteRates(writesPerSecond: writesPerSecond, bytesPerSecond: bytesPerSecond)
+    }
+
     /// ``memoryByteLimit``, or what it stands for.
     var effectiveMemoryByteLimit: Int {
         if memoryByteLimit > 0 { return memoryByteLimit }
@@ -152,6 +190,7 @@ package struct Configuration: Sendable {
         }
         found += identity.problems
         found += certificates.problems
+        found += backups.problems(dataDirectory: dataDirectory)
         if redirectPort != nil, !certificates.isUsed {
             found.append("--http-redirect-port: needs TLS, which is --tls-cert and --tls-key, or --tls-dir")
         }
@@ -194,6 +233,32 @@ package struct Configuration: Sendable {
             found.append(
                 "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide"
             )
+        }
+        return found
+    }
+}
+
+extension BackupOptions {
+    /// Options that contradict each other.
+    fileprivate func problems(dataDirectory: String?) -> [String] {
+        var found: [String] = []
+        if interval > .zero, directory == nil {
+            found.append("--backup-every: needs a directory for the backups: --backup-to")
+        }
+        if interval == .zero, directory != nil {
+            found.append("--backup-to: needs the time between two backups: --backup-every")
+        }
+        if interval == .zero, drillInterval > 0 {
+            found.append("--backup-verify: needs scheduled backups: --backup-every and --backup-to")
+        }
+        if archiveDirectory != nil, dataDirectory == nil {
+            found.append("--archive-to: there is no log to copy without --data")
+        }
+        if let directory, directory == dataDirectory {
+            found.append("--backup-to: must be another directory than --data")
+        }
+        if let archiveDirectory, archiveDirectory == dataDirectory || archiveDirectory == directory {
+            found.append("--archive-to: must be another directory than --data and --backup-to")
         }
         return found
     }

@@ -122,12 +122,13 @@ class LoopConnection {
         case .http(.upgrade(let request, let rest)):
             services.upgrade(id, request, rest)
         // No token of a simulation expires or is revoked.
-        case .expire, .recheck, .release: break
+        case .expire, .recheck, .release, .countLimit: break
         case .readBody(let bytes, let isGzip, let request):
             precondition(!isGzip, "no client sends a compressed body")
             let byteLimit = services.context.settings.writeByteLimit
             services.workers.add(.readBody(bytes, request, byteLimit: byteLimit), for: id)
         case .cancelBody: services.workers.cancelBody(of: id)
+        case .inflate: preconditionFailure("no client compresses")
         case .inspect: preconditionFailure("no client asks for reports")
         case .http, .polling, .handover: preconditionFailure("no client polls: \(action)")
         }

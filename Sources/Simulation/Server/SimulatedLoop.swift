@@ -198,7 +198,7 @@ final class SimulatedLoop {
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
         case .identity, .revoked, .windowMark, .caughtUp, .prepared, .indexed, .rules, .storage,
-            .outputsDelivered, .drain, .survey:
+            .outputsDelivered, .drain, .survey, .usage, .backup:
             return
         }
         observer?.posted(input, from: link(of: session))
@@ -299,7 +299,7 @@ extension SessionReply {
             .unauthenticated(let number),
             .authenticationFailed(let number, _, _), .authenticationUnavailable(let number, _),
             .unknownAction(let number), .tooBig(let number), .diskFull(let number),
-            .invalid(let number, _):
+            .invalid(let number, _), .limitExceeded(let number, _):
             number
         case .finished: nil
         }

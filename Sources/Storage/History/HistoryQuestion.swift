@@ -57,8 +57,8 @@ package struct PublishedRules: Sendable, Equatable {
     package var time: Int64
     /// Of their record.
     package var sequence: SequenceNumber
-    /// The text as it was published.
-    package var source: [UInt8]
+    /// The text as it was published, and by whom.
+    package var publication: RulesPublication
 }
 
 /// The answer to a ``HistoryQuestion``.

@@ -16,11 +16,18 @@ extension DataDirectory {
         var answer = HistoryAnswer(since: nil, value: nil, writes: [], rules: [], hasMore: false)
         if question.part == .valueAndWrites { answer.value = try value(question, on: disk, cancelled) }
         if question.part == .rules {
-            (answer.rules, answer.hasMore) = try collect(question, on: disk, cancelled) { record in
-                guard record.kind == .rules else { return nil }
+            (answer.rules, answer.hasMore) = try collect(question, on: disk, cancelled) {
+                record throws(UnreadableRecord) in
+                let publication: RulesPublication
+                switch record.kind {
+                case .publishedRules: publication = try RulesPublication(reading: record.payload)
+                case .rules:
+                    let source = withCursor(over: record.payload) { $0.array(0..<$0.count) }
+                    publication = RulesPublication(uid: "", keyID: "", source: source)
+                default: return nil
+                }
                 return PublishedRules(
-                    time: record.timestamp, sequence: record.sequence,
-                    source: withCursor(over: record.payload) { $0.array(0..<$0.count) })
+                    time: record.timestamp, sequence: record.sequence, publication: publication)
             }
         } else {
             let path = question.path

@@ -35,7 +35,8 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         }
         let made = WebSocketClient(
             on: channel, target: "/.ws?v=5&ns=\(worker.plan.namespace)", host: worker.plan.target.host,
-            messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, delegate: self)
+            messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, compression: worker.compression,
+            delegate: self)
         socket = made
         return made
     }
@@ -65,6 +66,14 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
 
     override func listen(_ path: String, _ request: Pending) {
         send("q", path, request) { $0.append(#","h":"""#) }
+    }
+
+    override func listen(_ path: String, hash: String, _ request: Pending) {
+        send("q", path, request) { output in
+            output.append(#","h":""#)
+            output.append(utf8: hash)
+            output.append(#"""#)
+        }
     }
 
     override func fetch(_ path: String, _ request: Pending) {

@@ -39,7 +39,7 @@ class Client {
     final func connect() {
         (isUp, isLeaving, isDown) = (false, false, false)
         do {
-            try Connector.connect(to: worker.plan.target.address, on: worker.loop) { [self] channel in
+            try worker.plan.target.connect(on: worker.loop) { [self] channel in
                 self.channel = channel
                 return makeDelegate(on: channel)
             } onFailure: { [self] error in
@@ -95,6 +95,9 @@ class Client {
     }
 
     func listen(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }
+
+    /// The same, of a client that has the data with this hash already.
+    func listen(_ path: String, hash: String, _ request: Pending) { preconditionFailure("no such verb") }
 
     /// The response has the current value, and arrives after everything that was pushed before.
     func fetch(_ path: String, _ request: Pending) { preconditionFailure("no such verb") }

@@ -40,6 +40,10 @@ package struct LoadTarget: Sendable {
     /// The path of an echo server's WebSockets; nil for `/`, and for `/broadcast` where values are delivered to
     /// listeners.
     package var echoPath: String?
+    /// For TLS; nil for none.
+    package var security: LoadSecurity?
+    /// WebSockets offer permessage-deflate (RFC 7692).
+    package var compresses = false
 
     package init(name: String, wireProtocol: WireProtocol, address: SocketAddress, host: String) {
         (self.name, self.wireProtocol, self.address, self.host) = (name, wireProtocol, address, host)
@@ -63,6 +67,8 @@ package enum Work: Sendable {
     case presence(watchers: Int)
     /// Listeners lose their connections, all at once unless there is a rate; one writer goes on meanwhile.
     case reconnectStorm(everyNanoseconds: Int)
+    /// Listeners come back after the server was started again.
+    case restart
     /// Connections that send nothing, or only listen.
     case idle(listens: Bool)
     /// Each connection PUTs a path of its own; this share of its operations (percent) GETs it.
@@ -78,6 +84,7 @@ package enum Work: Sendable {
         case .query: "query"
         case .presence: "presence"
         case .reconnectStorm: "reconnect-storm"
+        case .restart: "restart"
         case .idle: "idle"
         case .rest: "rest"
         }
@@ -92,6 +99,7 @@ package enum Work: Sendable {
         case .query: ["acknowledged", "delivered", "query"]
         case .presence: ["back online", "seen online", "seen offline"]
         case .reconnectStorm: ["listening again", "connected again"]
+        case .restart: ["without service"]
         case .idle: ["still answers"]
         case .rest: ["put", "get"]
         }
@@ -141,7 +149,7 @@ package struct Plan: Sendable {
         case .query(_, _, let writers, _): writers
         case .presence(let watchers): watchers
         case .reconnectStorm: 1
-        case .writes, .chat, .counter, .idle, .rest: 0
+        case .writes, .chat, .counter, .restart, .idle, .rest: 0
         }
     }
 
@@ -153,7 +161,7 @@ package struct Plan: Sendable {
         switch work {
         case .fanOut, .query: index < extraCount
         case .presence, .reconnectStorm: index >= extraCount
-        case .idle: false
+        case .idle, .restart: false
         case .writes, .chat, .counter, .rest: true
         }
     }

@@ -50,6 +50,12 @@ class Scenario {
     /// A connection that the scenario closed has ended.
     func left(_ client: Client) {}
 
+    /// Whether the server may end connections; ``lost(_:)`` is called then.
+    var survivesLosses: Bool { false }
+
+    /// The connection has ended, or could not be made, for another reason than the scenario.
+    func lost(_ client: Client) {}
+
     /// By stream (a writer's number): how many values of it were acknowledged. All workers' are added up and
     /// given to ``finish(_:)``.
     var published: [Int: Int] { [:] }

@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoReactor
 import PandoTime
+import PandoWebSocket
 import Synchronization
 
 /// Messages to a worker, from the coordinator or another worker.
@@ -46,6 +47,7 @@ final class Worker: @unchecked Sendable {
     let plan: Plan
     let loop: EventLoop
     let maskingKeys = MaskingKeys()
+    private(set) lazy var compression = plan.target.compresses ? SharedCompression() : nil
     var findings = Findings() {
         didSet { errors.store(findings.total, ordering: .relaxed) }
     }
@@ -217,6 +219,10 @@ final class Worker: @unchecked Sendable {
     func clientEnded(_ client: Client, problem: String?) {
         readClock()
         noteProgress()
+        if problem != nil, scenario.survivesLosses, !isClosing, isPrepared(client) {
+            while let lost = client.pending.popFirst() { requestLost(client, lost.request) }
+            return scenario.lost(client)
+        }
         if let problem {
             let words =
                 client === control
@@ -232,6 +238,11 @@ final class Worker: @unchecked Sendable {
         } else if client !== control, problem == nil {
             scenario.left(client)
         }
+    }
+
+    /// The set-up does not wait for this connection any more.
+    private func isPrepared(_ client: Client) -> Bool {
+        client === control || !clients.isEmpty && readyCount == clients.count
     }
 
     /// Breaks the reference cycle of the worker, its clients and its scenario, after the loop has ended.

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoCompression
 import PandoHTTP
 import PandoReactor
 import PandoWebSocket
@@ -38,22 +39,30 @@ package final class WebSocketClient: ChannelDelegate {
     private var isClosing = false
     private var problem: String?
     private var reader: MessageReader
+    /// What the connections of one loop share that offer permessage-deflate; nil where none is offered.
+    private let compression: SharedCompression?
+    /// Of this client's messages, where both sides have agreed on it.
+    private var deflater: MessageDeflater?
 
     /// Sends the upgrade request at once.
     /// - Parameters:
     ///   - target: Path and query.
     ///   - host: For the field `Host`.
-    ///   - maskingKeys: Shared by the connections of one loop.
+    ///   - maskingKeys: Shared by the connections of one loop, as is `compression`.
+    ///   - compression: For permessage-deflate; nil offers none.
     package init(
         on channel: Channel, target: String, host: String, messageByteLimit: Int, maskingKeys: MaskingKeys,
-        delegate: any WebSocketClientDelegate
+        compression: SharedCompression? = nil, delegate: any WebSocketClientDelegate
     ) {
         self.channel = channel
         self.messageByteLimit = messageByteLimit
         self.maskingKeys = maskingKeys
+        self.compression = compression
         self.delegate = delegate
         reader = MessageReader(role: .client, messageByteLimit: messageByteLimit, checksText: false)
-        let handshake = ClientHandshake(nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)))
+        let handshake = ClientHandshake(
+            nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)),
+            deflate: compression == nil ? nil : .withoutTakeover)
         stage = .upgrading(handshake, ResponseHeadReader())
         var request: [UInt8] = []
         handshake.appendRequest(target: target, host: host, to: &request)
@@ -89,6 +98,11 @@ package final class WebSocketClient: ChannelDelegate {
     }
 
     private func send(_ opcode: Opcode, _ payload: RawSpan) {
+        if opcode == .text, let deflater, deflater.compresses(byteCount: payload.byteCount) {
+            var frame: [UInt8] = []
+            deflater.append(message: .text, payload: payload, to: &frame, maskingKey: .random(in: 1 ... .max))
+            return channel.write(frame.rawSpan)
+        }
         maskingKeys.withFrame(opcode, payload) { channel.write($0) }
     }
 
@@ -109,7 +123,7 @@ package final class WebSocketClient: ChannelDelegate {
                     stage = .upgrading(handshake, head)
                     return
                 }
-                try handshake.check(response)
+                if try handshake.check(response) != nil { try agreeOnCompression() }
             } catch {
                 return fail("not upgraded: \(error)")
             }
@@ -120,6 +134,14 @@ package final class WebSocketClient: ChannelDelegate {
             delegate.webSocketWillRead(self)
             readFrames(&bytes, from: offset, for: delegate)
         }
+    }
+
+    private func agreeOnCompression() throws(CompressionError) {
+        guard let compression else { return }
+        deflater = try compression.deflater(windowBits: 15)
+        reader = MessageReader(
+            role: .client, messageByteLimit: messageByteLimit, checksText: false,
+            inflater: try compression.sharedInflater())
     }
 
     /// - Parameter delegate: ``delegate``, retained once for all messages.
@@ -136,6 +158,7 @@ package final class WebSocketClient: ChannelDelegate {
                 case .text(let payload):
                     reader.withBytes(of: payload, in: bytes) { delegate.webSocket(self, received: $0) }
                 case .binary: fail("a binary message")
+                case .compressed: fail("a message that was left compressed")
                 case .ping(let payload): reader.withBytes(of: payload, in: bytes) { send(.pong, $0) }
                 case .pong: delegate.webSocketDidPong(self)
                 case .close(let code, _):

@@ -292,6 +292,18 @@ extension Window {
         return result
     }
 
+    /// The window over another snapshot of its data; nil where it has to be made from nothing, since children have left it
+    /// and only a visit of all of them, or an index, finds the next ones.
+    /// - Parameter old: The data that this is the window over.
+    /// - Complexity: O(changes between the two × (log window + memmove)).
+    package consuming func following(_ old: Node, to node: Node) -> Window? {
+        guard let differences = node.children.differences(from: old.children, atMost: .max) else {
+            return nil
+        }
+        _ = update(differences, in: node, visitingAtMost: 0)
+        return lacksChildren ? nil : self
+    }
+
     /// Adds the children that come next. The window has all of the range up to where it ended before.
     /// - Parameter removed: The changed children that were in the window, with their old values.
     private mutating func refill(

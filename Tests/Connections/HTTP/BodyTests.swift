@@ -210,7 +210,7 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
                 request("PUT /a.json", "Host: localhost", "Transfer-Encoding: chunked")
                     + "3e9\r\n\(body)\r\n0\r\n\r\n")
             : driver.receive(write("PUT /a.json", body))
-        #expect(lines == ["refuse 413 Payload too large"])
+        #expect(lines == ["count limit bodyBytes", "refuse 413 Payload too large"])
         #expect(
             driver.receive(.refused(.payloadTooLarge)) == [
                 "413 { \"error\" : \"Payload too large\" }, close", "close after flush",

@@ -130,7 +130,10 @@ import Testing
     func malformedHead(bytes: String, status: String) {
         var driver = HTTPDriver()
         let lines = driver.receive(bytes + "garbage" + "\r\n\r\n")
-        #expect(lines.first?.hasPrefix(status) == true && lines.last == "close after flush", "\(lines)")
+        let isCounted = status == "414" || status == "431"
+        #expect(lines.contains("count limit headBytes") == isCounted)
+        let response = lines.first { !$0.hasPrefix("count") }
+        #expect(response?.hasPrefix(status) == true && lines.last == "close after flush", "\(lines)")
         #expect(driver.machine.hasEnded && driver.machine.activity == .idle)
         #expect(driver.receive(request("GET /a.json")) == [], "nothing behind it is read")
     }

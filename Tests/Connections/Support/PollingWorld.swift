@@ -234,7 +234,8 @@ struct PollingWorld {
         case .pollIsLost: onPolling { $0.pollIsLost(on: id, &$1) }
         case .delivery(_, let numbers, let delivery, let isLast):
             onPolling { $0.note(numbers, on: id, delivery, isLast: isLast, &$1) }
-        case .upgrade, .move, .reportForeign, .countRefusal, .keepReserved, .logAccess: break
+        case .upgrade, .move, .reportForeign, .reportPlainClient, .countRefusal, .keepReserved, .logAccess:
+            break
         }
     }
 

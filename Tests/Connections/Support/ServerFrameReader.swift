@@ -29,6 +29,7 @@ final class ServerFrameReader {
                     texts.append(content)
                     found.append(shortened(content, to: 200))
                 case .binary: found.append("binary")
+                case .compressed: found.append("compressed")
                 case .ping: found.append("ping")
                 case .pong(let payload):
                     let content = reader.withBytes(of: payload, in: bytes) { text(Array(copying: $0)) }

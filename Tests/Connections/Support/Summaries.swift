@@ -23,6 +23,7 @@ extension ConnectionAction {
         case .reset: "reset"
         case .verify(let token): "verify \(token.string)"
         case .parse(let bytes): "parse \(bytes.count) bytes"
+        case .inflate(let bytes): "inflate \(bytes.count) bytes"
         case .encode(let message): "encode \(message.requestNumber.map { "reply \($0)" } ?? "push")"
         case .measure(_, let query, let byteLimit, let wantsETag):
             "measure" + (query == nil ? "" : " query") + (byteLimit.map { " up to \($0)" } ?? "")
@@ -37,6 +38,7 @@ extension ConnectionAction {
         case .wake(let time): time.map { "wake at \(shown($0 - testStart))" } ?? "cancel wake"
         case .expire(let time): time.map { "expire at \($0)" } ?? "cancel expiry"
         case .recheck: "recheck"
+        case .countLimit(let limit): "count limit \(limit)"
         case .http(let action): action.summary
         case .polling(let action): action.summary
         case .handover(let action): action.summary
@@ -66,6 +68,7 @@ extension HTTPAction {
         case .delivery(let session, let numbers, let delivery, let isLast):
             "\(delivery) \(numbers) of \(session.rawValue)" + (isLast ? "" : ", more in doubt")
         case .reportForeign: "report foreign request"
+        case .reportPlainClient: "report plain client"
         case .countRefusal: "count refusal"
         case .keepReserved: "keep reserved"
         case .logAccess(let request): "log \(request.method) \(request.path) \(request.status)"
@@ -128,7 +131,7 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey:
+        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey, .usage, .backup:
             "not of a connection"
         }
     }
@@ -174,6 +177,7 @@ extension SessionReply {
         case .unknownAction(let number): "reply \(number) unknown action"
         case .tooBig(let number): "reply \(number) too big"
         case .diskFull(let number): "reply \(number) disk full"
+        case .limitExceeded(let number, let limit): "reply \(number) \(limit.text)"
         case .invalid(let number, _): "reply \(number) invalid"
         }
     }
@@ -187,8 +191,8 @@ extension RESTCall {
         case .admit(let request, let credential): "admit \(request.summary)" + credential.summary + place
         case .data(let request, let body, let credential):
             request.summary + (body.map { " " + $0.summary } ?? "") + credential.summary + place
-        case .rules(let request, let source, let credential):
-            "\(request.methodText) rules \(text(source))" + credential.summary + place
+        case .rules(let request, let publication, let credential):
+            "\(request.methodText) rules \(text(publication.source))" + credential.summary + place
         case .setting(let name, let request, let value, let credential):
             "\(request.methodText) \(name) \(text(value))" + credential.summary + place
         case .listDatabases(let credential): "list databases" + credential.summary

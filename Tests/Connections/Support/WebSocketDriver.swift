@@ -73,7 +73,7 @@ struct WebSocketDriver {
     ///   - readsOutput: What is written is shown as the client reads it; otherwise it is only counted.
     init(
         joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
-        readsOutput: Bool = true,
+        _ compression: SharedCompression = SharedCompression(), readsOutput: Bool = true,
         _ configure: (inout ConnectionSettings) -> Void = { _ in }
     ) {
         var settings = ConnectionSettings()
@@ -81,7 +81,7 @@ struct WebSocketDriver {
         let output = ServerFrameReader(inflates: window != nil)
         self.output = output
         base = SocketDriver(settings, reading: { readsOutput ? output.read($0) : [] }) {
-            if window != nil { $0.compression = SharedCompression() }
+            if window != nil { $0.compression = compression }
             return WebSocketConnection(Self.id, joining: polling, compressingFor: window, &$0)
         }
     }

@@ -21,4 +21,17 @@ int64_t pando_descriptor_limit(void);
 /// Descriptors that are open.
 int64_t pando_open_descriptor_count(void);
 
+/// Starts a program in a process group of its own, with this process's environment, no input, and its output and errors in
+/// a pipe. `arguments` are `byte_count` bytes of texts, each ended by NUL; the first is the program's name. 0 or -errno.
+int pando_process_start(
+    const char *path, const char *arguments, size_t byte_count, int64_t *process, int *output);
+/// Waits for output, but no longer than the time. The number of bytes, 0 at the end of all output, or -errno; EAGAIN is the
+/// end of the time.
+int64_t pando_process_read(int output, void *bytes, size_t capacity, int milliseconds);
+/// Whether an error number says that there was no output in time.
+int pando_process_is_again(int error);
+/// Closes the pipe and waits for the end of the process, killing it first if `kills`. Its exit code, 128 + the number of the
+/// signal that ended it, or -errno.
+int pando_process_end(int64_t process, int output, int kills);
+
 #endif

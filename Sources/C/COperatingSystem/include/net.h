@@ -126,6 +126,9 @@ int32_t pando_listen_unix(const char *path, int32_t backlog);
 /// Makes a listening stream socket that was passed to this process as `pando_listen` makes its own; -EINVAL for any other
 /// descriptor.
 int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options);
+/// Sends one datagram to a Unix socket: a path, or an abstract name behind `@`. -EINVAL for any other name, and for one
+/// that is too long.
+int32_t pando_send_datagram(const char *name, const void *bytes, size_t count);
 /// Removes a Unix socket's name.
 void pando_remove_socket(const char *path);
 int32_t pando_process_id(void);

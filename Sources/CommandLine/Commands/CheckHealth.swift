@@ -1,0 +1,56 @@
+import ArgumentParser
+import Foundation
+import PandoServer
+
+/// `pando check health [URL]`
+struct CheckHealth: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "health",
+        abstract: "Asks a running server's admin listener whether clients are served.",
+        discussion: """
+            Exits with 0 if so, and with 1 otherwise, with the reason: for health checks of containers, which have no \
+            other program to ask with. Needs no token.
+            """)
+
+    /// The admin listener's variable, as `pando serve` in the same container reads it.
+    private static let listenVariable = "PANDO_ADMIN_LISTEN"
+    private static let standardURL = "http://127.0.0.1:9001"
+
+    @Argument(
+        help:
+            "Address of the admin listener (--admin-listen). (default: what PANDO_ADMIN_LISTEN says, or http://127.0.0.1:9001)"
+    )
+    var url: String?
+
+    @Flag(help: "Ask only whether the process answers (/livez): it does so during recovery, too.")
+    var live = false
+
+    @Option(help: ArgumentHelp("How long an answer may take.", valueName: "seconds"))
+    var timeout = 5
+
+    func validate() throws {
+        guard (1...3600).contains(timeout) else {
+            throw ValidationError("--timeout: must be 1 to 3600 seconds")
+        }
+    }
+
+    func run() throws {
+        let address = url ?? Self.url(listening: ProcessInfo.processInfo.environment[Self.listenVariable])
+        let client = try ServerClient(address, token: nil, silenceSeconds: timeout, name: "the address")
+        var answer: [UInt8] = []
+        do {
+            try client.get(live ? "/livez" : "/readyz") { answer += $0 }
+        } catch let failure as ServerClient.Failure {
+            return try conclude([failure.text], otherwise: "")
+        }
+        let words = String(decoding: answer, as: UTF8.self).trimmingCharacters(in: .newlines)
+        try conclude([], otherwise: "\(address): \(words)")
+    }
+
+    /// Where a server listens with that value of `--admin-listen`; beyond loopback it speaks TLS.
+    static func url(listening text: String?) -> String {
+        guard let text, let address = AdminAddress(text) else { return standardURL }
+        let host = address.host.contains(":") ? "[\(address.host)]" : address.host
+        return "\(address.isLoopback ? "http" : "https")://\(host):\(address.port)"
+    }
+}

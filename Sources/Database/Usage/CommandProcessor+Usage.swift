@@ -1,0 +1,94 @@
+import PandoEngine
+import PandoTime
+import PandoTree
+
+// Which path patterns cost most (``UsageTable``): one message of many is measured.
+
+extension CommandProcessor {
+    /// A message that is being measured.
+    struct UsageMeasurement {
+        fileprivate let subject: Subject
+        fileprivate let began: MonotonicTime
+        fileprivate let sentByteCount: Int
+    }
+
+    /// Bytes of the data of a read up to which it is weighed.
+    private static let weighedByteLimit = 64 << 10
+    /// Sessions whose listens are looked at for the number of listeners.
+    private static let surveyedSessionLimit = 1024
+
+    /// Begins to measure a message; nil for one that is about no location.
+    func beginUsage(of message: borrowing DatabaseMessage) -> UsageMeasurement? {
+        guard let subject = subject(of: message) else { return nil }
+        return UsageMeasurement(
+            subject: subject, began: environment.monotonicTime, sentByteCount: encoder.sentByteCount)
+    }
+
+    /// Counts what was measured, for all messages for which it stands.
+    /// - Parameter measurement: Nil for a message that is not counted.
+    /// - Returns: Messages until the next one that is measured.
+    func endUsage(_ measurement: UsageMeasurement?) -> Int {
+        let now = environment.monotonicTime
+        let weight = Double(usageSampler.interval)
+        if let measurement { count(measurement, at: now, weight) }
+        return usageSampler.next(at: now)
+    }
+
+    private func count(_ measurement: UsageMeasurement, at now: MonotonicTime, _ weight: Double) {
+        let subject = measurement.subject
+        let database = databases[subject.database]
+        var sentByteCount = max(0, encoder.sentByteCount - measurement.sentByteCount)
+        if subject.isRead, subject.query == nil, let database {
+            // What is printed by other threads is not encoded yet.
+            sentByteCount = max(
+                sentByteCount, database.engine.root[subject.path].weight(upTo: Self.weighedByteLimit))
+        }
+        let isUnindexed =
+            subject.query.map { query in
+                query.needsIndex
+                    && !(database?.engine.access.hasIndex(query.index, at: subject.path) ?? true)
+            } ?? false
+        usage.add(SlowOperations.pattern(of: subject.path), of: subject.database, at: now) { entry in
+            switch subject.kind {
+            case .get, .restRead: entry.reads += weight
+            case .listen, .restStream: entry.listens += weight
+            case .put, .merge, .transaction, .onDisconnect, .restWrite: entry.writes += weight
+            case .unlisten, .other, .restOther: break
+            }
+            if isUnindexed { entry.unindexedQueries += weight }
+            entry.receivedBytes += weight * Double(subject.byteCount)
+            entry.sentBytes += weight * Double(sentByteCount)
+            entry.busySeconds += weight * ((now - measurement.began) / .seconds(1))
+        }
+    }
+
+    /// The path patterns that cost most, the most expensive first.
+    /// - Complexity: O(patterns + sessions that are looked at × locations that are named of each).
+    var pathUsage: [PathUsage] {
+        var listeners: [String: Int] = [:]
+        let (surveyed, total) = sessions.some(atMost: Self.surveyedSessionLimit)
+        for (id, session) in surveyed {
+            let paths = session.database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit)
+            // Of a session with more listens, the others are taken to be like these.
+            let share = paths.isEmpty ? 0 : session.database.engine.tree.listenCount(of: id) / paths.count
+            for path in paths {
+                listeners["\(session.database.name) \(SlowOperations.pattern(of: path))", default: 0] += share
+            }
+        }
+        var found = usage.rates(at: environment.monotonicTime)
+        for index in found.indices {
+            let count = listeners["\(found[index].database) \(found[index].pattern)"] ?? 0
+            found[index].listeners = surveyed.isEmpty ? 0 : count * total / surveyed.count
+        }
+        return found
+    }
+}
+
+extension CommandProcessor.Subject {
+    fileprivate var isRead: Bool {
+        switch kind {
+        case .get, .listen, .restRead, .restStream: true
+        default: false
+        }
+    }
+}

@@ -1,0 +1,26 @@
+import PandoHTTP
+
+/// What an administrator asks of the server itself, and not of a database (rest §10.3): what its admin listener
+/// reports, and its log.
+package struct ServerQuestion: Sendable {
+    package enum Page: String, CaseIterable, Sendable {
+        /// What the server is, and all metrics.
+        case stats
+        /// Who is connected.
+        case connections
+        /// The slowest operations of the last hour.
+        case operations
+        /// The latest messages of the log.
+        case log
+    }
+
+    package let page: Page
+    package let parameters: QueryString
+
+    /// The question of a request to `/.inspect/<name>.json`; nil for a name that is no page of the server.
+    package init?(_ name: String, _ request: RESTRequest) {
+        guard let page = Page(rawValue: name) else { return nil }
+        self.page = page
+        parameters = request.address.parameters
+    }
+}

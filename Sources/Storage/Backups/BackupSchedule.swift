@@ -1,0 +1,31 @@
+import PandoTime
+
+/// When the next scheduled backup is made. A value: its caller reports the time.
+///
+/// Backups are made in even steps from the first one on. A step that comes while a backup is still being made is left
+/// out, and so is a failed one: the next step tries again.
+struct BackupSchedule {
+    private let interval: Duration
+    private(set) var due: MonotonicTime
+
+    /// - Parameters:
+    ///   - age: Of the newest backup; nil where there is none, or where it must be followed at once.
+    init(every interval: Duration, newestIsOld age: Duration?, at now: MonotonicTime) {
+        precondition(interval > .zero)
+        self.interval = interval
+        // A clock that was set back gives a negative age.
+        due = age.map { now + max(.zero, interval - max(.zero, $0)) } ?? now
+    }
+
+    /// - Returns: Whether a backup is due; then the next one is due a step later.
+    mutating func beginIfDue(at now: MonotonicTime) -> Bool {
+        guard due <= now else { return false }
+        due = due + interval
+        // Steps that have passed are left out; the next one keeps the rhythm.
+        if due <= now {
+            let steps = ((now - due) / interval).rounded(.down) + 1
+            due = due + interval * steps
+        }
+        return true
+    }
+}

@@ -1,0 +1,126 @@
+import PandoIdentity
+import PandoWire
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+/// Limits of writes and of a user's connections over the realtime protocol (`operating.md`, "Limits of clients").
+@Suite struct RealtimeLimitTests {
+    private static let tooMany = ["count limit writesPerSecond", "reply 11 Too many writes per second"]
+
+    /// A client that has used up its ten seconds' worth of one write a second.
+    private func busyDriver() -> WebSocketDriver {
+        var driver = WebSocketDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        for number in 1...10 {
+            #expect(driver.receive(putMessage(number)) == ["request \(number) put /a 1"])
+        }
+        return driver
+    }
+
+    @Test(
+        arguments: [
+            // action, body, whether it is refused
+            ("p", #"{"p":"/a","d":1}"#, true), ("p", #"{"p":"/a","d":1,"h":"x"}"#, true),
+            ("m", #"{"p":"/a","d":{"b":1}}"#, true), ("o", #"{"p":"/a","d":1}"#, true),
+            ("om", #"{"p":"/a","d":{"b":1}}"#, true),
+            ("q", #"{"p":"/a","h":""}"#, false), ("n", #"{"p":"/a"}"#, false), ("g", #"{"p":"/a"}"#, false),
+            ("oc", #"{"p":"/a"}"#, false), ("s", "{}", false), ("unauth", "{}", false),
+        ] as [(String, String, Bool)])
+    func onlyWritesAreRefused(action: String, body: String, isRefused: Bool) {
+        var driver = busyDriver()
+        let lines = driver.receive(ask(11, action, body))
+        #expect((lines == Self.tooMany) == isRefused, "\(lines)")
+        driver.base.wait(1.1)
+        #expect(driver.receive(ask(12, action, body)).contains { $0.hasPrefix("count") } == false)
+    }
+
+    @Test func aRefusedWriteCostsNothing() {
+        var driver = busyDriver()
+        for _ in 0..<100 { #expect(driver.receive(putMessage(11)) == Self.tooMany) }
+        driver.base.wait(0.001)
+        #expect(driver.receive(putMessage(12)) == ["request 12 put /a 1"])
+    }
+
+    @Test func bytesOfWrites() {
+        var driver = WebSocketDriver { $0.rates = WriteRates(bytesPerSecond: 10) }
+        let value = "\"" + String(repeating: "v", count: 200) + "\""
+        #expect(driver.receive(putMessage(1, "/a", value)).count == 1, "one of any size")
+        #expect(
+            driver.receive(putMessage(2)) == [
+                "count limit bytesPerSecond", "reply 2 Too many bytes of writes per second",
+            ])
+        #expect(driver.receive(ask(3, "g", #"{"p":"/a"}"#)) == ["request 3 get /a"])
+    }
+
+    /// A message that a worker parses counts, too.
+    @Test func largeWrites() {
+        var driver = WebSocketDriver { $0.rates = WriteRates(bytesPerSecond: 1000) }
+        let text = putMessage(1, "/a", "\"" + String(repeating: "v", count: 100_000) + "\"")
+        for isRefused in [false, true] {
+            #expect(driver.receive(text).count == 1)
+            let lines = driver.event { machine, context in
+                let message = ParsedMessage(
+                    parsing: Array(text.utf8), for: WebSocketDriver.id, nodeLimit: 1000)
+                machine.parsed(message, &context)
+            }
+            #expect(lines.contains { $0.hasPrefix("count limit bytes") } == isRefused, "\(lines)")
+        }
+    }
+
+    private func signIn(_ driver: inout WebSocketDriver, _ number: Int, as identity: Identity) -> [String] {
+        #expect(driver.receive(ask(number, "auth", #"{"cred":"T"}"#)) == ["verify T"])
+        return driver.event { $0.verified(.accepted(identity), &$1) }
+    }
+
+    @Test func administratorsHaveNoLimit() {
+        var driver = busyDriver()
+        _ = signIn(&driver, 20, as: administrator)
+        for number in 1...100 {
+            #expect(driver.receive(putMessage(number)) == ["request \(number) put /a 1 as administrator"])
+        }
+    }
+
+    /// A user's writes are counted over all connections.
+    @Test func writesOfOneUserOverSeveralConnections() {
+        let rates = WriteRates(writesPerSecond: 1)
+        let users = UserLimiter(connectionLimit: 0, rates: rates)
+        var refusedCount = 0
+        for _ in 0..<4 {
+            var driver = WebSocketDriver { $0.rates = rates }
+            driver.base.context.users = users
+            _ = signIn(&driver, 20, as: user("ada"))
+            for number in 1...5 where driver.receive(putMessage(number)).count == 2 { refusedCount += 1 }
+        }
+        #expect(refusedCount == 10)
+    }
+
+    @Test func connectionsOfOneUser() {
+        let users = UserLimiter(connectionLimit: 1, rates: WriteRates())
+        func driver() -> WebSocketDriver {
+            var driver = WebSocketDriver()
+            driver.base.context.users = users
+            return driver
+        }
+        var (first, other) = (driver(), driver())
+        let signedIn = ["identity as ada", #"reply 1 authenticated {"uid":"ada"}"#]
+        let refused = ["count limit connectionsPerUser", "reply 1 Too many connections of this user"]
+        #expect(signIn(&first, 1, as: user("ada")) == signedIn)
+        #expect(signIn(&first, 1, as: user("ada")) == signedIn, "it has its place already")
+        #expect(signIn(&other, 1, as: user("ada")) == refused)
+        #expect(other.receive(putMessage(2)) == ["request 2 put /a 1"], "it is not signed in")
+        #expect(signIn(&other, 3, as: user("bob")).count == 2)
+        // By signing out, by another user, and by the end of the connection the place is free.
+        _ = first.receive(ask(4, "unauth", "{}"))
+        #expect(signIn(&other, 1, as: user("ada")) == signedIn)
+        #expect(signIn(&first, 1, as: user("ada")) == refused)
+        #expect(signIn(&first, 5, as: user("bob")).count == 2, "bob's place is free")
+        _ = other.event { $0.closed(&$1) }
+        #expect(signIn(&first, 1, as: user("ada")) == signedIn)
+    }
+
+    @Test func messagesThatAreTooLargeAreCounted() {
+        var driver = WebSocketDriver()
+        #expect(driver.receive([UInt8].clientText("7777")).first == "count limit messageBytes")
+    }
+}

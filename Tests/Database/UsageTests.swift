@@ -1,0 +1,83 @@
+import PandoTime
+import Testing
+
+@testable import PandoDatabase
+
+@Suite("usage by path") struct UsageTests {
+    private func time(_ seconds: Double) -> MonotonicTime {
+        MonotonicTime(nanoseconds: UInt64((seconds + 1000) * 1e9))
+    }
+
+    @Test(
+        "numbers are rates of about the last minute, from the first second on", arguments: [1.0, 10, 60, 600])
+    func rates(seconds: Double) throws {
+        var table = UsageTable(at: time(0))
+        for step in 0..<Int(seconds * 10) {
+            table.add("/a", of: "default", at: time(Double(step) / 10)) {
+                $0.reads += 2
+                $0.busySeconds += 0.01
+            }
+        }
+        let entry = try #require(table.rates(at: time(seconds)).first)
+        #expect(entry.pattern == "/a" && entry.database == "default")
+        #expect(abs(entry.reads - 20) < 2, "\(entry.reads)")
+        #expect(abs(entry.busySeconds - 0.1) < 0.01, "\(entry.busySeconds)")
+    }
+
+    @Test("what has ended fades, and is forgotten")
+    func fading() throws {
+        var table = UsageTable(at: time(0))
+        for step in 0..<6000 {
+            table.add("/a", of: "default", at: time(Double(step) / 10)) { $0.busySeconds += 0.01 }
+        }
+        let before = try #require(table.rates(at: time(600)).first).busySeconds
+        let after = try #require(table.rates(at: time(660)).first).busySeconds
+        #expect(abs(after / before - 0.5) < 0.01)
+        #expect(table.rates(at: time(10_000)).isEmpty)
+    }
+
+    @Test("the most expensive patterns are kept, of any number")
+    func bounds() throws {
+        var table = UsageTable(at: time(0))
+        for step in 0..<20_000 {
+            let now = time(Double(step) / 1000)
+            table.add("/heavy", of: "default", at: now) { $0.busySeconds += 0.001 }
+            if step % 4 == 0 { table.add("/half", of: "default", at: now) { $0.busySeconds += 0.002 } }
+            table.add("/rare/\(step)", of: "default", at: now) { $0.busySeconds += 0.0001 }
+        }
+        #expect(table.count == UsageTable.limit)
+        let found = table.rates(at: time(20))
+        #expect(found.prefix(2).map(\.pattern) == ["/heavy", "/half"])
+        #expect(abs(found[0].busySeconds - 1) < 0.1 && found[0].busySecondsError == 0)
+        // A bound of the error: the time of what was forgotten, spread over all patterns.
+        #expect(found.allSatisfy { $0.busySecondsError <= 2.1 / Double(UsageTable.limit) * 1.2 })
+    }
+
+    @Test("the same pattern of two databases is two")
+    func databases() {
+        var table = UsageTable(at: time(0))
+        table.add("/a", of: "one", at: time(0)) { $0.busySeconds += 1 }
+        table.add("/a", of: "two", at: time(0)) { $0.busySeconds += 2 }
+        #expect(table.rates(at: time(1)).map(\.database) == ["two", "one"])
+    }
+
+    @Test(
+        "few messages are all measured, many seldom, and the weights add up",
+        arguments: [(10.0, 1.0), (100, 1), (10_000, 10), (1_000_000, 300)])
+    func sampling(messagesPerSecond: Double, leastInterval: Double) {
+        var sampler = UsageSampler()
+        var (countdown, samples, counted) = (1, 0, 0)
+        let total = 200_000
+        for message in 0..<total {
+            countdown -= 1
+            guard countdown == 0 else { continue }
+            counted += sampler.interval
+            samples += 1
+            countdown = sampler.next(at: time(Double(message) / messagesPerSecond))
+        }
+        #expect(counted > total - 2048 && counted <= total)
+        let mean = Double(total) / Double(samples)
+        #expect(mean >= leastInterval, "\(mean)")
+        if messagesPerSecond <= 100 { #expect(samples == total) }
+    }
+}

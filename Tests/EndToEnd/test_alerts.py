@@ -1,0 +1,235 @@
+"""Every alert of deploy/prometheus/rules.yml that has a cause which can be made: a real Prometheus scrapes real servers, each
+of which has one trouble, and the alert for it fires, and no other. The others are fed to promtool as series."""
+
+import http.client
+import json
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from urllib.parse import quote
+
+import pytest
+
+from admin import DEADLINE, Admin
+from pando_client import Connection
+from preload import build_library
+from rest_client import Wire
+from server import REPOSITORY
+from test_scheduled_backups import backups
+
+RULES = REPOSITORY / "deploy/prometheus/rules.yml"
+FAULTS = pathlib.Path(__file__).parent / "faults.c"
+SHORT = "6s"  # in place of minutes
+
+
+@pytest.fixture(scope="module")
+def faults(tmp_path_factory):
+    return build_library(tmp_path_factory.mktemp("faults"), FAULTS)
+
+
+@pytest.fixture
+def troubled(servers, faults, tmp_path):
+    """A factory of servers with the faults that variables name."""
+
+    def make(*names, arguments=(), limit=None, **options):
+        server = servers(start=False, arguments=["--admin-listen", "0", *arguments], **options)
+        for name in names:
+            switch = tmp_path / name
+            switch.touch()
+            server.environment |= {"LD_PRELOAD": str(faults), name: str(switch)}
+        server.descriptor_limit = limit
+        return server.start()
+
+    return make
+
+
+def shortened(text):
+    """The rules with seconds in place of minutes and hours: the same expressions."""
+    text = re.sub(r"\[(\d+)([mhd])\]", f"[{SHORT}]", text)
+    return re.sub(r"for: \d+[mhd]", "for: 0s", text)
+
+
+class Prometheus:
+    def __init__(self, folder, servers):
+        self.folder = folder
+        (folder / "rules.yml").write_text(shortened(RULES.read_text()))
+        targets = "".join(
+            f"      - targets: ['127.0.0.1:{Admin(server).port}']\n        labels: {{name: '{name}'}}\n"
+            for name, server in servers.items())
+        (folder / "prometheus.yml").write_text(
+            "global: {scrape_interval: 500ms, scrape_timeout: 500ms, evaluation_interval: 500ms}\nrule_files: [rules.yml]\n"
+            f"scrape_configs:\n  - job_name: pando\n    static_configs:\n{targets}")
+        with socket.create_server(("127.0.0.1", 0)) as free:
+            self.port = free.getsockname()[1]
+        with open(folder / "prometheus.log", "wb") as log:
+            self.process = subprocess.Popen(
+                ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
+                 f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
+
+    def ask(self, target):
+        """What the API says; nothing while it does not answer."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
+        try:
+            connection.request("GET", target)
+            return json.loads(connection.getresponse().read())["data"]
+        except (OSError, ValueError, KeyError, http.client.HTTPException):
+            return {}
+        finally:
+            connection.close()
+
+    def scraped(self):
+        """How many servers it has scraped twice: from then on it sees counters grow."""
+        return len(self.ask("/api/v1/query?query=" + quote("count_over_time(up[1m]) >= 2")).get("result", ()))
+
+    def firing(self):
+        """Names of servers, and the alerts that fire for each."""
+        alerts = self.ask("/api/v1/alerts").get("alerts", ())
+        return {(one["labels"].get("name"), one["labels"]["alertname"]) for one in alerts if one["state"] == "firing"}
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(DEADLINE)
+
+
+def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, tmp_path):
+    if not shutil.which("prometheus"):
+        pytest.skip("prometheus is not installed")
+    closed = tmp_path / "closed.json"
+    closed.write_text('{"rules":{".read":false,".write":false}}')
+    folder, aside = tmp_path / "backups", tmp_path / "aside"
+    troubles = {
+        "healthy": servers(arguments=["--admin-listen", "0"]),
+        "denial storm": servers(memory=True, arguments=["--admin-listen", "0", "--rules", closed]),
+        "descriptor limit": troubled(memory=True, limit=220),
+        "backups failing": servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder]),
+        "disk nearly full": troubled("FAULT_SMALL_DISK"),
+        "fsync slow": troubled("FAULT_SLOW_SYNC"),
+        "loop lag": troubled("FAULT_SLOW_SEND", memory=True),
+        "checkpoint overdue": troubled(
+            "FAULT_NO_CHECKPOINT", arguments=["--checkpoint-bytes", 65536, "--segment-bytes", 65536]),
+    }
+    expected = {
+        ("denial storm", "PandoDenialStorm"), ("descriptor limit", "PandoDescriptorLimit"),
+        ("backups failing", "PandoBackupsFail"), ("disk nearly full", "PandoDiskNearlyFull"),
+        ("fsync slow", "PandoFsyncSlow"), ("loop lag", "PandoLoopLag"),
+        ("checkpoint overdue", "PandoCheckpointOverdue"), ("checkpoint overdue", "PandoCheckpointsFail"),
+    }
+    deadline = time.monotonic() + DEADLINE
+    while not backups(folder):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    done = threading.Event()
+    limited = [socket.create_connection(("127.0.0.1", troubles["descriptor limit"].port)) for _ in range(200)]
+
+    def work(server, value):
+        with Connection(server.port, "default") as connection:
+            number = 0
+            while not done.wait(0.05):
+                number += 1
+                connection.ask("p", {"p": f"/rows/{number}", "d": value})
+
+    def storm(server):
+        with Wire(server.port) as rest:
+            while not done.wait(0.01):
+                assert rest.ask("GET", "/a.json").status == 401
+
+    threads = [threading.Thread(target=storm, args=(troubles["denial storm"],))]
+    threads += [
+        threading.Thread(target=work, args=(troubles[name], value)) for name, value in [
+            ("healthy", "x"), ("fsync slow", "x"), ("loop lag", "x"), ("checkpoint overdue", "x" * 20_000),
+            ("backups failing", "x"), ("disk nearly full", "x")]]
+    prometheus = Prometheus(tmp_path, troubles)
+    try:
+        deadline = time.monotonic() + DEADLINE
+        while prometheus.scraped() < len(troubles):
+            assert time.monotonic() < deadline, (tmp_path / "prometheus.log").read_text()[-2000:]
+            time.sleep(0.2)
+        for thread in threads:
+            thread.start()
+        # As a disk that is gone.
+        folder.rename(aside)
+        folder.mkdir()
+        firing, seen = set(), set()
+        deadline = time.monotonic() + 2 * DEADLINE
+        while not expected <= seen:
+            assert time.monotonic() < deadline, (
+                expected - seen, firing, (tmp_path / "prometheus.log").read_text()[-2000:])
+            firing = prometheus.firing()
+            seen |= firing
+            time.sleep(0.2)
+        # Each server has its own trouble and no other.
+        assert seen == expected
+    finally:
+        done.set()
+        for thread in threads:
+            if thread.is_alive():
+                thread.join()
+        prometheus.end()
+        for one in limited:
+            one.close()
+
+
+# Causes that take longer than a test, or another machine: what the server would print, and when the alert fires.
+SERIES = [
+    ("PandoDown", {'up{job="pando",instance="a"}': "1 0x10"}, "3m", {'job="pando"'}),
+    ("PandoNotReady", {'pando_ready{instance="a"}': "1 0x10"}, "7m", set()),
+    ("PandoBackupsFail", {
+        'pando_backup_interval_seconds{instance="a"}': "60x20",
+        'pando_backup_last_success_timestamp_seconds{instance="a"}': "1x20"}, "15m", set()),
+    ("PandoBackupsFail", {
+        'pando_backups_started_total{instance="a"}': "0 1x90", 'pando_backups_finished_total{instance="a"}': "0x90"},
+     "30m", set()),
+    ("PandoBackupDrillFails", {'pando_backup_drills_total{instance="a",result="failed"}': "0 1x10"}, "5m", {'result="failed"'}),
+    ("PandoArchiveBehind", {'pando_archive_timestamp_seconds{instance="a"}': "1x10"}, "5m", set()),
+    ("PandoArchiveBehind", {'pando_archive_gaps_total{instance="a"}': "0 1x10"}, "5m", set()),
+    ("PandoSlowClients", {'pando_slow_client_disconnects_total{instance="a",cause="stalled"}': "0+120x20"}, "15m", set()),
+    ("PandoDiskNearlyFull", {
+        'pando_disk_full{instance="a"}': "1x10", 'pando_disk_free_bytes{instance="a"}': "50x10",
+        'pando_disk_size_bytes{instance="a"}': "100x10"}, "5m", set()),
+]
+QUIET = {
+    'up{job="pando",instance="a"}': "1x40", 'pando_ready{instance="a"}': "1x40",
+    'pando_backup_interval_seconds{instance="a"}': "0x40",
+    'pando_backup_last_success_timestamp_seconds{instance="a"}': "0x40",
+    'pando_backup_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
+    'pando_disk_free_bytes{instance="a"}': "0x40", 'pando_disk_size_bytes{instance="a"}': "0x40",
+    'pando_disk_full{instance="a"}': "0x40", 'pando_log_uncovered_bytes{instance="a"}': "0x40",
+    'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",
+    'pando_rule_evaluations_total{instance="a"}': "0x40",
+}
+ALERT = re.compile(r"- alert: (\w+)\n(?:.*\n)*?        labels: \{severity: (\w+)\}\n(?:.*\n)*?          summary: \"(.*)\"")
+
+
+def promtool_test(folder, series, moment, name, labels):
+    """Runs one unit test of the rules: the alert fires at the moment, or with labels None it does not."""
+    severity, summary = {one[0]: one[1:] for one in ALERT.findall(RULES.read_text())}[name]
+    summary = summary.replace("{{ $labels.instance }}", "a")
+    input_series = "".join(f"      - series: '{text}'\n        values: '{values}'\n" for text, values in series.items())
+    extra = "".join(f", {label.replace('=', ': ')}" for label in sorted(labels or ()))
+    expected = "[]" if labels is None else (
+        f"[{{exp_labels: {{severity: {severity}, instance: a{extra}}}, exp_annotations: {{summary: {json.dumps(summary)}}}}}]")
+    (folder / "test.yml").write_text(
+        f"rule_files: [{RULES}]\nevaluation_interval: 1m\ntests:\n  - interval: 1m\n    input_series:\n{input_series}"
+        f"    alert_rule_test:\n      - {{eval_time: {moment}, alertname: {name}, exp_alerts: {expected}}}\n")
+    return subprocess.run(
+        ["promtool", "test", "rules", folder / "test.yml"], capture_output=True, text=True, timeout=DEADLINE)
+
+
+@pytest.mark.parametrize("name, series, moment, labels", SERIES)
+def test_promtool_fires_the_others(tmp_path, name, series, moment, labels):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool is not installed")
+    result = promtool_test(tmp_path, series, moment, name, labels)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_server_that_has_just_started_fires_nothing(tmp_path):
+    if not shutil.which("promtool"):
+        pytest.skip("promtool is not installed")
+    for name in re.findall(r"- alert: (\w+)", RULES.read_text()):
+        result = promtool_test(tmp_path, QUIET, "30m", name, None)
+        assert result.returncode == 0, (name, result.stdout + result.stderr)

@@ -1,0 +1,450 @@
+"""Scheduled backups, the archive of the log, and restores from both, also on trial."""
+
+import json
+import re
+import shutil
+import stat
+import threading
+import time
+
+import pytest
+
+from admin import DEADLINE, Admin
+from pando_client import Connection
+from rest_client import OWNER, Wire
+from server import StartFailure, run
+from test_backup import RULES
+from test_import import BAD_CONFIGURATION, BAD_DATA, exported, many, write
+from test_metrics import values, wait_for
+
+NAME = re.compile(r"^pando-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9]+-[0-9]+\.backup$")
+WRONG_USAGE = 64
+
+
+def metric(server, name, **labels):
+    return values(Admin(server).text())[(name, tuple(sorted(labels.items())))]
+
+
+def backups(folder):
+    return sorted(path for path in folder.iterdir() if NAME.match(path.name))
+
+
+def put(server, path, value):
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": path, "d": value})
+
+
+def wait_for_backup_behind(server, moment):
+    """Waits for a backup that holds everything acknowledged before the moment."""
+    wait_for(lambda: metric(server, "pando_backup_last_success_timestamp_seconds") > moment + 1)
+
+
+def wait_for_archive_behind(server, moment):
+    wait_for(lambda: metric(server, "pando_archive_timestamp_seconds") > moment + 1)
+
+
+class TestScheduled:
+    def test_a_backup_each_second_holds_everything_and_few_are_kept(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        folder.mkdir()
+        (folder / "notes.txt").write_text("mine")
+        (folder / "pando-20200101T000000.000Z-1-1.backup.new").write_text("left by a killed process")
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "1,0,0"])
+        put(server, "/rows", many(500))
+        with Wire(server.port) as rest:
+            rest.ask("PUT", "/.settings/rules.json", json.dumps(RULES).encode(), fields=[OWNER]).expect(200)
+        wait_for_backup_behind(server, time.time())
+        assert metric(server, "pando_backups_total", result="written") >= 2
+        assert metric(server, "pando_backups_total", result="failed") == 0
+        assert metric(server, "pando_backup_interval_seconds") == 1
+        assert metric(server, "pando_backup_size_bytes") > 1000
+        assert server.terminate() == 0
+        # Of two hours, where the test runs across the end of one.
+        kept = backups(folder)
+        assert 1 <= len(kept) <= 2
+        assert {path.name for path in folder.iterdir()} == {path.name for path in kept} | {"notes.txt", "LOCK"}
+        assert stat.S_IMODE(kept[-1].stat().st_mode) == 0o600
+        assert run("check", "backup", kept[-1]).returncode == 0
+        # The directory itself names the newest.
+        assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"rows": many(500)}
+
+    def test_a_server_in_memory_makes_backups_too(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        server = servers(memory=True, arguments=[
+            "--admin-listen", "0", "--backup-every", "1", "--backup-to", folder])
+        put(server, "/a", "kept")
+        wait_for_backup_behind(server, time.time())
+        server.kill()
+        assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"a": "kept"}
+
+    def test_the_rhythm_survives_a_restart_and_an_import_is_backed_up_at_once(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        server = servers(arguments=["--admin-listen", "0", "--backup-every", "1h", "--backup-to", folder])
+        wait_for(lambda: len(backups(folder)) == 1)
+        first = backups(folder)[0]
+        server.restart()
+        server.wait_for_log("a backup is made every 3600 s")
+        assert metric(server, "pando_backup_last_success_timestamp_seconds") > time.time() - 600
+        put(server, "/a", 1)
+        server.terminate()
+        assert backups(folder) == [first]
+        assert run("import", "--data", server.data, "--replace", write(tmp_path / "in.json", {"b": 2})).returncode == 0
+        server.start()
+        # What an import brought is in no log.
+        wait_for(lambda: backups(folder) != [first])
+        server.kill()
+        assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"b": 2}
+
+    def test_failures_are_counted_and_the_next_time_is_another_attempt(self, servers, tmp_path):
+        folder, aside = tmp_path / "backups", tmp_path / "aside"
+        server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
+        wait_for(lambda: metric(server, "pando_backups_total", result="written") >= 1)
+        # As a disk that is gone: an empty directory in its place.
+        folder.rename(aside)
+        folder.mkdir()
+        wait_for(lambda: metric(server, "pando_backups_total", result="failed") >= 2)
+        server.wait_for_log("the backup failed")
+        assert not list(folder.iterdir())
+        folder.rmdir()
+        put(server, "/a", "after the failure")
+        aside.rename(folder)
+        wait_for_backup_behind(server, time.time())
+        server.kill()
+        assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"a": "after the failure"}
+
+    def test_backups_under_load_are_one_moment_each(self, servers, tmp_path):
+        """Each write sets two locations to one number: no backup has two."""
+        folder = tmp_path / "backups"
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "3,0,0"])
+        seen, done = set(), threading.Event()
+
+        def load():
+            number = 0
+            with Connection(server.port, "default") as connection:
+                while not done.is_set():
+                    number += 1
+                    connection.must("m", {"p": "/", "d": {"a/n": number, "b/n": number}})
+
+        writer = threading.Thread(target=load)
+        writer.start()
+        try:
+            deadline = time.monotonic() + DEADLINE
+            while len(seen) < 3:
+                assert time.monotonic() < deadline
+                for path in backups(folder):
+                    if path in seen:
+                        continue
+                    try:
+                        shutil.copy(path, tmp_path / "copy.backup")
+                    except FileNotFoundError:
+                        continue  # removed meanwhile
+                    seen.add(path)
+                    data = tmp_path / f"data{len(seen)}"
+                    assert run("restore", tmp_path / "copy.backup", "--data", data).returncode == 0
+                    tree = exported(data) or {"a": {"n": 0}, "b": {"n": 0}}
+                    assert tree["a"] == tree["b"]
+                time.sleep(0.2)
+        finally:
+            done.set()
+            writer.join()
+
+    @pytest.mark.parametrize("arguments, reason", [
+        (["--backup-every", "1h"], "--backup-to"),
+        (["--backup-to", "b"], "--backup-every"),
+        (["--backup-verify", "3"], "--backup-every"),
+        (["--archive-to", "same", "--backup-every", "1h", "--backup-to", "same"], "another directory"),
+        (["--backup-every", "400d", "--backup-to", "b"], "31536000 seconds"),
+    ])
+    def test_options_that_do_not_go_together(self, servers, arguments, reason):
+        server = servers(start=False, arguments=arguments)
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == BAD_CONFIGURATION and reason in str(failure.value)
+
+    @pytest.mark.parametrize("arguments", [
+        ["--backup-every", "often"], ["--backup-every", "1w"], ["--backup-keep", "24,7"], ["--archive-keep", "x"]])
+    def test_words_that_are_no_values(self, servers, arguments):
+        server = servers(start=False, arguments=arguments)
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == WRONG_USAGE
+
+    @pytest.mark.parametrize("option", ["--backup-to", "--archive-to"])
+    def test_a_directory_belongs_to_one_server(self, servers, tmp_path, option):
+        arguments = [option, tmp_path / "shared"]
+        arguments += ["--backup-every", "1h"] if option == "--backup-to" else []
+        servers(arguments=arguments)
+        second = servers(start=False, arguments=arguments)
+        with pytest.raises(StartFailure) as failure:
+            second.start()
+        assert failure.value.code == BAD_CONFIGURATION and "in use by process" in str(failure.value)
+
+
+class TestDrill:
+    @pytest.fixture
+    def file(self, servers, tmp_path):
+        server = servers()
+        put(server, "/rows", many(300))
+        put(server, "/one", {".value": "leaf", ".priority": 3})
+        server.terminate()
+        file = tmp_path / "monday.backup"
+        assert run("backup", "--data", server.data, "--output", file).returncode == 0
+        return file
+
+    def test_one_command_tries_a_restore_and_leaves_nothing(self, file, tmp_path):
+        before = sorted(tmp_path.iterdir())
+        done = run("restore", "--verify", file)
+        assert done.returncode == 0 and done.stderr == "" and done.stdout.count("\n") == 1
+        found = re.match(
+            rf"{re.escape(str(file))}: restored and opened on trial: everything up to sequence [0-9]+, "
+            r"20\S+Z; default with ([0-9]+) leaves; digest ([0-9a-f]{40}); [0-9.]+ s\n$", done.stdout)
+        assert found, done.stdout
+        assert int(found[1]) == leaves(many(300)) + 1
+        assert sorted(tmp_path.iterdir()) == before
+        again = run("restore", "--verify", file, "--digest", found[2])
+        assert again.returncode == 0
+        other = run("restore", "--verify", file, "--digest", "0" * 40)
+        assert other.returncode == BAD_DATA and "digest" in other.stderr
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_a_damaged_backup_fails(self, file, tmp_path):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 4
+        file.write_bytes(content)
+        before = sorted(tmp_path.iterdir())
+        done = run("restore", "--verify", file)
+        assert done.returncode == BAD_DATA and file.name in done.stderr and done.stdout == ""
+        assert sorted(tmp_path.iterdir()) == before
+
+    def test_where_it_restores(self, file, tmp_path):
+        there = tmp_path / "there"
+        there.mkdir()
+        assert run("restore", "--verify", file, "--scratch", there).returncode == BAD_CONFIGURATION
+        assert there.exists()
+        assert run("restore", "--verify", file, "--scratch", tmp_path / "new").returncode == 0
+        assert not (tmp_path / "new").exists()
+
+    @pytest.mark.parametrize("arguments", [
+        [], ["--data", "d", "--verify"], ["--verify", "--replace"], ["--data", "d", "--scratch", "s"],
+        ["--data", "d", "--digest", "00"],
+    ])
+    def test_wrong_usage(self, file, arguments):
+        assert run("restore", file, *arguments).returncode == WRONG_USAGE
+
+    def test_the_server_tries_its_own_backups(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-verify", "2"])
+        put(server, "/rows", many(200))
+        with Connection(server.port, "default") as leaving:
+            leaving.must("o", {"p": "/gone", "d": "ran"})
+            wait_for(lambda: metric(server, "pando_backup_drills_total", result="passed") >= 1)
+        assert metric(server, "pando_backup_drill_timestamp_seconds") > time.time() - 60
+        assert metric(server, "pando_backup_drills_total", result="failed") == 0
+        server.wait_for_log("restored and opened on trial")
+        assert server.terminate() == 0
+        assert not [path for path in folder.iterdir() if "drill" in path.name]
+
+
+def leaves(value):
+    if isinstance(value, dict):
+        return sum(leaves(child) for child in value.values())
+    if isinstance(value, list):
+        return sum(leaves(child) for child in value)
+    return 0 if value is None else 1
+
+
+class TestArchive:
+    SMALL = ["--segment-bytes", 65536]
+
+    @pytest.mark.parametrize("durability", ["always", "interval"])
+    def test_a_lost_disk_costs_what_the_last_second_wrote(self, servers, tmp_path, durability):
+        """kill -9, the data directory is gone; backups and archive bring it back, and a server goes on from there."""
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        options = ["--admin-listen", "0", "--durability", durability, *self.SMALL, "--backup-every", "1h", "--backup-to",
+                   folder, "--archive-to", archive]
+        server = servers(arguments=options)
+        put(server, "/first", "before the backup")
+        wait_for(lambda: backups(folder))
+        expected = {}
+        with Connection(server.port, "default") as connection:
+            for number in range(400):
+                expected[str(number)] = "x" * 400 + str(number)
+                connection.must("p", {"p": f"/rows/r{number}", "d": expected[str(number)]})
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        shutil.rmtree(server.data)
+        whole = sorted(archive.glob("*.log"))
+        assert len(whole) >= 2 and len(list(archive.glob("*.partial"))) == 1
+        data = tmp_path / "restored"
+        done = run("restore", folder, "--archive", archive, "--data", data)
+        assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+        tree = exported(data)
+        assert tree["rows"] == {f"r{key}": value for key, value in expected.items()}
+        assert run("check", "data", data).returncode == 0
+        # The trial of the same says so, too.
+        trial = run("restore", "--verify", folder, "--archive", archive)
+        assert trial.returncode == 0, trial.stderr
+        # A server on the restored directory archives its new timeline in the same place.
+        again = servers(data=data, arguments=options)
+        put(again, "/later", "on the new timeline")
+        wait_for_archive_behind(again, time.time())
+        wait_for(lambda: len(backups(folder)) >= 2)
+        put(again, "/last", 1)
+        wait_for_archive_behind(again, time.time())
+        again.kill()
+        shutil.rmtree(data)
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "twice").returncode == 0
+        assert exported(tmp_path / "twice", "/later") == "on the new timeline"
+        assert exported(tmp_path / "twice", "/last") == 1
+        assert exported(tmp_path / "twice", "/first") == "before the backup"
+
+    def test_every_moment_behind_a_backup_can_be_restored(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", *self.SMALL, "--checkpoint-bytes", 65536, "--backup-every", "1h", "--backup-to", folder,
+            "--archive-to", archive])
+        wait_for(lambda: backups(folder))
+        with Connection(server.port, "default") as connection:
+            for number in range(60):
+                connection.must("p", {"p": "/n", "d": number})
+                connection.must("p", {"p": f"/pad/{number}", "d": "x" * 4000})
+        wait_for_archive_behind(server, time.time())
+        with Connection(server.port, "default") as connection:
+            for number in range(60, 80):
+                connection.must("p", {"p": f"/pad/{number}", "d": "x" * 4000})
+        # The next checkpoint removes what is archived.
+        first = "journal-00000001-0000000000000001.log"
+        wait_for(lambda: not (server.data / first).exists())
+        assert server.terminate() == 0 and (archive / first).exists()
+        lines = [line.split("\t") for line in run("log", "--width", 0, archive).stdout.splitlines()]
+        assert lines, "the archive's whole segments can be printed"
+        newest = backups(folder)[-1]
+        for sequence in (30, 61, 90):
+            data = tmp_path / f"until{sequence}"
+            done = run("restore", newest, "--archive", archive, "--data", data, "--until-sequence", sequence)
+            assert done.returncode == 0, done.stderr
+            assert f"sequence {sequence}," in done.stderr
+        beyond = run("restore", newest, "--archive", archive, "--data", tmp_path / "d", "--until-sequence", 10**6)
+        assert beyond.returncode == BAD_DATA
+        # The log is there from its first record on, so that is a moment, too; without its first segment it is not.
+        done = run("restore", newest, "--archive", archive, "--data", tmp_path / "empty", "--until-time", 1000)
+        assert done.returncode == 0 and exported(tmp_path / "empty") is None
+        (archive / first).unlink()
+        before = run("restore", newest, "--archive", archive, "--data", tmp_path / "d", "--until-time", 1000)
+        assert before.returncode == BAD_DATA and "earlier" in before.stderr
+
+    def test_what_was_written_while_it_stopped_is_archived(self, servers, tmp_path):
+        archive = tmp_path / "archive"
+        server = servers(arguments=["--archive-to", archive])
+        with Connection(server.port, "default") as connection:
+            connection.must("o", {"p": "/gone", "d": "ran"})
+            connection.must("p", {"p": "/last", "d": 1})
+            assert server.terminate() == 0
+        partial = next(archive.glob("*.partial"))
+        original = server.data / partial.name.removesuffix(".partial")
+        assert partial.read_bytes() == original.read_bytes()
+
+    def test_a_restart_continues_the_archive(self, servers, tmp_path):
+        archive = tmp_path / "archive"
+        server = servers(arguments=["--admin-listen", "0", "--archive-to", archive, *self.SMALL])
+        for round in range(4):
+            with Connection(server.port, "default") as connection:
+                for number in range(40):
+                    connection.must("p", {"p": f"/r{round}/{number}", "d": "x" * 1000})
+            if round % 2:
+                wait_for_archive_behind(server, time.time())
+            server.restart()
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        for original in server.data.glob("*.log"):
+            copies = [path for path in (archive / original.name, archive / (original.name + ".partial")) if path.exists()]
+            assert len(copies) == 1
+            content = copies[0].read_bytes()
+            assert original.read_bytes()[:len(content)] == content and not any(original.read_bytes()[len(content):])
+
+    def test_a_failure_does_not_stop_the_server_and_is_repaired(self, servers, tmp_path):
+        archive = tmp_path / "archive"
+        server = servers(arguments=["--admin-listen", "0", "--archive-to", archive, *self.SMALL])
+        put(server, "/a", 1)
+        wait_for_archive_behind(server, time.time())
+        next(archive.glob("*.partial")).unlink()
+        with Connection(server.port, "default") as connection:
+            for number in range(100):
+                connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
+            wait_for(lambda: metric(server, "pando_archive_failures_total") >= 1)
+            connection.must("p", {"p": "/b", "d": 2})
+        server.wait_for_log("the log cannot be archived")
+        wait_for_archive_behind(server, time.time())
+        server.wait_for_log("the log is archived again")
+        server.kill()
+        for original in server.data.glob("*.log"):
+            copy = next(path for path in (archive / original.name, archive / (original.name + ".partial")) if path.exists())
+            assert original.read_bytes().startswith(copy.read_bytes())
+
+    def test_an_archive_of_another_directory_is_refused(self, servers, tmp_path):
+        archive = tmp_path / "archive"
+        first = servers(arguments=["--admin-listen", "0", "--archive-to", archive])
+        put(first, "/a", 1)
+        wait_for_archive_behind(first, time.time())
+        first.kill()
+        second = servers(start=False, arguments=["--archive-to", archive])
+        with pytest.raises(StartFailure) as failure:
+            second.start()
+        assert failure.value.code == BAD_CONFIGURATION and "not the archive of this data directory" in str(failure.value)
+
+    def test_a_torn_end_of_the_archive_is_cut_off_with_a_warning(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1h", "--backup-to", folder, "--archive-to", archive])
+        wait_for(lambda: backups(folder))
+        with Connection(server.port, "default") as connection:
+            for number in range(50):
+                connection.must("p", {"p": f"/r/k{number}", "d": number})
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        partial = next(archive.glob("*.partial"))
+        content = bytearray(partial.read_bytes())
+        # A sector in the middle that a power cut has kept from the disk.
+        middle = len(content) // 2
+        content[middle:middle + 100] = bytes(100)
+        partial.write_bytes(content)
+        done = run("restore", folder, "--archive", archive, "--data", tmp_path / "d")
+        assert done.returncode == 0 and "warning" in done.stderr and "cannot be read" in done.stderr
+        rows = exported(tmp_path / "d", "/r")
+        assert 10 < len(rows) < 50 and all(rows[f"k{number}"] == number for number in range(len(rows)))
+
+    def test_a_gap_is_refused(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", *self.SMALL, "--backup-every", "1h", "--backup-to", folder, "--archive-to", archive])
+        wait_for(lambda: backups(folder))
+        with Connection(server.port, "default") as connection:
+            for number in range(300):
+                connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        sorted(archive.glob("*.log"))[1].unlink()
+        done = run("restore", folder, "--archive", archive, "--data", tmp_path / "d")
+        assert done.returncode == BAD_DATA and "a gap" in done.stderr and not (tmp_path / "d").exists()
+
+    def test_segments_are_removed_when_backups_have_them(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", *self.SMALL, "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "1,0,0",
+            "--archive-to", archive, "--archive-keep", "1s"])
+        with Connection(server.port, "default") as connection:
+            for number in range(300):
+                connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
+        wait_for(lambda: metric(server, "pando_archived_segments_total") >= 3 and not list(archive.glob("*.log")))
+        put(server, "/last", "kept")
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "d").returncode == 0
+        assert exported(tmp_path / "d", "/last") == "kept" and len(exported(tmp_path / "d", "/r")) == 300

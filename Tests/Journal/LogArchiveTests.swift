@@ -1,0 +1,275 @@
+import PandoBytes
+import PandoJournal
+import PandoRandom
+import PandoSimulatedDisk
+import Testing
+
+/// The archive of a log that is being written: what it has, what it survives, and what is restored from it.
+@Suite struct LogArchiveTests {
+    /// A data directory and an archive on two simulated disks.
+    final class World {
+        let source = SimulatedDisk()
+        let target = SimulatedDisk()
+        var journal: Journal<SimulatedDisk>
+        var archive: LogArchive<SimulatedDisk>
+        /// Everything that is on disk.
+        var entries: [Entry] = []
+        /// How many of them the archive must have.
+        var archivedCount = 0
+        var events: [ArchiveEvent] = []
+
+        init(segmentByteLimit: Int = 600) throws {
+            var none: [Entry] = []
+            journal = try openJournal(on: source, options: smallOptions(segmentByteLimit), entries: &none)
+            archive = LogArchive(of: source, in: target, directory: testID, timeline: 1)
+        }
+
+        func write(_ texts: [String]) throws {
+            let new = texts.map { Entry($0) }
+            for entry in new { try journal.append(entry: entry.journalRecords) }
+            try journal.write()
+            try journal.sync()
+            entries += new
+        }
+
+        func update() throws {
+            let count = entries.count
+            #expect(try archive.update(upTo: journal.writtenPosition) { events.append($0) })
+            archivedCount = count
+        }
+
+        /// A new process, which knows nothing but the directories.
+        func restart() { archive = LogArchive(of: source, in: target, directory: testID, timeline: 1) }
+
+        var segments: [String] { source.fileNames.filter { $0.hasSuffix(".log") } }
+
+        /// A backup behind so many entries, and what is restored from it and the archive.
+        func restore(behind count: Int, until moment: PointInTime? = nil) throws -> (History, RecoverySummary)
+        {
+            let backups = SimulatedDisk()
+            let header = checkpointHeader(SequenceNumber(UInt64(count)))
+            var writer = try CheckpointWriter(header, on: backups, named: "a.backup")
+            for entry in entries.prefix(count) {
+                try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
+            }
+            _ = try writer.finish()
+            let log = try ArchivedLog("a.backup", in: backups, header, archive: target)
+            var history = History()
+            let summary =
+                if let moment {
+                    try readDirectory(log, until: moment, into: &history)
+                } else {
+                    try readDirectory(log, into: &history)
+                }
+            return (history, summary)
+        }
+    }
+
+    @Test func closedSegmentsAreWholeAndTheOpenOneIsPartial() throws {
+        let world = try World()
+        for number in 0..<40 {
+            try world.write(["entry \(number)"])
+            try world.update()
+        }
+        let segments = world.segments
+        #expect(segments.count > 3)
+        #expect(
+            world.target.fileNames == segments.dropLast() + [try #require(segments.last) + ".partial"])
+        for name in segments {
+            let copy = world.target.contents[name] ?? world.target.contents[name + ".partial"]
+            let original = try #require(world.source.contents[name])
+            // Reserved space of the open segment is not part of the file.
+            #expect(copy == original, "\(name)")
+        }
+        #expect(
+            world.events.filter { if case .closed = $0 { true } else { false } }.count == segments.count - 1)
+        let byteCount = world.events.reduce(0) { if case .copied(let count) = $1 { $0 + count } else { $0 } }
+        #expect(
+            byteCount
+                == segments.reduce(0) { $0 + (world.source.contents[$1]?.count ?? 0) })
+    }
+
+    @Test func nothingIsCopiedThatIsNotOnDisk() throws {
+        let world = try World()
+        try world.write(["durable"])
+        let position = world.journal.writtenPosition
+        try world.journal.append(.delta, namespace: 1, timestamp: 1, payload: Array("written".utf8))
+        try world.journal.write()
+        #expect(try world.archive.update(upTo: position) { _ in })
+        #expect(world.target.contents[firstSegment + ".partial"]?.count == position.byteOffset)
+    }
+
+    /// Every moment behind a backup can be restored; a backup from behind the archive's end is refused.
+    @Test func restores() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)", "and \(number)"]) }
+        try world.update()
+        for count in [0, 1, 7, 30, 59, 60] {
+            let (history, summary) = try world.restore(behind: count)
+            #expect(history.entries == world.entries && history.restoredCount == count)
+            #expect(summary.lastSequence == SequenceNumber(60))
+        }
+        let (history, summary) = try world.restore(behind: 10, until: .sequence(SequenceNumber(25)))
+        #expect(history.entries == Array(world.entries.prefix(25)) && summary.hasReachedMoment)
+        try world.write(["later", "and later"])
+        #expect(throws: JournalError.self) { try world.restore(behind: 62) }
+    }
+
+    @Test func foreignArchiveIsRefused() throws {
+        let world = try World()
+        try world.write(["mine"])
+        try world.update()
+        let other = LogArchive(
+            of: world.source, in: world.target, directory: DirectoryID(1, 2), timeline: 1)
+        #expect(throws: JournalError.self) { try other.refuseIfForeign() }
+        // A restore begins a new timeline in another directory: its log may be archived in the same place.
+        let restored = LogArchive(
+            of: world.source, in: world.target, directory: DirectoryID(1, 2), timeline: 2)
+        try restored.refuseIfForeign()
+    }
+
+    /// A log that was taken back to an earlier state, and written on from there.
+    @Test func copyOfAnotherHistoryIsNotContinued() throws {
+        let world = try World(segmentByteLimit: 100_000)
+        try world.write(["the first", "the second"])
+        try world.update()
+        let other = try World(segmentByteLimit: 100_000)
+        try other.write(["the first", "the other"])
+        var archive = LogArchive(of: other.source, in: world.target, directory: testID, timeline: 1)
+        #expect(try archive.update(upTo: other.journal.writtenPosition) { _ in })
+        #expect(world.target.contents[firstSegment + ".partial"] == other.source.contents[firstSegment])
+    }
+
+    @Test func gapIsReportedAndABackupBehindItRestores() throws {
+        let world = try World()
+        for number in 0..<10 { try world.write(["entry \(number)"]) }
+        try world.update()
+        for number in 10..<40 { try world.write(["entry \(number)"]) }
+        let removed = world.segments.dropLast(2)
+        for name in removed { try world.source.remove(name) }
+        try world.update()
+        let gaps = world.events.filter { if case .gap = $0 { true } else { false } }
+        #expect(gaps.count == 1)
+        #expect(throws: JournalError.self) { try world.restore(behind: 5) }
+        let (history, _) = try world.restore(behind: 39)
+        #expect(history.entries == world.entries)
+    }
+
+    /// Segments that are removed when the archive has them leave no gap, also for a new process.
+    @Test func removedSegmentsThatAreArchivedLeaveNoGap() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        try world.update()
+        for name in world.segments.dropLast() { try world.source.remove(name) }
+        world.restart()
+        for number in 30..<60 { try world.write(["entry \(number)"]) }
+        try world.update()
+        #expect(!world.events.contains { if case .gap = $0 { true } else { false } })
+        #expect(try world.restore(behind: 1).0.entries == world.entries)
+    }
+
+    @Test func damagedSegmentIsNotCopied() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        world.source.flipBit(of: world.segments[1], at: 8 * 100)
+        #expect(throws: JournalError.self) {
+            try world.archive.update(upTo: world.journal.writtenPosition) { _ in }
+        }
+        #expect(world.target.fileNames.contains(world.segments[0]))
+        #expect(!world.target.fileNames.contains(world.segments[1]))
+    }
+
+    /// A checkpoint keeps for a while what is not archived.
+    @Test(arguments: [(nil, 0), (0, 16), (1, 16), (30, 9), (39, 0)] as [(UInt64?, Int)])
+    func segmentsWaitForTheArchive(archiving: UInt64?, left: Int) throws {
+        let world = try World(segmentByteLimit: 60)
+        for number in 0..<40 { try world.write(["entry \(number)"]) }
+        for sequence in [38, 39] as [UInt64] {
+            try writeCheckpoint(checkpointHeader(SequenceNumber(sequence)), of: [], on: world.source)
+        }
+        _ = try removeSuperseded(
+            on: world.source, timeline: 1, keepingCheckpoints: 2,
+            archivingFrom: archiving.map { SequenceNumber($0) })
+        // The older checkpoint needs the segments from 39 on.
+        #expect(world.segments.count == left + 2, "\(world.segments)")
+    }
+
+    @Test func cancelled() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        #expect(
+            try !world.archive.update(upTo: world.journal.writtenPosition, isCancelled: { true }) { _ in })
+        try world.update()
+        #expect(try world.restore(behind: 0).0.entries == world.entries)
+    }
+
+    @Test(
+        arguments: [
+            // whole                       partial  timeline  sequence   removed
+            (["1-1", "1-9", "1-11"], "1-19", 1, 8, ["1-1"]),
+            (["1-1", "1-9", "1-11"], "1-19", 1, 7, []),
+            (["1-1", "1-9", "1-11"], "1-19", 1, 0x30, ["1-1", "1-9", "1-11"]),
+            (["1-1", "1-9"], "2-11", 2, 0x10, ["1-1", "1-9"]),
+            (["1-1", "1-9"], "2-11", 1, 0x20, ["1-1"]),
+            ([], "1-1", 1, 100, []),
+        ] as [([String], String, UInt32, UInt64, [String])])
+    func superseded(
+        whole: [String], partial: String, timeline: UInt32, sequence: UInt64, removed: [String]
+    ) throws {
+        func name(_ text: String) throws -> String {
+            let parts = text.split(separator: "-").map { UInt64($0, radix: 16) }
+            return SegmentName(
+                timeline: UInt32(try #require(parts[0])),
+                firstSequence: SequenceNumber(try #require(parts[1]))
+            ).text
+        }
+        let names = try whole.map(name) + [name(partial) + ".partial", "LOCK", "other"]
+        #expect(
+            supersededSegments(ofArchive: names, timeline: timeline, sequence: SequenceNumber(sequence)).map(
+                \.file)
+                == (try removed.map(name)))
+    }
+
+    /// Whatever fails, and whenever the machine of the archive loses power: an update that succeeds has everything, and
+    /// all that was ever archived can be restored.
+    @Test(arguments: 0..<60 as Range<UInt64>)
+    func survivesFailures(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let world = try World(segmentByteLimit: Int.random(in: 200...2000, using: &random))
+        for round in 0..<60 {
+            for _ in 0..<Int.random(in: 0...4, using: &random) {
+                let length = Int.random(in: 1...300, using: &random)
+                try world.write([String(repeating: "x", count: length) + "\(round)"])
+            }
+            switch Int.random(in: 0..<10, using: &random) {
+            case 0...1:
+                world.target.failingOperation =
+                    world.target.operationCount + Int.random(in: 0..<12, using: &random)
+            case 2:
+                world.target.crashPoint = world.target.operationCount + Int.random(in: 0..<12, using: &random)
+            case 3: world.restart()
+            default: break
+            }
+            do throws(JournalError) {
+                let count = world.entries.count
+                let isDone = try world.archive.update(upTo: world.journal.writtenPosition) {
+                    world.events.append($0)
+                }
+                #expect(isDone)
+                world.archivedCount = count
+            } catch {
+                guard case .disk = error else { throw error }
+            }
+            world.target.failingOperation = nil
+            if world.target.crashPoint != nil {
+                world.target.losePower(seed: seed &* 1000 + UInt64(round))
+                world.restart()
+            }
+            guard world.archivedCount > 0 else { continue }
+            let (history, _) = try world.restore(behind: 0)
+            #expect(history.entries.starts(with: world.entries.prefix(world.archivedCount)), "round \(round)")
+            #expect(world.entries.starts(with: history.entries), "round \(round)")
+        }
+        #expect(!world.events.contains { if case .gap = $0 { true } else { false } })
+    }
+}

@@ -1,0 +1,390 @@
+import Logging
+import PandoBytes
+import PandoEngine
+import PandoJournal
+import PandoReactor
+import PandoSimulatedDisk
+import PandoTime
+import PandoTree
+import Testing
+
+@testable import PandoStorage
+
+/// Names, retention and schedule of scheduled backups, as tables.
+@Suite struct BackupTests {
+    static let hour: Int64 = 3_600_000
+    static let day: Int64 = 24 * hour
+
+    // MARK: Names
+
+    @Test(
+        arguments: [
+            (0, "pando-19700101T000000.000Z-1-42.backup"),
+            (1_763_923_500_123, "pando-20251123T184500.123Z-1-42.backup"),
+            (951_782_399_999, "pando-20000228T235959.999Z-1-42.backup"),
+            (951_782_400_000, "pando-20000229T000000.000Z-1-42.backup"),
+            (951_868_800_000, "pando-20000301T000000.000Z-1-42.backup"),
+            (4_107_542_400_000, "pando-21000301T000000.000Z-1-42.backup"),
+            (253_402_300_799_999, "pando-99991231T235959.999Z-1-42.backup"),
+        ] as [(Int64, String)])
+    func names(milliseconds: Int64, text: String) {
+        let name = BackupName(milliseconds: milliseconds, timeline: 1, sequence: SequenceNumber(42))
+        #expect(name.text == text)
+        #expect(BackupName(text) == name)
+    }
+
+    @Test func everyDayHasOneName() {
+        var previous = ""
+        for day in stride(from: Int64(0), to: 60_000, by: 1) {
+            let name = BackupName(milliseconds: day * Self.day, timeline: 1, sequence: SequenceNumber(1))
+            #expect(name.text > previous && BackupName(name.text) == name, "\(day)")
+            previous = name.text
+        }
+    }
+
+    @Test(
+        arguments: [
+            ("", "nothing"), ("pando-1-42.backup", "of a download"),
+            ("pando-20251123T184500.123Z-1-42.backup.new", "not finished"),
+            ("pando-20251123T184500.123Z-01-42.backup", "a leading zero"),
+            ("pando-20251123T184500.123Z-1--42.backup", "a negative sequence"),
+            ("pando-20250230T184500.123Z-1-42.backup", "the 30th of February"),
+            ("pando-20251323T184500.123Z-1-42.backup", "the 13th month"),
+            ("pando-20251123T246000.123Z-1-42.backup", "the 24th hour"),
+            ("pando-20251123T184500.12xZ-1-42.backup", "no digit"),
+            ("pando-20251123T184500.123Z-4294967296-42.backup", "a timeline that does not fit"),
+            ("pando-20251123T184500.123Z-1-18446744073709551616.backup", "a sequence that does not fit"),
+            ("monday.backup", "another file"),
+        ])
+    func otherNames(text: String, reason: String) {
+        #expect(BackupName(text) == nil, "\(reason)")
+    }
+
+    // MARK: Retention
+
+    @Test(
+        arguments: [
+            ("24,7,4", BackupRetention(hours: 24, days: 7, weeks: 4)),
+            ("0,0,0", BackupRetention(hours: 0, days: 0, weeks: 0)),
+            ("100000,1,1", BackupRetention(hours: 100_000, days: 1, weeks: 1)), ("100001,1,1", nil),
+            ("24,7", nil),
+            ("24,7,4,1", nil), ("24,,4", nil), ("24, 7, 4", nil), ("-1,7,4", nil), ("a,7,4", nil), ("", nil),
+            ("99999999999999999999,1,1", nil),
+        ] as [(String, BackupRetention?)])
+    func retentionTexts(text: String, retention: BackupRetention?) {
+        #expect(BackupRetention(text) == retention)
+    }
+
+    /// 2025-11-24 was a Monday.
+    static let monday: Int64 = 20_416 * day
+
+    @Test(
+        arguments: [
+            // keep     hours since that Monday         kept                  because
+            ("24,7,4", [], [], "there are none"),
+            ("0,0,0", [1, 2, 3], [3], "the newest is always kept"),
+            ("2,0,0", [1, 2, 3], [2, 3], "the last two hours"),
+            ("2,0,0", [1, 2.1, 2.2, 2.9], [1, 2.9], "the newest of each hour"),
+            ("2,0,0", [1, 500], [1, 500], "hours without a backup do not count"),
+            ("1,2,0", [1, 23.9, 24, 47, 48.5], [47, 48.5], "the newest of a day"),
+            ("0,2,0", [1, 23.9, 24, 47], [23.9, 47], "a day ends at midnight"),
+            ("0,0,2", [-1, 0, 167.9, 168], [167.9, 168], "a week begins on Monday"),
+            ("0,0,3", [-1, 0, 167.9, 168], [-1, 167.9, 168], "and has seven days"),
+            ("2,2,3", [-200, -30, -20, 1, 2, 3], [-200, -20, 2, 3], "all together"),
+        ] as [(String, [Double], [Double], String)])
+    func retention(keep: String, hours: [Double], kept: [Double], reason: String) throws {
+        func name(_ hours: Double) -> BackupName {
+            BackupName(
+                milliseconds: Self.monday + Int64(hours * Double(Self.hour)), timeline: 1,
+                sequence: SequenceNumber(1))
+        }
+        let names = hours.map(name)
+        let superfluous = try #require(BackupRetention(keep)).superfluous(among: names.shuffled())
+        #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)), "\(reason)")
+        #expect(superfluous == superfluous.sorted())
+    }
+
+    /// What a restore has left is kept beside what comes behind it.
+    @Test func newestOfTheLastTimelines() {
+        let names = (1...6 as ClosedRange<UInt32>).flatMap { timeline in
+            (0..<2 as Range<Int64>).map { minute in
+                BackupName(
+                    milliseconds: Self.monday + Int64(timeline) * 120_000 + minute * 60_000,
+                    timeline: timeline,
+                    sequence: SequenceNumber(7))
+            }
+        }
+        let superfluous = BackupRetention(hours: 1, days: 1, weeks: 1).superfluous(among: names)
+        #expect(Set(names).subtracting(superfluous).map(\.timeline).sorted() == [3, 4, 5, 6])
+    }
+
+    /// A backup each second for weeks, removed as they come: what is left is bounded, and reaches back.
+    @Test func backupsOfEachMinuteForWeeks() throws {
+        let retention = BackupRetention()
+        var names: [BackupName] = []
+        for minute in stride(from: 0, to: 40 * 24 * 60, by: 7) {
+            let time = Self.monday + Int64(minute) * 60_000
+            names.append(
+                BackupName(milliseconds: time, timeline: 1, sequence: SequenceNumber(UInt64(minute))))
+            let superfluous = Set(retention.superfluous(among: names))
+            names.removeAll { superfluous.contains($0) }
+            #expect(names.count <= 24 + 7 + 4)
+        }
+        let ages = names.map { (names[names.count - 1].milliseconds - $0.milliseconds) / Self.hour }
+        #expect(ages.filter { $0 < 24 }.count >= 24 && ages.filter { $0 < 8 * 24 }.count >= 28)
+        #expect(ages.max() ?? 0 >= 18 * 24)
+    }
+
+    // MARK: Schedule
+
+    @Test(
+        arguments: [
+            // every  age      due at start  asked at          begun at
+            (10, nil, 0, [0, 5, 10, 20], [0, 10, 20]),
+            (10, 4, 6, [0, 6, 16], [6, 16]),
+            (10, 12, 0, [0, 10], [0, 10]),
+            (10, -5, 10, [0, 10], [10]),
+            (10, nil, 0, [0, 35, 36, 40], [0, 35, 40]),
+            (1, nil, 0, [0, 1, 2, 3], [0, 1, 2, 3]),
+        ] as [(Int, Int?, Int, [Int], [Int])])
+    func schedule(every: Int, age: Int?, due: Int, asked: [Int], begun: [Int]) {
+        func time(_ seconds: Int) -> MonotonicTime {
+            MonotonicTime(nanoseconds: UInt64(seconds + 100) * 1_000_000_000)
+        }
+        var schedule = BackupSchedule(
+            every: .seconds(every), newestIsOld: age.map { .seconds($0) }, at: time(0))
+        #expect(schedule.due == time(due))
+        #expect(asked.filter { schedule.beginIfDue(at: time($0)) } == begun)
+    }
+}
+
+/// Scheduled backups on simulated disks.
+@Suite struct BackupWriterTests {
+    final class World: @unchecked Sendable {
+        let disk = SimulatedDisk()
+        let archive = SimulatedDisk()
+        let metrics = BackupMetrics()
+        let cancelled = CancellationFlag()
+        var drills: [String] = []
+        var outcome = BackupWriter<SimulatedDisk>.DrillOutcome.passed("fine")
+        var options = BackupOptions()
+
+        init() { disk.add("LOCK", []) }
+
+        lazy var writer = BackupWriter<SimulatedDisk>(
+            options, open: { [disk] in disk }, openArchive: { [archive] in archive },
+            drill: { [unowned self] _, file, digest in
+                drills.append(file + " " + digest)
+                return outcome
+            }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            cancelled: cancelled)
+
+        static func snapshot(at milliseconds: Int64, _ json: String = #"{"a":{"b":1,".priority":2}}"#) throws
+            -> Snapshot
+        {
+            let database = StoredDatabase(id: 1, name: "default", access: .open)
+            database.engine.tree.restore(Change(path: .root, node: try Node(json: Array(json.utf8).rawSpan)))
+            return Snapshot([database], nextNamespace: 2, time: milliseconds)
+        }
+
+        func job(at milliseconds: Int64, sequence: UInt64 = 7, timeline: UInt32 = 1) throws -> CheckpointJob {
+            CheckpointJob(
+                header: CheckpointHeader(
+                    directory: DirectoryID(1, 2), timeline: timeline, sequence: SequenceNumber(sequence),
+                    timestamp: milliseconds), snapshot: try Self.snapshot(at: milliseconds))
+        }
+
+        var backups: [String] { disk.fileNames.filter { $0 != "LOCK" } }
+    }
+
+    @Test func backupIsWhatWasGiven() throws {
+        let world = World()
+        #expect(try world.writer.write(world.job(at: 1_763_923_500_123)))
+        #expect(world.backups == ["pando-20251123T184500.123Z-1-7.backup"])
+        var state = RecoveredState(access: .locked)
+        let (header, byteCount, _) = try readCheckpoint(world.backups[0], on: world.disk, into: &state)
+        #expect(header.sequence == SequenceNumber(7) && !header.beginsLog)
+        #expect(
+            state.database(named: "default")?.root[Path(stringLiteral: "/a/b")] == .integer(1))
+        #expect(
+            world.metrics.backups.value(of: .written) == 1 && world.metrics.backups.value(of: .failed) == 0)
+        #expect(world.metrics.lastSuccessTime.value == 1_763_923_500)
+        #expect(world.metrics.lastByteCount.value == byteCount)
+    }
+
+    /// Any failing call leaves no file that looks like a backup and is none; the next backup works.
+    @Test func everyFailureIsCountedAndTheNextWorks() throws {
+        let good = World()
+        good.writer.write(try good.job(at: 1000))
+        #expect(good.disk.operationCount > 6)
+        for operation in 0..<good.disk.operationCount {
+            let world = World()
+            world.disk.failingOperation = operation
+            let isWritten = world.writer.write(try world.job(at: 1000))
+            #expect(
+                world.metrics.backups.value(of: .failed) == (isWritten ? 0 : 1), "call \(operation)")
+            for name in world.backups where BackupName(name) != nil {
+                var state = RecoveredState(access: .locked)
+                _ = try readCheckpoint(name, on: world.disk, into: &state)
+            }
+            world.disk.failingOperation = nil
+            #expect(world.writer.write(try world.job(at: 2000)), "call \(operation)")
+            #expect(world.backups.contains(BackupName(try world.job(at: 2000).header).text))
+        }
+    }
+
+    @Test func nothingIsWrittenWhereTheDirectoryIsAnotherOne() throws {
+        let world = World()
+        try world.disk.remove("LOCK")
+        #expect(try !world.writer.write(world.job(at: 1000)))
+        #expect(world.backups.isEmpty && world.metrics.backups.value(of: .failed) == 1)
+    }
+
+    @Test func cancelledBackupIsNoFailure() throws {
+        let world = World()
+        world.cancelled.isSet = true
+        #expect(try !world.writer.write(world.job(at: 1000)))
+        #expect(world.backups.isEmpty && world.metrics.backups.value(of: .failed) == 0)
+    }
+
+    @Test func superfluousBackupsAreRemovedAndOtherFilesStay() throws {
+        let world = World()
+        world.options.retention = BackupRetention(hours: 2, days: 0, weeks: 0)
+        world.disk.add("monday.backup", [1])
+        world.disk.add("pando-1-42.backup", [2])
+        for hour in 0..<5 {
+            for minute in 0..<3 {
+                world.writer.write(try world.job(at: Int64(hour) * 3_600_000 + Int64(minute) * 60_000))
+            }
+        }
+        #expect(
+            world.backups == [
+                "monday.backup", "pando-1-42.backup", "pando-19700101T030200.000Z-1-7.backup",
+                "pando-19700101T040200.000Z-1-7.backup",
+            ])
+    }
+
+    @Test(
+        arguments: [
+            (0, [], "never"), (1, [1, 2, 3, 4, 5, 6], "each"), (3, [3, 6], "every third"), (7, [], "not yet"),
+        ] as [(Int, [Int], String)])
+    func drills(every: Int, drilled: [Int], reason: String) throws {
+        let world = World()
+        world.options.drillInterval = every
+        for number in 1...6 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
+        let expected = drilled.map { "pando-19700101T00000\($0).000Z-1-7.backup" }
+        #expect(world.drills.map { String($0.split(separator: " ")[0]) } == expected, "\(reason)")
+        #expect(world.metrics.drills.value(of: .passed) == UInt64(drilled.count))
+    }
+
+    /// After a failed drill the next backup is tried, too; the digest is that of the state.
+    @Test func failedDrillIsRepeated() throws {
+        let world = World()
+        world.options.drillInterval = 3
+        for number in 1...3 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
+        world.outcome = .failed("different")
+        for number in 4...7 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
+        #expect(world.drills.count == 3)
+        #expect(world.metrics.drills.value(of: .passed) == 1 && world.metrics.drills.value(of: .failed) == 2)
+        var state = RecoveredState(access: .locked)
+        _ = try readCheckpoint(try #require(world.backups.last), on: world.disk, into: &state)
+        #expect(world.drills.last?.hasSuffix(SnapshotDigest.text(of: state)) == true)
+    }
+
+    @Test func digestsDiffer() throws {
+        let texts = [
+            #"{"a":1}"#, #"{"a":2}"#, #"{"a":1.5}"#, #"{"a":{".value":1,".priority":1}}"#, #"{"b":1}"#,
+            "null",
+        ]
+        let digests = try texts.map { text in
+            var digest = SnapshotDigest()
+            try World.snapshot(at: 1, text).forEachRecord { digest.add($0, namespace: $1, payload: $2) }
+            return digest.finish()
+        }
+        #expect(Set(digests).count == texts.count)
+        #expect(digests.allSatisfy { $0.utf8.count == 40 })
+    }
+
+    /// Archived segments go when they are old enough, and a backup that is, too, has their records.
+    @Test(
+        arguments: [
+            // archive keep  backups: (day, timeline, sequence)     the first that is left
+            (0, [(0, 1, 1), (9, 1, 10)], 1),
+            (7, [(0, 1, 1), (9, 1, 10)], 2),
+            (3, [(0, 1, 1), (5, 1, 6), (9, 1, 10)], 7),
+            (30, [(0, 1, 1), (9, 1, 10)], 1),
+            (7, [(9, 2, 10)], 3),
+            (7, [(3, 1, 4), (9, 1, 10)], 3),
+        ] as [(Int, [(Int64, UInt32, UInt64)], UInt64)])
+    func archivedSegments(keep: Int, backups: [(Int64, UInt32, UInt64)], left: UInt64) throws {
+        let day: Int64 = 86_400_000
+        let world = World()
+        world.options.archiveKeepTime = .seconds(keep * 86_400)
+        // A segment for each of ten days.
+        let source = SimulatedDisk()
+        var options = JournalOptions()
+        options.segmentByteLimit = 60
+        var state = RecoveredState(access: .open)
+        var journal = try Journal.open(
+            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+        for number in 0..<10 as Range<Int64> {
+            try journal.append(
+                entry: [
+                    JournalRecord(.settings, namespace: 1, timestamp: number * day, payload: [1, 65, 66])
+                ])
+            try journal.write()
+            try journal.sync()
+        }
+        let names = source.fileNames.filter { $0.hasSuffix(".log") }
+        try #require(names.count == 10)
+        for name in names {
+            world.archive.add(
+                name == names[9] ? name + ".partial" : name, try #require(source.contents[name]))
+        }
+        for (number, timeline, sequence) in backups.dropLast() {
+            world.disk.add(
+                BackupName(
+                    milliseconds: number * day, timeline: timeline, sequence: SequenceNumber(sequence)
+                ).text, [1])
+        }
+        let (number, timeline, sequence) = try #require(backups.last)
+        #expect(try world.writer.write(world.job(at: number * day, sequence: sequence, timeline: timeline)))
+        #expect(world.archive.fileNames.count == 11 - Int(left))
+        #expect(
+            world.archive.fileNames.first
+                == SegmentName(timeline: 1, firstSequence: SequenceNumber(left)).text)
+    }
+}
+
+/// The archive as its thread keeps it.
+@Suite struct ArchiveCopierTests {
+    @Test func failuresAreCountedAndTriedAgain() throws {
+        let (source, target) = (SimulatedDisk(), SimulatedDisk())
+        var state = RecoveredState(access: .open)
+        var journal = try Journal.open(on: source, newDirectoryID: DirectoryID(1, 2), into: &state)
+        let metrics = BackupMetrics()
+        var openings = 0
+        var copier = ArchiveCopier<SimulatedDisk>(
+            open: {
+                openings += 1
+                return LogArchive(of: source, in: target, directory: DirectoryID(1, 2), timeline: 1)
+            }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+        #expect(metrics.archivedTime.value == 5 && openings == 1)
+        try journal.append(
+            entry: [JournalRecord(.namespaceMade, namespace: 2, timestamp: 1, payload: Array("two".utf8))])
+        try journal.write()
+        try journal.sync()
+        target.failingOperation = target.operationCount
+        #expect(!copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+        #expect(metrics.archiveFailures.value == 1)
+        target.failingOperation = nil
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+        #expect(openings == 2, "opened anew after a failure")
+        let name = journal.segmentName
+        #expect(target.contents[name + ".partial"] == source.contents[name])
+        let operations = target.operationCount
+        #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+        #expect(target.operationCount == operations, "nothing new, nothing to do")
+    }
+}
