@@ -18,10 +18,12 @@ package final class CompressibleFrames: Sendable {
     package static let thresholdByteCount = MessageDeflater.Options().thresholdByteCount
 
     /// The frames for receivers of a window. A loop that needs them while another one compresses them waits as long as
-    /// it would take itself.
+    /// it would take itself. A loop whose budget does not suffice sends them as they are, and leaves the compression to
+    /// others.
     package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
         compressed.withLock { compressed in
             if let bytes = compressed[window.index] { return bytes }
+            guard compression.budget.take(plain.count) else { return plain }
             let bytes = compression.deflater(for: window).map { compress($0) } ?? plain
             compressed[window.index] = bytes
             return bytes

@@ -108,9 +108,12 @@ package final class RequestHead: Sendable {
     /// ``authority`` as bytes.
     package var authorityBytes: ArraySlice<UInt8> {
         if let stated = statedAuthority { return fields.bytes[stated] }
-        return if let authority = line.authority { fields.bytes[authority] } else {
-            fields.bytes(of: "host") ?? []
-        }
+        return receivedAuthorityBytes
+    }
+
+    /// ``authorityBytes`` without the word of a proxy: what the peer itself has addressed.
+    package var receivedAuthorityBytes: ArraySlice<UInt8> {
+        if let authority = line.authority { fields.bytes[authority] } else { fields.bytes(of: "host") ?? [] }
     }
 
     /// The value of the first field of that (lower-case) name.

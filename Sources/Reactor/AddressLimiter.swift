@@ -52,7 +52,8 @@ package final class AddressLimiter: Sendable {
     package final class Grant: Sendable {
         private let release: @Sendable () -> Void
 
-        fileprivate init(_ release: @escaping @Sendable () -> Void) {
+        /// - Parameter release: Called once, by the thread that frees the grant.
+        package init(_ release: @escaping @Sendable () -> Void) {
             self.release = release
         }
 

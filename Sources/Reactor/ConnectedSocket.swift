@@ -52,6 +52,14 @@ package final class ConnectedSocket: Sendable {
         limiter?.didClose(isReserved: isReserved)
     }
 
+    /// Closes it with RST, instead of giving it to a loop: nothing of it is left in the kernel.
+    package func reset() {
+        let descriptor = takeDescriptor()
+        _ = pando_linger_zero(descriptor)
+        _ = pando_close(descriptor)
+        limiter?.didClose(isReserved: isReserved)
+    }
+
     /// Moves the descriptor out, once. The caller closes it, and reports that to ``limiter``.
     func takeDescriptor() -> Int32 {
         let moved = descriptor.exchange(-1, ordering: .relaxed)

@@ -42,7 +42,7 @@ package final class ConnectionLimiter: Sendable {
         package var pauses: UInt64 = 0
     }
 
-    /// A message to the acceptor: ``admission(next:)`` may have changed.
+    /// A message to the acceptors: ``admission(next:)`` may have changed.
     struct AdmissionChange: Sendable {}
 
     /// Connections that may be open.
@@ -54,7 +54,8 @@ package final class ConnectionLimiter: Sendable {
     private let open = Atomic<Int>(0)
     /// Of `open`, those in the administrators' reserve.
     private let reserved = Atomic<Int>(0)
-    /// The acceptor waits until a connection closes, or becomes one that may be closed.
+    /// One acceptor or several wait until a connection closes, or becomes one that may be closed. One flag for all: who
+    /// clears it wakes all of them.
     private let isAwaited = Atomic<Bool>(false)
     private let acceptors = Mutex<[Mailbox<AdmissionChange>]>([])
     private let evictedCount = Atomic<UInt64>(0)
@@ -149,11 +150,16 @@ package final class ConnectionLimiter: Sendable {
     }
 
     /// Asks for an ``AdmissionChange`` when ``admission(next:)`` may give something else than `wait`.
-    /// - Returns: false when it gives something else already: then no message is sent.
+    /// - Returns: false when it gives something else already: then the caller goes on, and need not wait for the message.
     func waitForAdmission(next: Int) -> Bool {
         isAwaited.store(true, ordering: .sequentiallyConsistent)
         guard admission(next: next) == .wait else {
-            isAwaited.store(false, ordering: .sequentiallyConsistent)
+            // The flag may be another acceptor's, too, which waits since before and has not been woken: the thread that
+            // has changed the admission is between its change and its look at the flag, and would find it cleared.
+            // So all are woken here, and one that still cannot accept waits again. A wake-up is lost in no order:
+            // each thread changes the counts before it looks at the flag, an acceptor sets the flag before it looks at
+            // the counts, and the flag is cleared only by who then posts to all acceptors.
+            wakeAcceptors()
             return false
         }
         pauseCount.add(1, ordering: .relaxed)
@@ -165,7 +171,7 @@ package final class ConnectionLimiter: Sendable {
         acceptors.withLock { $0.append(mailbox) }
     }
 
-    private func wakeAcceptor() {
+    private func wakeAcceptors() {
         guard isAwaited.load(ordering: .sequentiallyConsistent),
             isAwaited.exchange(false, ordering: .sequentiallyConsistent)
         else { return }
@@ -178,14 +184,14 @@ package final class ConnectionLimiter: Sendable {
     func didClose(isReserved: Bool) {
         if isReserved { reserved.subtract(1, ordering: .sequentiallyConsistent) }
         open.subtract(1, ordering: .sequentiallyConsistent)
-        wakeAcceptor()
+        wakeAcceptors()
     }
 
     /// Publishes how many connections a loop could close. Called on that loop, when its order has changed.
     package func publish(_ order: borrowing EvictionOrder, ofLoop loop: Int) {
-        // The acceptor waits only while no loop has any: it is woken when this loop's first ones appear.
+        // Acceptors wait only while no loop has any: they are woken when this loop's first ones appear.
         let (silent, idle, reserved) = (order.silentCount, order.idleCount, order.reservedCount)
-        if pools[loop].publish(silent: silent, idle: idle, reserved: reserved) { wakeAcceptor() }
+        if pools[loop].publish(silent: silent, idle: idle, reserved: reserved) { wakeAcceptors() }
     }
 
     /// A loop has closed connections as it was asked to.
@@ -197,7 +203,7 @@ package final class ConnectionLimiter: Sendable {
         evictedCount.add(UInt64(closed), ordering: .relaxed)
         exceededTotal.add(UInt64(closed), ordering: .relaxed)
         pools[loop].order(-count, ofReserved: isReserved)
-        wakeAcceptor()
+        wakeAcceptors()
     }
 
     /// A request on a connection in the administrators' reserve was refused: it was not an administrator's.

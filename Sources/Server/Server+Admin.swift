@@ -15,6 +15,7 @@ struct AdminSources {
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
     var status: ServerStatus
+    var log: LogWriter
     var logTail: LogTail
 }
 
@@ -57,7 +58,8 @@ extension Server {
             threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
             storage: sources.storage, backups: sources.backups,
             machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
-            limiter: sources.limiter, memory: sources.memory, status: sources.status, version: programVersion,
+            limiter: sources.limiter, memory: sources.memory, status: sources.status, log: sources.log,
+            version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(
             at: address, on: loop, configuration: configuration,

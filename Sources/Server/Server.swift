@@ -24,6 +24,7 @@ import Synchronization
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
 ///     pando-history     what the log holds of the past                 (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
+///     pando-log         writing of the log, with --access-log          (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
 ///     pando-archive     copying the log to another disk                (ArchiveThread)
 ///     tokens are verified on the threads of Swift's concurrency        (Verification)
@@ -64,15 +65,17 @@ package final class Server: @unchecked Sendable {
     private static let farewellTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
-    /// - Parameter authenticator: Made from `configuration.identity`.
+    /// - Parameters:
+    ///   - authenticator: Made from `configuration.identity`.
+    ///   - log: Its writer was started where `configuration.logsAccess`.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
     ///   thread began.
     /// - Throws: ``StartError``.
     package convenience init(
-        starting configuration: Configuration, authenticator: Authenticator, logger: Logger
+        starting configuration: Configuration, authenticator: Authenticator, log: ServerLog
     ) throws(StartError) {
         do {
-            try self.init(configuration, authenticator, logger)
+            try self.init(configuration, authenticator, log)
         } catch let error as StartError {
             throw error
         } catch let error as StorageError {
@@ -82,11 +85,14 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ logger: Logger) throws {
+    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ log: ServerLog) throws {
         self.configuration = configuration
         self.authenticator = authenticator
         let logTail = LogTail()
-        let logger = logTail.following(logger)
+        let log = ServerLog(
+            messages: logTail.following(log.messages), requests: logTail.following(log.requests),
+            writer: log.writer)
+        let logger = log.messages
         self.logger = logger
         // Before anything else is opened.
         do throws(TooFewDescriptors) {
@@ -141,7 +147,7 @@ package final class Server: @unchecked Sendable {
                     memory: memory, congestion: congestion, outputCongestion: outputCongestion,
                     limiter: limiter, addresses: addresses, users: users, certificates: certificates,
                     directory: directory,
-                    authenticator: authenticator, site: site, logger: logger))
+                    authenticator: authenticator, site: site, log: log))
         }
         self.ioLoops = ioLoops
         let byEventLoop = Dictionary(uniqueKeysWithValues: ioLoops.map { (ObjectIdentifier($0.loop), $0) })
@@ -151,7 +157,7 @@ package final class Server: @unchecked Sendable {
             AdminSources(
                 main: main, ioLoops: ioLoops, databaseExecutor: database, database: databaseMetrics,
                 storage: storageMetrics, backups: backupMetrics, limiter: limiter, memory: memory,
-                status: status, logTail: logTail))
+                status: status, log: log.writer, logTail: logTail))
         for loop in ioLoops { loop.services.admin = admin }
         // The port first: when it is taken, the data directory is left as it was.
         var acceptorConfiguration = Acceptor.Configuration()

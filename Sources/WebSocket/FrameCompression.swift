@@ -36,9 +36,19 @@ extension MessageDeflater {
     /// - Parameter frames: Whole frames of a server, as `append(frame:payload:)` writes them.
     /// - Complexity: O(frames): about 10 ns a byte of JSON that is compressed.
     package func append(compressing frames: RawSpan, to output: inout [UInt8]) {
+        var budget = CompressedByteBudget.unlimited
+        append(compressing: frames, within: &budget, to: &output)
+    }
+
+    /// As ``append(compressing:to:)``. Messages for which the budget does not suffice stay as they are.
+    package func append(
+        compressing frames: RawSpan, within budget: inout CompressedByteBudget, to output: inout [UInt8]
+    ) {
         var offset = 0
         while let frame = ServerFrame(in: frames, at: offset) {
-            if frame.isWholeMessage, compresses(byteCount: frame.payload.count) {
+            if frame.isWholeMessage, compresses(byteCount: frame.payload.count),
+                budget.take(frame.payload.count)
+            {
                 append(message: frame.opcode, payload: frames.extracting(frame.payload), to: &output)
             } else {
                 output.append(frames.extracting(offset..<frame.payload.upperBound))
@@ -47,6 +57,27 @@ extension MessageDeflater {
         }
         // Nothing, where the frames are whole.
         output.append(frames.extracting(offset..<frames.byteCount))
+    }
+}
+
+/// How many bytes of messages may still be compressed. zlib takes about 10 ns for each.
+package struct CompressedByteBudget: Equatable, Sendable {
+    /// Bytes of messages, before compression.
+    package private(set) var byteCount: Int
+
+    package init(byteCount: Int) {
+        self.byteCount = byteCount
+    }
+
+    /// No bound.
+    package static let unlimited = CompressedByteBudget(byteCount: .max)
+
+    /// Takes a message out of the budget.
+    /// - Returns: false, and takes nothing, where it does not suffice for the whole message.
+    package mutating func take(_ messageByteCount: Int) -> Bool {
+        guard messageByteCount <= byteCount else { return false }
+        byteCount -= messageByteCount
+        return true
     }
 }
 

@@ -6,19 +6,31 @@ package final class SharedCompression {
     private let options: MessageDeflater.Options
     private let limits: InflationLimits
     private let deferredByteCount: Int?
+    private let fullBudget: CompressedByteBudget
+    /// What may still be compressed until ``refillBudget()``; messages beyond it are sent as they are.
+    package var budget: CompressedByteBudget
     private var inflater: MessageInflater?
     private var deflaters: [Int: MessageDeflater] = [:]
 
-    /// - Parameter deferredByteCount: Messages that become longer when they are inflated are left to the caller of the
-    ///   reader (``Event/compressed(isText:_:)``); nil for none.
+    /// - Parameters:
+    ///   - deferredByteCount: Messages that become longer when they are inflated are left to the caller of the
+    ///     reader (``Event/compressed(isText:_:)``); nil for none.
+    ///   - budget: What may be compressed between two calls of ``refillBudget()``. For loops that serve many
+    ///     connections; others need no bound.
     package init(
         options: MessageDeflater.Options = MessageDeflater.Options(),
-        limits: InflationLimits = InflationLimits(), deferringBeyond deferredByteCount: Int? = nil
+        limits: InflationLimits = InflationLimits(), deferringBeyond deferredByteCount: Int? = nil,
+        budget: CompressedByteBudget = .unlimited
     ) {
         self.options = options
         self.limits = limits
         self.deferredByteCount = deferredByteCount
+        fullBudget = budget
+        self.budget = budget
     }
+
+    /// A new period begins.
+    package func refillBudget() { budget = fullBudget }
 
     /// Inflates messages of every window.
     /// - Throws: ``CompressionError/noMemory``.

@@ -1,8 +1,12 @@
 """What the server says on standard error, request ids, and what it says of its options."""
 
+import http.client
 import json
+import os
 import re
+import socket
 import subprocess
+import threading
 
 import pytest
 
@@ -45,15 +49,76 @@ def test_the_access_log_has_each_request_without_its_query(servers):
         assert rest.ask("PUT", "/a%0Ab.json?auth=SECRET", b"1", fields=[("X-Request-ID", "id-7")]).status == 400
     with Wire(server.port) as rest:
         assert rest.ask("GET", "/missing.json?print=pretty").status == 200
+        assert rest.ask("GET", "/digits.json", fields=[("X-Request-ID", "17")]).status == 200
         assert rest.ask("GET", "/nothing").status in (200, 404)
     server.terminate()
     requests = [line for line in lines(server) if line["message"] == "request"]
     assert [(one["method"], one["path"]) for one in requests] == [
-        ("PUT", "/a%0Ab.json"), ("GET", "/missing.json"), ("GET", "/nothing")]
+        ("PUT", "/a%0Ab.json"), ("GET", "/missing.json"), ("GET", "/digits.json"), ("GET", "/nothing")]
     assert requests[0]["request_id"] == "id-7" and "request_id" not in requests[1]
+    assert requests[2]["request_id"] == "17"
     assert requests[1]["status"] == 200 and requests[1]["peer"].startswith("127.0.0.1:")
     assert all(0 <= one["microseconds"] < 60_000_000 for one in requests)
     assert "SECRET" not in server.stderr(limit=1 << 30)
+
+
+def test_the_access_log_as_text(servers):
+    server = servers(memory=True, arguments=["--access-log"])
+    with Wire(server.port) as rest:
+        assert rest.ask("GET", "/missing.json", fields=[("X-Request-ID", "id-7")]).status == 200
+    assert server.terminate() == 0
+    found = server.stderr(limit=1 << 30).splitlines()
+    requests = [line for line in found if line.endswith(" [PandoServer] request")]
+    assert len(requests) == 1 and re.search(
+        r" info pando: method=GET microseconds=\d+ path=/missing.json peer=127.0.0.1:\d+ request_id=id-7 status=200 \[", requests[0])
+    assert any("stopping" in line for line in found)
+
+
+@pytest.mark.parametrize("form", ["json", "text"])
+def test_a_log_that_is_not_read_delays_no_request(servers, form):
+    """Standard error is a pipe that takes 64 KiB; 5000 requests log 5 MB."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    server = servers(
+        start=False, memory=True,
+        arguments=["--log-format", form, "--access-log", "--admin-listen", port])
+    os.mkfifo(server.stderr_path)
+    reader = os.open(server.stderr_path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        server.start()
+        count, path = 5000, "/" + "k" * 700
+        request = f"GET {path}.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
+        with socket.create_connection(("127.0.0.1", server.port), timeout=60) as client:
+            sender = threading.Thread(target=client.sendall, args=(request * count,))
+            sender.start()
+            # A response may be cut by the end of what one `recv` gives.
+            answered, rest = 0, b""
+            while answered < count:
+                data = rest + client.recv(1 << 16)
+                answered += data.count(b"HTTP/1.1 200 ")
+                rest = data[-12:]
+            sender.join()
+        admin = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        admin.request("GET", "/metrics")
+        dropped = int(re.search(r"^pando_log_lines_dropped_total (\d+)$", admin.getresponse().read().decode(), re.MULTILINE)[1])
+        assert dropped > 0
+        os.set_blocking(reader, True)
+        parts = []
+        drain = threading.Thread(target=lambda: parts.extend(iter(lambda: os.read(reader, 1 << 16), b"")))
+        drain.start()
+        assert server.terminate() == 0
+        drain.join()
+    finally:
+        server.kill()
+        os.close(reader)
+        os.unlink(server.stderr_path)
+    found = b"".join(parts).decode().splitlines()
+    if form == "json":
+        found = [json.loads(line)["message"] for line in found]
+    requests = [line for line in found if line.endswith("request")]
+    reports = [int(number) for line in found for number in re.findall(r"dropped (\d+) lines of the log", line)]
+    assert sum(reports) == dropped == count - len(requests)
+    assert any("stopping" in line for line in found)
 
 
 def test_without_the_option_no_request_is_logged(servers):

@@ -179,6 +179,27 @@ class TestMetrics:
         wait_for(answers)
 
 
+    def test_silent_clients_do_not_take_the_listener_away(self, server):
+        """Twice as many as there may be: bare connections, and half a head."""
+        admin = Admin(server)
+        silent = [socket.create_connection(("127.0.0.1", admin.port)) for _ in range(128)]
+        for one in silent[::2]:
+            one.sendall(b"GET /livez HTTP/1.1\r\nHost: ")
+        for path in ("/livez", "/metrics", "/connz"):
+            assert admin.ask(path)[0] == 200
+        for one in silent:
+            one.close()
+
+    def test_a_request_must_come_soon(self, server):
+        with socket.create_connection(("127.0.0.1", Admin(server).port), timeout=25) as silent:
+            silent.sendall(b"GET /livez HTTP/1.1\r\n")
+            # The time of 30 s is for the response. It ends without a word, or by a reset.
+            try:
+                assert silent.recv(100) == b""
+            except ConnectionResetError:
+                pass
+
+
 class TestHealth:
     def test_it_says_that_it_recovers_while_it_does(self, servers):
         """The lock of the data directory is taken behind the start of the admin listener; strace delays it."""
@@ -199,7 +220,7 @@ class TestHealth:
             during = values(admin.text())
             assert during[("pando_ready", ())] == 0
             assert json.loads(admin.ask("/varz")[2])["phase"] == "recovering"
-            assert json.loads(admin.ask("/connz")[2]) == {"count": 0, "sort": "age", "connections": []}
+            assert json.loads(admin.ask("/connz")[2]) == {"count": 0, "sort": "age", "connections": [], "left_out": 0}
         finally:
             starting.join()
         try:

@@ -234,7 +234,37 @@ def test_forwarded_fields(servers):
     kept.close()
 
 
+@pytest.mark.parametrize("host, forwarded, expected", [
+    ("127.0.0.1", "localhost", "200"), ("rebound.example", "localhost", "403"), ("localhost", "elsewhere.example", "403"),
+])
+def test_dev_judges_the_host_and_what_a_proxy_says(proxied, host, forwarded, expected):
+    """A page of this machine's browser sets the field as it likes: from the proxy's address."""
+    head = f"GET /a.json HTTP/1.1\r\nHost: {host}\r\nX-Forwarded-Host: {forwarded}\r\nConnection: close\r\n\r\n"
+    assert status(exchange(connect(proxied.port), head.encode())) == expected
+
+
 # Limits
+
+
+def test_refused_connections_that_read_nothing_are_reset(servers):
+    server = servers(memory=True, arguments=["--max-connections-per-address", "1", "--loops", "1"])
+    kept, _ = held(server.port, b"")
+    deadline = time.monotonic() + DEADLINE
+    answers = []
+    while b"" not in answers:
+        # Until 64 are refused within the second that they may take for that.
+        assert time.monotonic() < deadline
+        refused = [connect(server.port) for _ in range(200)]
+        answers = []
+        for one in refused:
+            try:
+                answers.append(one.recv(1 << 16))
+            except ConnectionResetError:
+                answers.append(b"")
+        for one in refused:
+            one.close()
+    assert set(map(status, filter(None, answers))) == {"429"}
+    kept.close()
 
 
 def test_connections_of_one_address(servers):

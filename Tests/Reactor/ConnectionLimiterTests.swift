@@ -120,6 +120,59 @@ import Testing
     }
 }
 
+@Suite struct ConnectedSocketTests {
+    /// A connection that no loop takes, and whose client need not be told why.
+    @Test func resetEndsTheConnectionAndItsCount() throws {
+        let loop = try EventLoop()
+        let limiter = ConnectionLimiter(ceiling: 10, loopCount: 1)
+        let acceptor = try Acceptor(
+            at: #require(SocketAddress("127.0.0.1", port: 0)), on: loop, targets: [loop],
+            adopt: { socket, _ in socket.reset() }, limiter: limiter)
+        let thread = try NamedThread.start("loop") { loop.run() }
+        let peer = try Peer(acceptor.address)
+        #expect(peer.receive() == nil, "an error, and no regular end")
+        loop.stop()
+        thread.join()
+        #expect(limiter.openCount == 0)
+    }
+}
+
+/// Several acceptors share one limiter (`--listen` more than once).
+@Suite struct SeveralAcceptorsTests {
+    /// One acceptor finds that it may accept, before the thread that has made it so looks at whether any waits: the
+    /// other one, which waits since before, is woken all the same.
+    @Test func acceptorThatNeedNotWaitWakesTheOther() throws {
+        let wakeup = try WakeupEvent()
+        let mailboxes = (0..<2).map { _ in Mailbox<ConnectionLimiter.AdmissionChange>(signalling: wakeup) }
+        func wokenCounts() -> [Int] {
+            mailboxes.map { mailbox in
+                var woken: [ConnectionLimiter.AdmissionChange] = []
+                mailbox.drain(into: &woken)
+                return woken.count
+            }
+        }
+        let limiter = ConnectionLimiter(ceiling: 10, loopCount: 1, administratorCount: 0, acceptingCount: 3)
+        for mailbox in mailboxes { limiter.attach(mailbox) }
+        for _ in 0..<10 { limiter.didAccept(isReserved: false) }
+        var order = EvictionOrder()
+        order.append(0, as: .silent)
+        limiter.publish(order, ofLoop: 0)
+        // The loop is asked to close its silent connection for another one.
+        limiter.didAccept(isReserved: false)
+        limiter.orderEviction(from: 0, ofReserved: false)
+        #expect(limiter.waitForAdmission(next: 0), "the first acceptor waits")
+        // Another silent connection changes the admission. That wakes no acceptor, since the loop had one before: what a
+        // thread leaves that is between its change and its look at the flag.
+        order.append(1, as: .silent)
+        limiter.publish(order, ofLoop: 0)
+        #expect(wokenCounts() == [0, 0])
+        #expect(!limiter.waitForAdmission(next: 0), "the second acceptor need not wait")
+        #expect(wokenCounts() == [1, 1])
+        limiter.didEvict(1, ofReserved: false, closed: 1, inLoop: 0)
+        #expect(wokenCounts() == [0, 0], "once")
+    }
+}
+
 /// A loop whose connections are closed for others, as a server's loop does it, without any bytes.
 private final class LimitedLoop: @unchecked Sendable {
     let loop: EventLoop

@@ -1,16 +1,28 @@
 import Glibc
 import Logging
 import PandoBytes
+import PandoServer
 import PandoTree
 
-/// Writes log messages to standard error as JSON, one object in each line:
+/// Writes log messages as JSON, one object in each line:
 ///
 ///     {"time":"2026-11-21T18:30:00.123Z","level":"info","message":"…","source":"PandoServer"}
 ///
-/// Metadata are further members. A line is one `write(2)`, so lines of several threads are not mixed.
+/// Metadata are further members.
 struct JSONLogHandler: LogHandler {
+    let writer: LogWriter
+    /// It is that of the access log.
+    let isOfRequests: Bool
     var logLevel = Logger.Level.info
     var metadata: Logger.Metadata = [:]
+
+    init(to writer: LogWriter, isOfRequests: Bool) {
+        self.writer = writer
+        self.isOfRequests = isOfRequests
+    }
+
+    /// Metadata that are numbers. All others are texts, whatever they look like: clients choose some of them.
+    private static let numeric: Set = ["status", "microseconds"]
 
     /// Members that a message has anyway; metadata of these names are left out.
     private static let reserved: Set = ["time", "level", "message", "source"]
@@ -27,16 +39,9 @@ struct JSONLogHandler: LogHandler {
         let all = metadata.merging(event.metadata ?? [:]) { $1 }
         let line = Self.line(
             at: milliseconds, event.level, "\(event.message)", source: event.source, all)
-        unsafe line.withUnsafeBytes { bytes in
-            var start = 0
-            while start < bytes.count {
-                let count = unsafe write(
-                    STDERR_FILENO, bytes.baseAddress?.advanced(by: start), bytes.count - start)
-                // A log that cannot be written is no reason to stop the server.
-                if count <= 0, errno != EINTR { return }
-                start += max(0, count)
-            }
-        }
+        writer.append(line, isOfRequest: isOfRequests)
+        // The process may end at once.
+        if event.level == .critical { writer.flush() }
     }
 
     /// One line with its line feed.
@@ -58,21 +63,13 @@ struct JSONLogHandler: LogHandler {
             line.append(",")
             line.append(json: Text(name))
             line.append(":")
-            line.append(metadata: value)
+            if numeric.contains(name), let number = Int64("\(value)") {
+                line.append(decimal: number)
+            } else {
+                line.append(json: Text("\(value)"))
+            }
         }
         line.append("}\n")
         return line
-    }
-}
-
-extension [UInt8] {
-    /// Appends a number as a number, and anything else as a text.
-    fileprivate mutating func append(metadata value: Logger.Metadata.Value) {
-        let text = "\(value)"
-        if let number = Int64(text), String(number) == text {
-            append(decimal: number)
-        } else {
-            append(json: Text(text))
-        }
     }
 }

@@ -15,10 +15,16 @@ enum ServerProcess {
         raiseFastbinLimit()
         mapLargeAllocations()
         let isJSON = configuration.logFormat == .json
-        var logger = Logger(label: "pando") { label -> any LogHandler in
-            LimitedLogHandler(isJSON ? JSONLogHandler() : StreamLogHandler.standardError(label: label))
+        let log: ServerLog
+        do throws(SocketError) {
+            log = try openLog(configuration)
+        } catch {
+            printError("\(error)")
+            throw Exit.ourFault
         }
-        logger.logLevel = configuration.logLevel
+        // Whatever ends it: what was said is written.
+        defer { log.writer.stop() }
+        let logger = log.messages
         for warning in warnings { logger.warning("\(warning)") }
         let authenticator: Authenticator
         do throws(UnusableIdentity) {
@@ -29,7 +35,7 @@ enum ServerProcess {
         }
         let server: Server
         do throws(StartError) {
-            server = try Server(starting: configuration, authenticator: authenticator, logger: logger)
+            server = try Server(starting: configuration, authenticator: authenticator, log: log)
         } catch {
             report(error.description, isJSON, logger)
             throw ExitCode(error.exitCode)
@@ -43,6 +49,31 @@ enum ServerProcess {
             report("\(error)", isJSON, logger)
             throw Exit.ourFault
         }
+    }
+
+    /// Standard error, through a thread where requests are logged.
+    private static func openLog(_ configuration: Configuration) throws(SocketError) -> ServerLog {
+        let writer = try LogWriter()
+        func logger(isOfRequests: Bool) -> Logger {
+            var logger = Logger(label: "pando") { label -> any LogHandler in
+                let handler: any LogHandler =
+                    configuration.logFormat == .json
+                    ? JSONLogHandler(to: writer, isOfRequests: isOfRequests)
+                    : TextLogHandler(label: label, to: writer, isOfRequests: isOfRequests)
+                return isOfRequests ? handler : LimitedLogHandler(handler)
+            }
+            logger.logLevel = configuration.logLevel
+            return logger
+        }
+        let log = ServerLog(
+            messages: logger(isOfRequests: false), requests: logger(isOfRequests: true), writer: writer)
+        if configuration.logsAccess {
+            try writer.start { count in
+                log.messages.warning(
+                    "dropped \(count) lines of the log: standard error takes fewer than there are requests")
+            }
+        }
+        return log
     }
 
     /// Says why the process ends: as a message of the log where that is read by a program.

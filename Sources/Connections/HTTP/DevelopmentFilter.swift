@@ -9,7 +9,8 @@ import PandoHTTP
 /// with nearly all its requests, so they are parsed once.
 package struct DevelopmentFilter {
     private struct Names: Equatable {
-        var authority: [UInt8]
+        /// What the peer has addressed, and what it says that its client has.
+        var received, authority: [UInt8]
         var origin, site, page: [UInt8]?
     }
 
@@ -26,29 +27,36 @@ package struct DevelopmentFilter {
 
     /// Nil for a request of this machine's own programs and pages, and of allowed origins.
     ///
-    /// Both must name loopback or an allowed origin: the host that the request is addressed to, and the page
-    /// that made it. A browser names the page in `Origin`, except for what a page embeds (`<script>`, which
+    /// All must name loopback or an allowed origin: the host that the request is addressed to, the one that a trusted
+    /// proxy says its client has addressed, and the page that made it. Under `--trusted-proxy 127.0.0.1` a browser
+    /// on this machine is taken for the proxy, and its pages may set `X-Forwarded-Host` as they like, but not `Host`,
+    /// which is the name that was rebound. A browser names the page in `Origin`, except for what a page embeds (`<script>`, which
     /// reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the
     /// page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
     package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
-        let (authority, origin) = (head.authorityBytes, fields.bytes(of: "origin"))
+        let (received, authority) = (head.receivedAuthorityBytes, head.authorityBytes)
+        let origin = fields.bytes(of: "origin")
         let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil
         let page = origin == nil ? fields.bytes(of: "referer") : nil
-        if let last, last.names.authority[...] == authority, last.names.origin?[...] == origin,
+        if let last, last.names.received[...] == received, last.names.authority[...] == authority,
+            last.names.origin?[...] == origin,
             last.names.site?[...] == site, last.names.page?[...] == page
         {
             return last.refusal
         }
         let refusal = Self.refusal(of: head, allowed)
         let names = Names(
-            authority: Array(authority), origin: origin.map(Array.init), site: site.map(Array.init),
+            received: Array(received), authority: Array(authority), origin: origin.map(Array.init),
+            site: site.map(Array.init),
             page: page.map(Array.init))
         last = (names, refusal)
         return refusal
     }
 
     private static func refusal(of head: RequestHead, _ allowed: [WebOrigin]) -> ForeignRequest? {
+        let received = String(decoding: head.receivedAuthorityBytes, as: UTF8.self)
+        guard received.isEmpty || serves(HostAndPort(received), allowed) else { return .host(received) }
         let authority = head.authority
         let place = HostAndPort(authority)
         guard authority.isEmpty || serves(place, allowed) else { return .host(authority) }

@@ -77,11 +77,12 @@ package struct ConnectionContext {
     /// - Parameter window: The client's; nil where its messages are not compressed.
     /// - Returns: nil where the frames are to be sent as they are.
     package func compressed(_ frames: RawSpan, for window: DeflateWindow?) -> [UInt8]? {
-        guard let window, frames.byteCount >= CompressibleFrames.thresholdByteCount,
-            let deflater = compression?.deflater(for: window)
+        guard let window, frames.byteCount >= CompressibleFrames.thresholdByteCount, let compression,
+            compression.budget.byteCount >= CompressibleFrames.thresholdByteCount,
+            let deflater = compression.deflater(for: window)
         else { return nil }
         var compressed: [UInt8] = []
-        deflater.append(compressing: frames, to: &compressed)
+        deflater.append(compressing: frames, within: &compression.budget, to: &compressed)
         return compressed
     }
 

@@ -17,11 +17,29 @@ final class AdminConnection: ChannelDelegate {
     private var hasRequest = false
     private var isHead = false
     private var filter = DevelopmentFilter()
+    /// Ends the connection.
+    private var deadline: TimerToken?
 
     init(_ server: AdminServer, _ channel: Channel) {
         self.server = server
         self.channel = channel
+        wait(for: AdminServer.headTimeout)
     }
+
+    private func wait(for timeout: Duration) {
+        cancelDeadline()
+        deadline = server.loop.schedule(after: timeout) { [weak self] in
+            self?.deadline = nil
+            self?.channel.close()
+        }
+    }
+
+    private func cancelDeadline() {
+        if let deadline = deadline.take() { server.loop.cancel(deadline) }
+    }
+
+    /// Another connection takes its place.
+    func cut() { channel.reset() }
 
     // MARK: From the channel
 
@@ -30,13 +48,20 @@ final class AdminConnection: ChannelDelegate {
         var offset = 0
         do throws(HTTPError) {
             guard let head = try reader.read(bytes.bytes, from: &offset) else { return }
-            hasRequest = true
+            begin()
             isHead = head.method == .head
             process(head)
         } catch {
-            hasRequest = true
+            begin()
             respond(error.status, text: "\(error)\n")
         }
+    }
+
+    /// What it has sent is answered.
+    private func begin() {
+        hasRequest = true
+        server.move(self, to: .busy)
+        wait(for: AdminServer.exchangeTimeout)
     }
 
     func channelDidEnd(_ channel: Channel) {
@@ -44,7 +69,10 @@ final class AdminConnection: ChannelDelegate {
         if !hasRequest { channel.close() }
     }
 
-    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { server.connectionClosed() }
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
+        cancelDeadline()
+        server.closed(self)
+    }
 
     // MARK: Requests
 
@@ -111,11 +139,9 @@ final class AdminConnection: ChannelDelegate {
         case .metrics:
             let accept = head.fields.values(of: "accept").joined(separator: ",")
             let format = ExpositionFormat(accept: accept)
-            server.refresh { [self] in
-                respond(.ok, server.registry.text(format), type: format.contentType)
-            }
+            refresh { [self] in respond(.ok, server.registry.text(format), type: format.contentType) }
         case .variables:
-            server.refresh { [self] in respond(.ok, server.variables, type: Self.json) }
+            refresh { [self] in respond(.ok, server.variables, type: Self.json) }
         case .slowOperations: respond(.ok, server.slowOperations, type: Self.json)
         case .usage: server.pathUsage { [self] list in respond(.ok, list, type: Self.json) }
         case .connections where isDeletion:
@@ -134,6 +160,11 @@ final class AdminConnection: ChannelDelegate {
             }
             server.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
         }
+    }
+
+    /// Prints nothing for a client that is gone: it may have asked many times meanwhile.
+    private func refresh(_ print: @escaping () -> Void) {
+        server.refresh { [self] in if !channel.isClosed { print() } }
     }
 
     private static let json = "application/json; charset=utf-8"
@@ -159,6 +190,7 @@ final class AdminConnection: ChannelDelegate {
         channel.write(head.rawSpan)
         if !isHead { channel.write(SharedBytes(body)) }
         channel.closeAfterFlush()
+        server.move(self, to: .answered)
     }
 }
 

@@ -23,9 +23,11 @@ package let programVersion = "0.1.0"
 ///
 /// `@unchecked Sendable`: what is mutable is used on the loop's thread only, or before it runs.
 final class AdminServer: @unchecked Sendable {
-    /// Connections at a time; more are closed at once. A scraper needs one.
+    /// Connections at a time; for more, others are closed (``AdminConnections``). A scraper needs one.
     static let connectionLimit = 64
-    /// A request must be there, and its response taken, by then.
+    /// A request must be there by then. Clients send it with the connection, some behind a TLS handshake.
+    static let headTimeout: Duration = .seconds(5)
+    /// From the request on: its response must be taken by then.
     static let exchangeTimeout: Duration = .seconds(30)
     /// How long a response waits for what other threads know; then it says what is known.
     static let surveyTimeout: Duration = .milliseconds(500)
@@ -44,7 +46,7 @@ final class AdminServer: @unchecked Sendable {
     private let acceptor: Acceptor?
     private let isSecure: Bool
     private var thread: NamedThread?
-    private(set) var connectionCount = 0
+    private var connections = AdminConnections<AdminConnection>(limit: connectionLimit)
     /// What waits for ``refresh(_:)``; at most one for each connection, here or at the server's own port.
     private var waiting: [() -> Void] = []
     private var lastRefresh: MonotonicTime?
@@ -111,16 +113,25 @@ final class AdminServer: @unchecked Sendable {
     }
 
     private func adopt(_ socket: ConnectedSocket, _ certificates: CertificateStore?) {
-        guard connectionCount < Self.connectionLimit else { return }
+        if connections.isFull {
+            // All are being answered: this one is closed.
+            guard let other = connections.leastUseful else { return }
+            connections.remove(other)
+            other.cut()
+        }
         let tls = certificates.map { TLSConnection(server: $0.context) }
         _ = try? Channel.adopt(socket, on: loop, tls: tls) { channel in
-            connectionCount += 1
-            loop.schedule(after: Self.exchangeTimeout) { [weak channel] in channel?.close() }
-            return AdminConnection(self, channel)
+            let connection = AdminConnection(self, channel)
+            connections.add(connection)
+            return connection
         }
     }
 
-    func connectionClosed() { connectionCount -= 1 }
+    func move(_ connection: AdminConnection, to stage: AdminConnections<AdminConnection>.Stage) {
+        connections.move(connection, to: stage)
+    }
+
+    func closed(_ connection: AdminConnection) { connections.remove(connection) }
 
     // MARK: Questions at the server's own port
 
@@ -161,7 +172,7 @@ final class AdminServer: @unchecked Sendable {
         loop.schedule(at: due) { [self] in
             lastRefresh = loop.now
             survey { [self] _ in
-                metrics.machine.refresh()
+                metrics.machine.refresh(at: loop.now)
                 for body in exchange(&waiting, with: []) { body() }
             }
         }

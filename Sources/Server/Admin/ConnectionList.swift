@@ -31,6 +31,10 @@ struct ConnectionListRequest: Sendable {
     var limit = 100
 
     static let highestLimit = 1000
+    /// Bytes of the connections that one response names.
+    static let responseByteLimit = 4 << 20
+    /// Bytes of a text that a client has chosen, of a path or a uid; what is longer ends with `…`.
+    static let textByteLimit = 256
     /// What the parameters may be.
     static let usage = "?sort= is one of \(Order.names), ?limit= 1 to \(highestLimit)"
 
@@ -184,7 +188,8 @@ extension AdminServer {
         ioLoop.loop.submit { answer.giveFromElsewhere(ioLoop.disconnect(id)) }
     }
 
-    private static func json(
+    /// The response. Sessions that do not fit are counted.
+    static func json(
         _ entries: [ConnectionEntry], _ known: [SessionID: DatabaseSurvey.Session], _ count: Int,
         _ request: ConnectionListRequest
     ) -> [UInt8] {
@@ -194,11 +199,19 @@ extension AdminServer {
         json.append(",\"sort\":")
         json.append(json: Text(request.order.rawValue))
         json.append(",\"connections\":[")
+        var leftOutCount = 0
         for (index, entry) in entries.enumerated() {
+            let end = json.count
             if index > 0 { json.append(",") }
             json.append(entry, known[entry.id])
+            guard json.count > ConnectionListRequest.responseByteLimit else { continue }
+            json.removeSubrange(end...)
+            leftOutCount = entries.count - index
+            break
         }
-        json.append("]}")
+        json.append("],\"left_out\":")
+        json.append(decimal: Int64(leftOutCount))
+        json.append("}")
         return json
     }
 }
@@ -256,7 +269,7 @@ extension [UInt8] {
             append(",\"database\":")
             append(json: Text(known.database))
             append(",\"uid\":")
-            if let uid = known.uid { append(json: Text(uid)) } else { append("null") }
+            if let uid = known.uid { append(jsonOfParts: [uid]) } else { append("null") }
             append(",\"administrator\":")
             append(json: Node.boolean(known.isAdministrator))
             append(",\"listen_count\":")
@@ -264,10 +277,29 @@ extension [UInt8] {
             append(",\"listens\":[")
             for (index, path) in known.paths.enumerated() {
                 if index > 0 { append(",") }
-                append(json: Text(path))
+                if path.isRoot {
+                    append(json: "/" as Text)
+                } else {
+                    append(jsonOfParts: path.keys.lazy.map { "/" + $0.string })
+                }
             }
             append("]")
         }
         append("}")
+    }
+
+    /// Appends the parts as one text, which ends with `…` where it is longer than
+    /// ``ConnectionListRequest/textByteLimit``. Makes no more text than that, and one part.
+    private mutating func append(jsonOfParts parts: some Sequence<String>) {
+        let limit = ConnectionListRequest.textByteLimit
+        var text: [UInt8] = []
+        for part in parts {
+            text.append(contentsOf: part.utf8)
+            if text.count > limit { break }
+        }
+        guard text.count > limit else { return append(json: Text(String(decoding: text, as: UTF8.self))) }
+        // Before a whole character.
+        let end = text[...limit].lastIndex { $0 & 0xC0 != 0x80 } ?? 0
+        append(json: Text(String(decoding: text[..<end], as: UTF8.self) + "…"))
     }
 }

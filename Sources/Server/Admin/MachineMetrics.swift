@@ -2,6 +2,8 @@ import Foundation
 import Glibc
 import PandoMetrics
 import PandoReactor
+import PandoTime
+import Synchronization
 
 /// What the process and its data directory take of the machine. The admin thread looks at it when it is asked for
 /// metrics; no other thread does.
@@ -22,23 +24,38 @@ final class MachineMetrics: Sendable {
     let startTime: Int64
 
     private let directory: String?
+    /// When the gauges were set that cost much.
+    private let lastLook = Mutex<MonotonicTime?>(nil)
+
+    /// The shortest time between two looks at what takes time and locks: the free blocks of the heap, the open
+    /// descriptors, the files of the data directory. Others are as new as the request.
+    static let lookInterval: Duration = .seconds(10)
 
     init(dataDirectory: String?) {
         directory = dataDirectory
         startTime = wallTime() / 1000
     }
 
-    /// O(files and descriptors).
-    func refresh() {
+    /// Sets the gauges. Some system calls; once in ``lookInterval``, O(files, descriptors and free blocks of the heap).
+    func refresh(at now: MonotonicTime) {
         residentBytes.set(FreedMemory.residentByteCount)
-        freeHeapBytes.set(FreedMemory.byteCount)
-        openDescriptors.set(openDescriptorCount())
         descriptorLimit.set(PandoReactor.descriptorLimit())
         var usage = rusage()
         if unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
             let seconds = usage.ru_utime.tv_sec + usage.ru_stime.tv_sec
             cpuMicroseconds.set(seconds * 1_000_000 + Int(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec))
         }
+        let isDue = lastLook.withLock { last in
+            if let last, now - last < Self.lookInterval { return false }
+            last = now
+            return true
+        }
+        if isDue { look() }
+    }
+
+    private func look() {
+        freeHeapBytes.set(FreedMemory.byteCount)
+        openDescriptors.set(openDescriptorCount())
         if let directory { look(at: directory) }
     }
 

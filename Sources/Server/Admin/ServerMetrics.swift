@@ -22,6 +22,7 @@ struct ServerMetrics: Sendable {
     var limiter: ConnectionLimiter
     var memory: MemoryBudget
     var status: ServerStatus
+    var log: LogWriter
     var version: String
     var durability: String
 
@@ -40,6 +41,7 @@ struct ServerMetrics: Sendable {
     var process: [MetricFamily] {
         let machine = machine
         let (version, durability, status, threads) = (version, durability, status, threads)
+        let log = log
         return [
             MetricFamily(.info, "pando_build_info", "The version of the program, as labels.") {
                 [
@@ -73,6 +75,12 @@ struct ServerMetrics: Sendable {
             },
             MetricFamily(.gauge, "pando_descriptor_limit", "Descriptors that the process may have open.") {
                 .integer(machine.descriptorLimit.value)
+            },
+            MetricFamily(
+                .counter, "pando_log_lines_dropped_total",
+                "Lines of the log that were dropped because standard error takes fewer than there are requests."
+            ) {
+                .unsigned(log.droppedLineCount)
             },
             MetricFamily(
                 .histogram, "pando_loop_tick_seconds",

@@ -1,9 +1,12 @@
 import PandoConnections
 import PandoReactor
 import PandoTime
+import Synchronization
 
 // Connections of one address beyond the limit (`--max-connections-per-address`): they are refused at once, so that the
-// client learns why. Through TLS nothing is said: the handshake would cost more than the refusal saves.
+// client learns why. Through TLS nothing is said: the handshake would cost more than the refusal saves. Until its client
+// has taken the response, such a connection counts as open, so only some wait for that: others are closed without a word,
+// and an address beyond its limit does not take the places of other clients.
 
 extension IOLoop {
     /// The response to a connection that is refused.
@@ -19,7 +22,7 @@ extension IOLoop {
     /// Refuses a connection that was just accepted.
     func refuse(_ socket: ConnectedSocket) {
         noteRefusedAddress()
-        guard certificates == nil else { return }
+        guard certificates == nil, !lingeringRefusals.isFull else { return socket.reset() }
         // Out of memory for one more epoll entry: the socket is closed.
         _ = try? Channel.adopt(socket, on: loop) { channel in
             refuse(channel)
@@ -29,6 +32,8 @@ extension IOLoop {
 
     /// Refuses a connection whose client is known only now.
     func refuse(_ channel: Channel) {
+        guard !lingeringRefusals.isFull else { return channel.reset() }
+        channel.grant = lingeringRefusals.begin()
         if certificates == nil { channel.write(Self.refusalOfAddress.rawSpan) }
         channel.closeAfterFlush()
         loop.schedule(after: Self.refusalTimeout) { [weak channel] in channel?.reset() }
@@ -65,6 +70,23 @@ extension IOLoop {
             "refused \(refusedAddressCount) connections: more than \(configuration.addressConnectionLimit) from one address (--max-connections-per-address)"
         )
         refusedAddressCount = 0
+    }
+}
+
+/// Refused connections of one loop that are open because their client has not taken the response.
+final class LingeringRefusals: Sendable {
+    /// At a time. A flood of connections from one address so holds at most this share of all places, for each loop.
+    static let limit = 64
+
+    /// Only the loop's thread changes it.
+    private let count = Atomic<Int>(0)
+
+    var isFull: Bool { count.load(ordering: .relaxed) >= Self.limit }
+
+    /// - Returns: What counts the connection until it is freed.
+    func begin() -> AddressLimiter.Grant {
+        count.add(1, ordering: .relaxed)
+        return AddressLimiter.Grant { [self] in count.subtract(1, ordering: .relaxed) }
     }
 }
 

@@ -67,7 +67,7 @@ extension IOLoop: SessionRouter {
             "scheme": "\(request.isSecure ? "https" : "http")",
         ]
         if let id = request.requestID { metadata["request_id"] = "\(id)" }
-        logger.info("request", metadata: metadata)
+        requestLogger.info("request", metadata: metadata)
     }
 
     // MARK: Long polling

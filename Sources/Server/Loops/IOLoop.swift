@@ -18,6 +18,8 @@ final class IOLoop: @unchecked Sendable {
     let configuration: Configuration
     let authenticator: Authenticator
     let logger: Logger
+    /// The access log.
+    let requestLogger: Logger
     let index: UInt8
     let database: DatabaseExecutor
     let outputCongestion: Backpressure
@@ -59,6 +61,7 @@ final class IOLoop: @unchecked Sendable {
     let addresses: AddressLimiter?
     /// Connections that were refused since the last report because their address had too many.
     var refusedAddressCount = 0
+    let lingeringRefusals = LingeringRefusals()
     var lastAddressReport: MonotonicTime?
     /// See ``DeliveryMeasurements``.
     let measurements: DeliveryMeasurements
@@ -77,7 +80,7 @@ final class IOLoop: @unchecked Sendable {
         limiter: ConnectionLimiter, addresses: AddressLimiter?, users: UserLimiter?,
         certificates: CertificateStore?,
         directory: SessionDirectory,
-        authenticator: Authenticator, site: StaticSiteHolder, logger: Logger
+        authenticator: Authenticator, site: StaticSiteHolder, log: ServerLog
     ) {
         self.loop = loop
         self.index = index
@@ -92,7 +95,8 @@ final class IOLoop: @unchecked Sendable {
         allLoops = outputs
         self.spareOutputs = spareOutputs
         self.authenticator = authenticator
-        self.logger = logger
+        logger = log.messages
+        requestLogger = log.requests
         services = SessionServices(
             loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
             bodyThread: bodyThread, history: history, congestion: congestion, site: site)
@@ -112,7 +116,11 @@ final class IOLoop: @unchecked Sendable {
             answerPolls()
             publishHeldBytes()
         }
-        loop.onTickMeasured = { [measurements] time in measurements.end(at: time) }
+        // Once in each tick, at its end.
+        loop.onTickMeasured = { [measurements, compression = services.context.compression] time in
+            measurements.end(at: time)
+            compression?.refillBudget()
+        }
         scheduleSweep()
     }
 

@@ -74,7 +74,8 @@ final class SessionServices {
                 configuration, loop: index, of: outputs.count, loop.configuration, site: site),
             now: loop.now)
         if configuration.compressesMessages {
-            context.compression = SharedCompression(deferringBeyond: ConnectionLimits.smallByteCount)
+            context.compression = SharedCompression(
+                deferringBeyond: ConnectionLimits.smallByteCount, budget: Self.compressionBudget)
         }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
@@ -122,6 +123,10 @@ final class SessionServices {
 
     /// Capacity for such actions that is kept.
     private static let keptRoutedCount = 1024
+
+    /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A client may
+    /// ask for the same value of 31 KiB any number of times in one packet. Frames for several receivers count once.
+    static let compressionBudget = CompressedByteBudget(byteCount: 256 << 10)
 
     /// Messages from which on the database thread begins while the loop goes on.
     static let burstCount = 256

@@ -57,6 +57,31 @@ import Testing
         #expect(filter.refusal(of: head, allowing: allowed) == refused, "and again, as it was remembered")
     }
 
+    /// A browser on this machine is a trusted proxy where 127.0.0.1 is one: a page whose name was rebound may state any
+    /// `X-Forwarded-Host`.
+    @Test(
+        arguments: [
+            // Host            X-Forwarded-Host    refused
+            ("other.test", "localhost", .host("other.test")),
+            ("other.test", "app.test", .host("other.test")),
+            ("localhost", "other.test", .host("other.test")),
+            ("localhost:9000", "app.test", nil),
+            ("app.test", "localhost", nil),
+            ("app.test", "app.test", nil),
+            ("", "localhost", nil),
+        ] as [(String, String, ForeignRequest?)])
+    func forwardedHostsDoNotHideTheHost(host: String, forwarded: String, refused: ForeignRequest?) throws {
+        let allowed = [try #require(WebOrigin("http://app.test"))]
+        var filter = DevelopmentFilter()
+        let hostLines = host.isEmpty ? [] : ["Host: \(host)"]
+        // What was remembered of a request without the field decides nothing here.
+        _ = filter.refusal(of: RequestHead(forwarded: try Self.head(hostLines)), allowing: allowed)
+        let head = RequestHead(forwarded: try Self.head(hostLines + ["X-Forwarded-Host: \(forwarded)"]))
+        #expect(head.authority == forwarded)
+        #expect(filter.refusal(of: head, allowing: allowed) == refused)
+        #expect(filter.refusal(of: head, allowing: allowed) == refused, "and again, as it was remembered")
+    }
+
     /// One connection may carry requests of many pages (a proxy's does): each is looked at.
     @Test func eachRequestIsLookedAt() throws {
         var filter = DevelopmentFilter()

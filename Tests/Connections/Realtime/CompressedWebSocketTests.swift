@@ -297,6 +297,45 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         #expect(forms.bytes(for: .large, nil) === plain)
     }
 
+    /// A loop compresses a bounded number of bytes in a tick; what comes behind is sent as it is.
+    @Test func repliesBeyondTheBudgetArePlain() throws {
+        let reply = frames(String(repeating: "a", count: 3000))
+        let budget = CompressedByteBudget(byteCount: 10_000)
+        var context = ConnectionContext(ConnectionSettings(), now: testStart)
+        let compression = SharedCompression(budget: budget)
+        context.compression = compression
+        for _ in 0..<2 {
+            for count in 1...3 {
+                #expect((context.compressed(reply.rawSpan, for: .large)?.count ?? .max) < 100, "\(count)")
+            }
+            #expect(context.compressed(reply.rawSpan, for: .large)?.count ?? reply.count == reply.count)
+            compression.refillBudget()
+            #expect(compression.budget == budget)
+        }
+        // Only what is compressed counts: not short messages that are sent together.
+        let short = [[UInt8]](repeating: frames(String(repeating: "a", count: 900)), count: 20).flatMap(
+            \.self)
+        #expect(context.compressed(short.rawSpan, for: .large) == short)
+        #expect(compression.budget == budget)
+    }
+
+    /// Frames for several receivers count once, on the loop that compresses them. A loop whose budget is used up sends
+    /// them as they are, and another one compresses them all the same.
+    @Test func pushesBeyondTheBudgetArePlain() {
+        let plain = SharedBytes(frames(String(repeating: "abc", count: 1000)))
+        let shared = CompressibleFrames(plain)
+        let usedUp = SharedCompression(budget: CompressedByteBudget(byteCount: plain.count - 1))
+        let ready = SharedCompression(budget: CompressedByteBudget(byteCount: plain.count))
+        var forms = FramesByWindow(shared)
+        var readyForms = FramesByWindow(shared)
+        #expect(forms.bytes(for: .large, usedUp) === plain)
+        for _ in 0..<2 { #expect(readyForms.bytes(for: .large, ready).count < 100) }
+        #expect(ready.budget.byteCount == 0)
+        var later = FramesByWindow(shared)
+        #expect(later.bytes(for: .large, usedUp).count < 100, "there already")
+        #expect(usedUp.budget.byteCount == plain.count - 1)
+    }
+
     @Test(arguments: [40_000, 700_000])
     func largeMessagesAreCompressedByWorkers(byteCount: Int) throws {
         let message = largePush(byteCount)

@@ -23,7 +23,8 @@ int pando_heap_can_populate(void);
 int pando_heap_populate(uint64_t start, size_t byte_count);
 /// Bytes of memory that this process may use: those of the machine, or fewer if its control group or container has fewer.
 int64_t pando_usable_memory_bytes(void);
-/// Bytes that were freed and are still the process's, of all arenas (mallinfo2(3)).
+/// Bytes that were freed and are still the process's, of all arenas (mallinfo2(3)). Visits every free block, and holds the lock
+/// of each arena for that time: milliseconds where very many are free.
 size_t pando_heap_free_bytes(void);
 /// Bytes that the process has in memory (/proc/self/statm); 0 where there is no such file.
 int64_t pando_resident_bytes(void);

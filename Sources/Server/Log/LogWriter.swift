@@ -1,0 +1,174 @@
+import Glibc
+import PandoMetrics
+import PandoReactor
+import PandoTime
+import Synchronization
+
+/// Writes the lines of the log to standard error: whole, and in order.
+///
+/// The access log has a line for each request, and standard error is often a pipe: a thread that writes to it waits for
+/// whoever reads the log. So with ``start(reporting:)`` lines go through a queue to a thread that only writes them, and
+/// no other thread waits:
+///
+///     any thread ──append──▶ queue ──pando-log──▶ standard error
+///                            │    0 … 1 MiB   lines of requests, and all others
+///                            │    1 … 2 MiB   only others: a flood of requests drops none of them
+///
+/// Lines that find no place are dropped and counted; once there is place, the log says how many. ``flush()`` and
+/// ``stop()`` write what is queued. Without ``start(reporting:)`` each line is written by the thread that appends it:
+/// other lines are rare.
+package final class LogWriter: Sendable {
+    private struct Queue {
+        var bytes: [UInt8] = []
+        var unreportedCount = 0
+        /// The thread runs; otherwise nothing is queued.
+        var isRunning = false
+    }
+
+    /// Bytes of the queue up to which lines of requests are queued.
+    static let requestByteLimit = 1 << 20
+    /// Bytes of the queue. As much again may be with the thread.
+    static let byteLimit = 2 << 20
+    /// How long the thread waits for more lines before it writes: so it wakes up a hundred times a second at most.
+    private static let gatherMicroseconds: UInt32 = 10_000
+    /// The longest that a fatal error, or the end of the process, waits for standard error.
+    package static let flushTimeout: Duration = .seconds(3)
+    /// Between two reports of dropped lines. Of lines that differ in a number only, five are logged in a minute.
+    private static let reportInterval: Duration = .seconds(15)
+    /// So much is written without waiting once poll(2) finds a pipe writable (pipe(7), PIPE_BUF).
+    private static let pieceByteCount = 4096
+    /// Between two looks at the time while standard error takes nothing.
+    private static let pollMilliseconds: Int32 = 100
+
+    /// Lines that were dropped.
+    package var droppedLineCount: UInt64 { droppedLines.value }
+
+    private let droppedLines = Counter()
+    private let descriptor: Int32
+    private let timeout: Duration
+    private let queue = Mutex(Queue())
+    /// Held while bytes are written, so that lines are not mixed: what is being written. Its memory is used again.
+    private let output = Mutex<[UInt8]>([])
+    private let wakeup: WakeupEvent
+    private let thread = Mutex<NamedThread?>(nil)
+    private let report = Mutex<@Sendable (_ count: Int) -> Void>({ _ in })
+    /// Until then the thread may write, once it was asked to end.
+    private let end = Mutex<MonotonicTime?>(nil)
+
+    /// - Parameters:
+    ///   - descriptor: Standard error's, or another for tests. Not closed.
+    ///   - timeout: As ``flushTimeout``.
+    /// - Throws: EMFILE, ENFILE or ENOMEM.
+    package init(descriptor: Int32 = STDERR_FILENO, timeout: Duration = flushTimeout) throws(SocketError) {
+        self.descriptor = descriptor
+        self.timeout = timeout
+        wakeup = try WakeupEvent()
+    }
+
+    // MARK: Any thread
+
+    /// Writes a line, or queues it. Waits for standard error only where no thread was started.
+    /// - Parameters:
+    ///   - line: With its line feed.
+    ///   - isOfRequest: It is one of the access log.
+    package func append(_ line: [UInt8], isOfRequest: Bool = false) {
+        let isQueued = queue.withLock { queue in
+            guard queue.isRunning else { return false }
+            let limit = isOfRequest ? Self.requestByteLimit : Self.byteLimit
+            if queue.bytes.count + line.count <= limit {
+                queue.bytes.append(contentsOf: line)
+            } else {
+                queue.unreportedCount += 1
+                // One thread at a time: that with the lock.
+                droppedLines.add()
+            }
+            return true
+        }
+        if isQueued { wakeup.signal() } else { output.withLock { _ in write(line, until: nil) } }
+    }
+
+    /// Writes what is queued, before the process ends. Waits ``flushTimeout`` at most.
+    package func flush() {
+        let deadline = MonotonicTime.now + timeout
+        while MonotonicTime.now < deadline {
+            // The thread may hold it, and wait for standard error.
+            let isWritten = output.withLockIfAvailable { writeQueued(&$0, until: deadline) } != nil
+            if isWritten { return }
+            usleep(1000)
+        }
+    }
+
+    // MARK: The thread
+
+    /// Starts the thread, once. From now on no thread that appends waits, until ``stop()``.
+    /// - Parameter report: Called on the thread after lines were dropped, to append a line that says so.
+    package func start(reporting report: @escaping @Sendable (_ count: Int) -> Void) throws(SocketError) {
+        self.report.withLock { $0 = report }
+        let started = try NamedThread.start("pando-log") { [self] in run() }
+        thread.withLock { $0 = started }
+        queue.withLock { $0.isRunning = true }
+    }
+
+    /// Writes what is queued and ends the thread. Waits ``flushTimeout`` at most. Lines that are appended later are
+    /// written at once. Does nothing where no thread runs.
+    package func stop() {
+        guard let thread = thread.withLock({ $0.take() }) else { return }
+        end.withLock { $0 = .now + timeout }
+        wakeup.signal()
+        thread.join()
+        queue.withLock { $0.isRunning = false }
+        output.withLock { writeQueued(&$0, until: nil) }
+        reportDroppedLines()
+        end.withLock { $0 = nil }
+    }
+
+    private func run() {
+        var nextReport = MonotonicTime.now
+        while end.withLock({ $0 == nil }) {
+            let waits = queue.withLock { $0.unreportedCount > 0 }
+            wakeup.wait(timeout: waits ? nextReport - .now : nil)
+            output.withLock { writeQueued(&$0, until: nil) }
+            if MonotonicTime.now >= nextReport, reportDroppedLines() {
+                nextReport = .now + Self.reportInterval
+            }
+            usleep(Self.gatherMicroseconds)
+        }
+    }
+
+    /// Appends what is said of lines that were dropped since the last report: not while the output is held.
+    /// - Returns: Whether there were any.
+    @discardableResult
+    private func reportDroppedLines() -> Bool {
+        let count = queue.withLock { exchange(&$0.unreportedCount, with: 0) }
+        guard count > 0 else { return false }
+        let report = report.withLock { $0 }
+        report(count)
+        return true
+    }
+
+    private func writeQueued(_ batch: inout [UInt8], until deadline: MonotonicTime?) {
+        queue.withLock { swap(&$0.bytes, &batch) }
+        write(batch, until: deadline)
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    /// - Parameter deadline: nil for none but that of ``stop()``.
+    private func write(_ bytes: [UInt8], until deadline: MonotonicTime?) {
+        unsafe bytes.withUnsafeBytes { bytes in
+            var start = 0
+            while start < bytes.count {
+                if let deadline = deadline ?? end.withLock({ $0 }), MonotonicTime.now >= deadline { return }
+                var event = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+                let ready = unsafe poll(&event, 1, Self.pollMilliseconds)
+                if ready == 0 || ready < 0 && errno == EINTR { continue }
+                // A log that cannot be written is no reason to stop the server.
+                guard ready > 0, Int32(event.revents) == POLLOUT else { return }
+                let count = unsafe Glibc.write(
+                    descriptor, bytes.baseAddress?.advanced(by: start),
+                    min(Self.pieceByteCount, bytes.count - start))
+                if count < 0, errno != EINTR, errno != EAGAIN { return }
+                start += max(0, count)
+            }
+        }
+    }
+}
