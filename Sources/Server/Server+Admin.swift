@@ -8,14 +8,10 @@ import PandoTLS
 struct AdminSources {
     var main: EventLoop
     var ioLoops: [IOLoop]
-    var databaseExecutor: DatabaseExecutor
     var database: DatabaseMetrics
     var storage: StorageMetrics
     var backups: BackupMetrics
-    var limiter: ConnectionLimiter
-    var memory: MemoryBudget
     var status: ServerStatus
-    var log: LogWriter
     var logTail: LogTail
 }
 
@@ -44,10 +40,10 @@ extension Server {
 
     /// Makes the admin thread's server, and binds its listener where there is to be one.
     static func makeAdmin(
-        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
-        _ sources: AdminSources
+        _ resources: LoopResources, _ sources: AdminSources
     ) throws -> AdminServer {
-        let address = try adminAddress(configuration, certificates)
+        let configuration = resources.configuration
+        let address = try adminAddress(configuration, resources.certificates)
         let loop = try AdminServer.makeLoop()
         var threads = sources.ioLoops.map {
             ServerMetrics.Thread(name: "pando-io-\($0.index)", metrics: $0.loop.metrics)
@@ -58,12 +54,13 @@ extension Server {
             threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
             storage: sources.storage, backups: sources.backups,
             machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
-            limiter: sources.limiter, memory: sources.memory, status: sources.status, log: sources.log,
+            limiter: resources.limiter, memory: resources.memory, status: sources.status,
+            log: resources.log.writer,
             version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(
             at: address, on: loop, configuration: configuration,
-            metrics: metrics, authenticator: authenticator, database: sources.databaseExecutor,
-            ioLoops: sources.ioLoops, certificates: certificates, logTail: sources.logTail)
+            metrics: metrics, authenticator: resources.authenticator, database: resources.database,
+            ioLoops: sources.ioLoops, certificates: resources.certificates, logTail: sources.logTail)
     }
 }

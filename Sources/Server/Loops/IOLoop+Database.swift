@@ -12,16 +12,11 @@ extension IOLoop {
 
     // MARK: To the databases
 
-    /// Posts to the databases that a session begins.
-    func open(_ id: SessionID, _ request: OpenRequest) {
-        services.context.post(.open(id, request))
-    }
-
     var hasMessages: Bool { !services.context.messages.isEmpty }
 
     func handOver() {
         services.context.hasHeavyMessage = false
-        database.post(movingFrom: &services.context.messages)
+        resources.database.post(movingFrom: &services.context.messages)
     }
 
     /// At the end of a tick. What it has brought, over all sessions, is a burst for the database thread, which is
@@ -29,8 +24,8 @@ extension IOLoop {
     func flushMessages() {
         guard hasMessages else { return }
         if services.context.hasHeavyMessage { return handOver() }
-        database.process(&services.context.messages, onQueue: Int(index))
-        allLoops[Int(index)].drain(into: &delivered)
+        resources.database.process(&services.context.messages, onQueue: Int(index))
+        resources.outputs[Int(index)].drain(into: &delivered)
         var batches: [OutputBatch] = []
         swap(&batches, &delivered)
         deliver(&batches)
@@ -48,8 +43,10 @@ extension IOLoop {
             var batch = OutputBatch()
             swap(&batch, &batches[index])
             deliver(batch)
-            if outputCongestion.remove(batch.byteCount) { database.post(.outputsDelivered) }
-            OutputBatch.recycle(consume batch, into: spareOutputs)
+            if resources.outputBackpressure.remove(batch.byteCount) {
+                resources.database.post(.outputsDelivered)
+            }
+            OutputBatch.recycle(consume batch, into: resources.spareOutputs)
         }
     }
 
@@ -58,30 +55,30 @@ extension IOLoop {
         var pushCount = batch.pushCount
         for item in batch.items {
             switch item {
-            case .frames(let id, let range): session(id)?.send(arena.extracting(range))
+            case .frames(let id, let range): table[id]?.send(arena.extracting(range))
             case .shared(let bytes, let recipients):
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.
-                let sessions = sessions
+                let slots = table.slots
                 for id in recipients {
-                    guard let session = session(id, among: sessions) else { continue }
+                    guard let session = table.session(id, among: slots) else { continue }
                     session.send(bytes)
                     pushCount += 1
                 }
             case .compressible(let frames, let recipients):
-                let sessions = sessions
+                let slots = table.slots
                 var forms = FramesByWindow(frames)
                 for id in recipients {
-                    guard let session = session(id, among: sessions) else { continue }
+                    guard let session = table.session(id, among: slots) else { continue }
                     session.send(forms.bytes(for: session.window, services.context.compression))
                     pushCount += 1
                 }
-            case .large(let id, let message): session(id)?.send(message)
-            case .rest(let id, let result): session(id)?.receive(result)
+            case .large(let id, let message): table[id]?.send(message)
+            case .rest(let id, let result): table[id]?.receive(result)
             case .events(let id, let events):
-                session(id)?.receive(events)
+                table[id]?.receive(events)
                 pushCount += 1
-            case .windowMark(let id): session(id)?.windowMarkReturned()
-            case .close(let id, let reason): session(id)?.close(reason)
+            case .windowMark(let id): table[id]?.windowMarkReturned()
+            case .close(let id, let reason): table[id]?.close(reason)
             case .resumeReading: resumeReading()
             }
         }
@@ -92,6 +89,6 @@ extension IOLoop {
         services.isCongested = false
         var paused: [SessionID] = []
         swap(&paused, &services.paused)
-        for id in paused { session(id)?.resumeAfterCongestion() }
+        for id in paused { table[id]?.resumeAfterCongestion() }
     }
 }

@@ -9,17 +9,16 @@ import PandoTime
 // What the sessions of a loop ask for that concerns other sessions, or the table.
 
 extension IOLoop: SessionRouter {
-    func recheck(_ session: SessionID) { self.session(session)?.recheck(authenticator.revocations) }
+    func verify(_ token: Text, for session: SessionID) { verifier.verify(token, for: session) }
+
+    func learnedClient(of session: ChannelSession) { addresses?.learnedClient(of: session) }
+
+    func recheck(_ session: SessionID) { table[session]?.recheck(resources.authenticator.revocations) }
 
     // MARK: HTTP connections
 
     func rank(_ connection: SessionID, as activity: HTTPConnection.Activity) {
-        guard let session = http(connection) else { return }
-        switch activity {
-        case .busy: requestBegan(on: session)
-        case .idle: becameIdle(session)
-        case .silent: break
-        }
+        if let session = table.http(connection) { evictor.changed(session, to: activity) }
     }
 
     /// - Parameter connection: May have left the table since the event.
@@ -33,31 +32,26 @@ extension IOLoop: SessionRouter {
             noteAcknowledged(for: poll.address.id)
             session.receive(poll, query, on: connection)
         case .disconnectPolling(let address): polling(address)?.disconnect()
-        case .pollIsLost(let session): polling(session)?.pollIsLost(on: connection)
+        case .pollIsLost(let session): table.polling(session)?.pollIsLost(on: connection)
         case .delivery(let session, let numbers, let delivery, let isLast):
-            polling(session)?.note(numbers, on: connection, delivery, isLast: isLast)
+            table.polling(session)?.note(numbers, on: connection, delivery, isLast: isLast)
         case .reportForeign(let request): foreignRequests.note(request, logger)
         case .reportPlainClient: reportPlainClient(of: connection)
-        case .countRefusal: limiter.didRefuse()
-        case .keepReserved: keepReserved(connection)
+        case .countRefusal: resources.limiter.didRefuse()
+        case .keepReserved: evictor.keepReserved(connection)
         case .logAccess(let request): log(request, from: connection.peerAddress)
         }
     }
 
     /// A proxy has let a request through that its client did not make over TLS: others can read its token on the way.
     private func reportPlainClient(of connection: HTTPSession) {
-        guard !configuration.isDevelopment, let client = connection.peerAddress, !client.isLoopback,
-            !services.trustedProxies.contains(client),
-            lastPlainClientReport.map({ loop.now - $0 >= Self.plainClientReportInterval }) ?? true
+        guard !resources.configuration.isDevelopment, let client = connection.peerAddress, !client.isLoopback,
+            !services.trustedProxies.contains(client), plainClientThrottle.mayReport(at: loop.now)
         else { return }
-        lastPlainClientReport = loop.now
         logger.warning(
             "a trusted proxy passes on requests whose clients do not use TLS (X-Forwarded-Proto), the last from \(client.host): others can read their tokens on the way. Let the proxy redirect to https"
         )
     }
-
-    /// Between two warnings of that: an operator reads one, and it does not stop by itself.
-    private static let plainClientReportInterval: Duration = .seconds(3600)
 
     private func log(_ request: LoggedRequest, from peer: SocketAddress?) {
         let microseconds = (request.ended - request.began).nanosecondCount / 1000
@@ -67,36 +61,38 @@ extension IOLoop: SessionRouter {
             "scheme": "\(request.isSecure ? "https" : "http")",
         ]
         if let id = request.requestID { metadata["request_id"] = "\(id)" }
-        requestLogger.info("request", metadata: metadata)
+        resources.log.requests.info("request", metadata: metadata)
     }
 
     // MARK: Long polling
 
     func noteAcknowledged(for session: SessionID) {
         // One system call each; there are two, as a rule.
-        for connection in polling(session)?.carriers ?? [] { http(connection)?.noteAcknowledged() }
+        for connection in table.polling(session)?.carriers ?? [] {
+            table.http(connection)?.noteAcknowledged()
+        }
     }
 
     /// - Parameter session: May have left the table since the event.
     func carryOut(_ action: consuming LongPollingAction, of session: PollingSession) {
         let id = session.id
         switch action {
-        case .holdPoll(let connection): http(connection)?.holdPoll(of: id)
-        case .releasePoll(let connection): http(connection)?.releasePoll()
+        case .holdPoll(let connection): table.http(connection)?.holdPoll(of: id)
+        case .releasePoll(let connection): table.http(connection)?.releasePoll()
         case .answer(let answer, let connection):
-            if let http = http(connection) {
+            if let http = table.http(connection) {
                 http.answer(answer, of: id)
             } else {
                 session.lost(answer, on: connection)
             }
-        case .answerClosed(let connection): http(connection)?.answerClosed()
-        case .refuse(let error, let connection): http(connection)?.refusePoll(error)
-        case .reset(let connection): http(connection)?.cut()
-        case .loseDeliveries(let connection): http(connection)?.loseDeliveries(of: id)
-        case .answerAtEndOfTick: pollsToAnswer.append(session)
-        case .noPollWaits: disconnectedPolling(session)
-        case .pollWaits: connectedPolling(session)
-        case .remove: endedPolling.append(session)
+        case .answerClosed(let connection): table.http(connection)?.answerClosed()
+        case .refuse(let error, let connection): table.http(connection)?.refusePoll(error)
+        case .reset(let connection): table.http(connection)?.cut()
+        case .loseDeliveries(let connection): table.http(connection)?.loseDeliveries(of: id)
+        case .answerAtEndOfTick: polls.answerAtEndOfTick(session)
+        case .noPollWaits: polls.disconnected(session)
+        case .pollWaits: polls.connected(session)
+        case .remove: polls.removeAtEndOfTick(session)
         }
     }
 
@@ -104,15 +100,15 @@ extension IOLoop: SessionRouter {
 
     func carryOut(_ action: HandoverAction, of id: SessionID) {
         switch action {
-        case .acknowledged(let session): polling(session)?.webSocketAcknowledged(id)
-        case .webSocketIsGone(let session): polling(session)?.webSocketIsGone(id)
-        case .leaveFormer: webSocket(id)?.leaveFormer()
-        case .refuse(let webSocket): self.webSocket(webSocket)?.refuseMove()
+        case .acknowledged(let session): table.polling(session)?.webSocketAcknowledged(id)
+        case .webSocketIsGone(let session): table.polling(session)?.webSocketIsGone(id)
+        case .leaveFormer: table.webSocket(id)?.leaveFormer()
+        case .refuse(let webSocket): table.webSocket(webSocket)?.refuseMove()
         case .move(let webSocket):
-            guard let session = polling(id) else { return }
-            guard let target = self.webSocket(webSocket) else { return session.cut() }
+            guard let session = table.polling(id) else { return }
+            guard let target = table.webSocket(webSocket) else { return session.cut() }
             replace(session, by: target)
-        case .forgetFormer: webSocket(id)?.forgetFormer()
+        case .forgetFormer: table.webSocket(id)?.forgetFormer()
         }
     }
 }

@@ -3,19 +3,21 @@ import PandoDatabase
 import PandoEngine
 import PandoReactor
 import PandoTLS
-import PandoWebSocket
 
-// The table of a loop's sessions.
+// How sessions begin, and what becomes of a connection that is upgraded.
 
 extension IOLoop {
     /// Begins to speak HTTP on a new connection, through TLS where the server has certificates.
     func adopt(_ socket: ConnectedSocket) {
-        // Out of memory for one more epoll entry: the socket is closed, the client tries again.
-        let tls = certificates.map { TLSConnection(server: $0.context) }
         let readsProxyHeader = services.trustedProxies.contains(socket.peer)
-        let grant = readsProxyHeader ? nil : addresses?.admit(socket.peer)
-        // Of a proxy, those of its clients are counted.
-        if addresses != nil, !readsProxyHeader, grant == nil { return refuse(socket) }
+        var grant: AddressLimiter.Grant?
+        // Of a proxy, the connections of its clients are counted.
+        if let addresses, !readsProxyHeader {
+            grant = addresses.admit(socket)
+            if grant == nil { return addresses.refuse(socket) }
+        }
+        let tls = resources.certificates.map { TLSConnection(server: $0.context) }
+        // Out of memory for one more epoll entry: the socket is closed, the client tries again.
         _ = try? Channel.adopt(socket, on: loop, tls: tls, readsProxyHeader: readsProxyHeader) { channel in
             channel.grant = grant
             return makeConnection(on: channel)
@@ -23,100 +25,43 @@ extension IOLoop {
     }
 
     func makeConnection(on channel: Channel) -> HTTPSession {
-        let connection = HTTPSession(makeID(), on: channel, services)
-        sessions[Int(connection.id.slot)] = connection
+        let connection = table.add { HTTPSession($0, on: channel, services) }
         connection.judgePeer()
-        accepted(connection)
+        evictor.accepted(connection)
         return connection
     }
 
-    private func makeID() -> SessionID {
-        let slot: UInt32
-        if let free = freeSlots.popLast() {
-            slot = free
-        } else {
-            slot = UInt32(sessions.count)
-            sessions.append(nil)
-        }
-        generation &+= 1
-        return SessionID(loop: index, slot: slot, generation: generation)
-    }
-
-    /// Makes a session for a connection that has become a WebSocket, and posts its beginning to the databases.
-    /// - Parameter window: For which its messages are compressed; nil where they are not.
-    func open(_ channel: Channel, _ request: OpenRequest, compressingFor window: DeflateWindow?)
-        -> WebSocketSession
-    {
-        let id = makeID()
-        let session = WebSocketSession(id, on: channel, compressingFor: window, services)
-        sessions[Int(id.slot)] = session
-        open(id, request)
-        return session
-    }
-
-    /// Makes the WebSocket that a session by long polling is to move to, if its client finds that it works.
-    /// - Parameter window: For which its messages are compressed; nil where they are not.
-    func join(_ channel: Channel, to polling: PollingSession, compressingFor window: DeflateWindow?)
-        -> WebSocketSession
-    {
-        let id = makeID()
-        let session = WebSocketSession(
-            id, on: channel, joining: polling.id, compressingFor: window, services)
-        sessions[Int(id.slot)] = session
-        return session
-    }
-
-    /// Puts a session by long polling into the table; ``open(_:_:)`` with its id is next.
-    func makePollingSession(_ make: (SessionID) -> PollingSession) -> PollingSession {
-        let session = make(makeID())
-        sessions[Int(session.id.slot)] = session
-        return session
-    }
-
-    /// The session goes on over the WebSocket, by its own id; the slot of the WebSocket is free.
-    func replace(_ polling: PollingSession, by webSocket: WebSocketSession) {
-        directory.remove(polling.publicID)
-        let slot = webSocket.id.slot
-        sessions[Int(slot)] = nil
-        freeSlots.append(slot)
-        sessions[Int(polling.id.slot)] = webSocket
-        webSocket.takeOver(from: polling)
-    }
+    /// Counts a client of which its proxy has said where it is, as long as the object exists.
+    /// - Parameter client: nil where that is not known.
+    func admit(_ client: SocketAddress?) -> AddressAdmission { addresses?.admit(client) ?? .uncounted }
 
     /// Goes on with a connection that wants to be a WebSocket: on the loop of its session by long polling, if there
     /// is one that is to move there.
     /// - Parameter rest: What the client has sent behind the request.
     func upgrade(_ connection: HTTPSession, _ request: UpgradeRequest, rest: [UInt8]) {
-        let polling = request.polling.flatMap { directory[$0] }
-        if let polling, polling.loop != index, Int(polling.loop) < allLoops.count {
+        let polling = request.polling.flatMap { resources.directory[$0] }
+        if let polling, polling.loop != index, Int(polling.loop) < resources.outputs.count {
             return move(connection, connection.move(request, rest: rest), toLoop: polling.loop)
         }
-        let joined = polling.flatMap { self.polling($0) }.flatMap { session in
+        let joined = polling.flatMap { table.polling($0) }.flatMap { session in
             session.mayBeJoined && NamespaceName.areSame(request.openRequest.namespace, session.namespace)
                 ? session : nil
         }
+        let channel = connection.channel
         let client = connection.isTrustedProxy ? connection.peerAddress : nil
         switch admit(client) {
         case .uncounted: break
-        case .granted(let grant): connection.channel.grant = grant
-        case .refused: return refuse(connection.channel)
+        case .granted(let grant): channel.grant = grant
+        case .refused:
+            addresses?.refuse(channel)
+            return
         }
         guard connection.upgrade(request, mayJoin: joined != nil) else { return }
-        forget(connection)
-        let channel = connection.channel
-        let session: WebSocketSession
-        if request.joins, let joined {
-            session = join(channel, to: joined, compressingFor: connection.window)
-            channel.delegate = session
-            joined.join(session.id)
-            session.offerMove()
-        } else {
-            session = open(channel, request.openRequest, compressingFor: connection.window)
-            channel.delegate = session
-            if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate {
-                session.becomeAdministrator()
-            }
-        }
+        // Its HTTP side is over.
+        evictor.forget(connection)
+        connection.letGo()
+        table.remove(connection)
+        let session = begin(on: channel, request, joined, compressingFor: connection.window)
         if let client { session.remember(client: client) }
         var bytes = rest
         var span = bytes.mutableSpan
@@ -124,35 +69,42 @@ extension IOLoop {
         session.received(&raw, on: channel)
     }
 
-    /// The connection has become a WebSocket, and its HTTP side is over.
-    private func forget(_ connection: HTTPSession) {
-        notEvictable(connection)
-        connection.letGo()
-        sessions[Int(connection.id.slot)] = nil
-        freeSlots.append(connection.id.slot)
+    /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its client finds
+    /// that the WebSocket works.
+    /// - Parameter window: For which its messages are compressed; nil where they are not.
+    private func begin(
+        on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?,
+        compressingFor window: DeflateWindow?
+    ) -> WebSocketSession {
+        let former = request.joins ? joined : nil
+        let session = table.add { id in
+            WebSocketSession(id, on: channel, joining: former?.id, compressingFor: window, services)
+        }
+        channel.delegate = session
+        if let former {
+            former.join(session.id)
+            session.offerMove()
+            return session
+        }
+        services.context.post(.open(session.id, request.openRequest))
+        if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate {
+            session.becomeAdministrator()
+        }
+        return session
+    }
+
+    /// The session goes on over the WebSocket, by its own id.
+    func replace(_ polling: PollingSession, by webSocket: WebSocketSession) {
+        resources.directory.remove(polling.publicID)
+        table.replace(polling, by: webSocket)
+        webSocket.takeOver(from: polling)
     }
 
     /// The connection is gone.
     func remove(_ id: SessionID) {
-        guard let session = session(id) else { return }
-        notEvictable(session)
-        sessions[Int(id.slot)] = nil
-        freeSlots.append(id.slot)
+        guard let session = table[id] else { return }
+        evictor.forget(session)
+        table.remove(session)
         reportIfEmpty()
     }
-
-    func session(_ id: SessionID) -> LoopSession? { session(id, among: sessions) }
-
-    func session(_ id: SessionID, among sessions: ContiguousArray<LoopSession?>) -> LoopSession? {
-        guard id.loop == index, Int(id.slot) < sessions.count,
-            let session = sessions[Int(id.slot)], session.id.rawValue == id.rawValue
-        else { return nil }
-        return session
-    }
-}
-
-extension IOLoop {
-    func http(_ id: SessionID) -> HTTPSession? { session(id) as? HTTPSession }
-
-    func webSocket(_ id: SessionID) -> WebSocketSession? { session(id) as? WebSocketSession }
 }

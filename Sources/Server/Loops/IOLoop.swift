@@ -1,178 +1,160 @@
 import Logging
-import PandoBytes
 import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoReactor
-import PandoStaticFiles
-import PandoStorage
-import PandoTLS
 import PandoTime
 
 /// One I/O thread: its event loop, its sessions, and its queues to the other threads.
 ///
+///     socket ──▶ Channel ──▶ session (``SessionTable``) ──▶ its state machine ──messages──▶ databases
+///                               ▲      ▲                                                       │
+///        workers, verifier ─────┘      └────────────────────── outputs ◀───────────────────────┘
+///
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs.
 final class IOLoop: @unchecked Sendable {
+    let resources: LoopResources
     let loop: EventLoop
-    let configuration: Configuration
-    let authenticator: Authenticator
-    let logger: Logger
-    /// The access log.
-    let requestLogger: Logger
     let index: UInt8
-    let database: DatabaseExecutor
-    let outputCongestion: Backpressure
-    /// Every loop's mailbox, our own included.
-    let allLoops: [Mailbox<OutputBatch>]
-    let spareOutputs: BufferPool<OutputBatch>
-    let limiter: ConnectionLimiter
-    /// nil without TLS.
-    let certificates: CertificateStore?
+    let logger: Logger
+    let table: SessionTable
     /// What the sessions use.
     let services: SessionServices
-    /// HTTP connections that may be closed for others: see `IOLoop+Eviction.swift`.
-    var evictable = EvictionOrder()
-    /// Of connections in the administrators' reserve, by slot: until then the request must have come.
-    var reservedDeadlines: [UInt32: TimerToken] = [:]
-
-    /// Sessions by slot; free slots are nil. See `IOLoop+Sessions.swift`.
-    var sessions: ContiguousArray<LoopSession?> = []
-    var freeSlots: [UInt32] = []
-    var generation: UInt32 = 0
-    /// Sessions by long polling: see `IOLoop+LongPolling.swift`.
-    let directory: SessionDirectory
-    /// Those of which no poll waits, the longest first.
-    var disconnected = EvictionOrder()
-    /// Those with polls that may be answered at the end of this tick.
-    var pollsToAnswer: [PollingSession] = []
-    /// Those that are over since this tick: they leave the table at its end, since outputs may be being dealt out.
-    var endedPolling: [PollingSession] = []
-    /// What the databases have left here without a signal; empty between calls.
-    var delivered: [OutputBatch] = []
-    private var onEmpty: (() -> Void)?
-    let memory: MemoryBudget
-    /// See `IOLoop+Memory.swift`.
-    var pressure = PressureState()
-    /// Sessions by long polling that were ended since the last report because too many had no poll.
-    var pollingCutCount = 0
-    var lastPollingReport: MonotonicTime?
-    /// nil for no limit.
-    let addresses: AddressLimiter?
-    /// Connections that were refused since the last report because their address had too many.
-    var refusedAddressCount = 0
-    let lingeringRefusals = LingeringRefusals()
-    var lastAddressReport: MonotonicTime?
+    let evictor: ConnectionEvictor
+    let verifier: TokenVerifier
+    let polls: PollingSessions
+    /// nil where the connections of one address are not limited.
+    let addresses: AddressAdmissions?
     /// See ``DeliveryMeasurements``.
     let measurements: DeliveryMeasurements
-    let verified: Mailbox<VerifiedToken>
-    var knownTokens = VerificationCache()
-    var unverified = VerificationQueue()
+    private let memory: LoopMemory
+    private let sweep: SessionSweep
+    /// What the databases have left here without a signal; empty between calls.
+    var delivered: [OutputBatch] = []
     var foreignRequests = ForeignRequestLog()
-    /// When ``reportPlainClient(of:)`` last logged.
-    var lastPlainClientReport: MonotonicTime?
+    var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
+    private var onEmpty: (() -> Void)?
 
-    init(
-        _ loop: EventLoop, index: UInt8, configuration: Configuration, database: DatabaseExecutor,
-        outputs: [Mailbox<OutputBatch>], spareOutputs: BufferPool<OutputBatch>, workers: SnapshotWorkers,
-        bodyThread: BodyThread, history: HistoryThread?, memory: MemoryBudget, congestion: Backpressure,
-        outputCongestion: Backpressure,
-        limiter: ConnectionLimiter, addresses: AddressLimiter?, users: UserLimiter?,
-        certificates: CertificateStore?,
-        directory: SessionDirectory,
-        authenticator: Authenticator, site: StaticSiteHolder, log: ServerLog
-    ) {
-        self.loop = loop
+    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one, and it does
+    /// not stop by itself.
+    private static let plainClientReportInterval: Duration = .seconds(3600)
+
+    /// - Parameter index: The loop's number, by which its event loop and mailboxes stand in `resources`.
+    init(_ resources: LoopResources, index: UInt8) {
+        self.resources = resources
         self.index = index
-        self.configuration = configuration
-        self.database = database
-        self.memory = memory
-        self.outputCongestion = outputCongestion
-        self.limiter = limiter
-        self.addresses = addresses
-        self.certificates = certificates
-        self.directory = directory
-        allLoops = outputs
-        self.spareOutputs = spareOutputs
-        self.authenticator = authenticator
-        logger = log.messages
-        requestLogger = log.requests
-        services = SessionServices(
-            loop, index: index, configuration: configuration, outputs: outputs, workers: workers,
-            bodyThread: bodyThread, history: history, congestion: congestion, site: site)
+        let configuration = resources.configuration
+        loop = resources.eventLoops[Int(index)]
+        logger = resources.log.messages
+        table = SessionTable(loopIndex: index)
+        services = SessionServices(resources, loop: index)
         measurements = DeliveryMeasurements(services.metrics)
-        verified = Mailbox(signalling: loop.wakeup)
+        evictor = ConnectionEvictor(table, on: loop, index: index, resources.limiter)
+        verifier = TokenVerifier(table, on: loop, resources.authenticator, services.metrics, logger)
+        let loopCount = resources.eventLoops.count
+        polls = PollingSessions(table, on: loop, resources.directory, loopCount: loopCount, logger)
+        memory = LoopMemory(table, services, loopCount: loopCount, resources.memory, logger)
+        sweep = SessionSweep(table, on: loop, configuration)
+        addresses = resources.addresses.map { [loop, services, logger] addresses in
+            AddressAdmissions(
+                addresses, on: loop, configuration, speaksTLS: resources.certificates != nil,
+                services.metrics, logger)
+        }
         services.router = self
-        services.context.users = users
-        if addresses != nil {
-            services.context.admitClient = { [unowned self] values in
-                admit(services.proxy.map { services.trustedProxies.client(forwardedFor: values, by: $0) })
-                    .forMachines
+        if let addresses {
+            services.context.admitClient = { [unowned services] values in
+                let client = services.proxy.map {
+                    services.trustedProxies.client(forwardedFor: values, by: $0)
+                }
+                return addresses.admit(client).forMachines
             }
         }
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()
-            answerPolls()
-            publishHeldBytes()
+            // What the answers have led to must not wait until something else wakes the loop.
+            if polls.endTick(), hasMessages { loop.wakeup.signal() }
+            memory.publishHeldBytes()
         }
         // Once in each tick, at its end.
         loop.onTickMeasured = { [measurements, compression = services.context.compression] time in
             measurements.end(at: time)
             compression?.refillBudget()
         }
-        scheduleSweep()
+        sweep.schedule()
     }
 
     private func attachMailboxes() {
-        loop.attach(allLoops[Int(index)]) { [self] batches in
+        loop.attach(resources.outputs[Int(index)]) { [self] batches in
             deliver(&batches)
         }
-        loop.attach(services.encoded) { [self] messages in
-            for message in messages { session(message.session)?.encoded(message.message) }
+        loop.attach(services.encoded) { [table] messages in
+            for message in messages { table[message.session]?.encoded(message.message) }
         }
-        loop.attach(services.measured) { [self] sizes in
-            for size in sizes { session(size.session)?.measured(size) }
+        loop.attach(services.measured) { [table] sizes in
+            for size in sizes { table[size.session]?.measured(size) }
         }
-        loop.attach(services.parsed) { [self] messages in
-            for message in messages { session(message.session)?.parsed(message) }
+        loop.attach(services.parsed) { [table] messages in
+            for message in messages { table[message.session]?.parsed(message) }
         }
-        loop.attach(services.inspected) { [self] results in
-            for result in results { session(result.session)?.inspected(result.report) }
+        loop.attach(services.inspected) { [table] results in
+            for result in results { table[result.session]?.inspected(result.report) }
         }
-        loop.attach(services.bodies) { [self] bodies in
-            for body in bodies { session(body.session)?.bodyRead(body) }
+        loop.attach(services.bodies) { [table] bodies in
+            for body in bodies { table[body.session]?.bodyRead(body) }
         }
-        loop.attach(services.turns) { [self] turns in
-            for id in turns { session(id)?.nextTurn() }
+        loop.attach(services.turns) { [table] turns in
+            for id in turns { table[id]?.nextTurn() }
         }
-        loop.attach(directory.moves[Int(index)]) { [self] connections in
+        loop.attach(resources.directory.moves[Int(index)]) { [self] connections in
             for connection in connections { adopt(connection) }
         }
-        loop.attach(verified) { [self] tokens in finish(tokens) }
-    }
-
-    // MARK: The end
-
-    /// Calls `body` once the last session is gone; at once when there is none.
-    func whenEmpty(_ body: @escaping () -> Void) {
-        onEmpty = body
-        for session in sessions { session?.endIfIdle() }
-        reportIfEmpty()
-    }
-
-    func reportIfEmpty() {
-        guard let onEmpty, freeSlots.count == sessions.count else { return }
-        self.onEmpty = nil
-        onEmpty()
+        verifier.attach()
     }
 
     /// Keys or revocations have changed.
     func apply(_ revocations: RevocationState) {
-        knownTokens.removeAll()
-        for session in sessions { session?.recheck(revocations) }
+        verifier.forgetAll()
+        for session in table.slots { session?.recheck(revocations) }
     }
 
-    /// Between two reports of the same kind in the log.
-    static let reportInterval: Duration = .seconds(10)
+    // MARK: For administrators
+
+    /// Lists the sessions that sort first.
+    /// - Parameter finish: Called on this loop.
+    func list(
+        _ request: ConnectionListRequest, finish: @escaping @Sendable ([ConnectionEntry], Int) -> Void
+    ) {
+        SessionListing(table: table, loop: loop, thread: Int(index)).list(request, finish: finish)
+    }
+
+    /// Closes a client's connection with RST; its session ends.
+    /// - Returns: Whether there was one.
+    func disconnect(_ id: SessionID) -> Bool {
+        guard let session = table[id] else { return false }
+        session.cut()
+        return true
+    }
+
+    // MARK: The end
+
+    /// Ends all sessions and idle connections that there are now, one after the other over a time.
+    /// - Parameter done: Called on the loop after the last.
+    func dismiss(over time: Duration, _ done: @escaping () -> Void) {
+        SessionDismissal(table: table, loop: loop).begin(over: time, done)
+    }
+
+    /// Calls `body` once the last session is gone; at once when there is none.
+    func whenEmpty(_ body: @escaping () -> Void) {
+        onEmpty = body
+        for session in table.slots { session?.endIfIdle() }
+        reportIfEmpty()
+    }
+
+    func reportIfEmpty() {
+        guard let onEmpty, table.isEmpty else { return }
+        self.onEmpty = nil
+        onEmpty()
+    }
 }

@@ -36,14 +36,9 @@ final class SessionServices {
     let trustedProxies: TrustedProxies
     /// The trusted proxy on whose connection the present event is.
     var proxy: SocketAddress?
-    private let configuration: Configuration
-    private let congestion: Backpressure
-    private let allLoops: [Mailbox<OutputBatch>]
-    private let workers: SnapshotWorkers
-    private let bodyThread: BodyThread
-    private let history: HistoryThread?
-    /// Reports of the server. Set before the loop runs, since it reports of the loops.
-    var admin: AdminServer?
+    private let resources: LoopResources
+    /// Has the server answer what is asked of itself, and of no database. Set before the loop runs.
+    var answerServerQuestion: ((ServerQuestion, @escaping @Sendable (RESTReport) -> Void) -> Void)?
     private let clock = WallClock()
     private var dateTime = MonotonicTime(nanoseconds: 0)
 
@@ -56,23 +51,18 @@ final class SessionServices {
     /// Sessions that go on when others have had their turn.
     let turns: Mailbox<SessionID>
 
-    init(
-        _ loop: EventLoop, index: UInt8, configuration: Configuration, outputs: [Mailbox<OutputBatch>],
-        workers: SnapshotWorkers, bodyThread: BodyThread, history: HistoryThread?, congestion: Backpressure,
-        site: StaticSiteHolder
-    ) {
-        self.loop = loop
-        self.configuration = configuration
+    /// - Parameter index: The loop's number.
+    init(_ resources: LoopResources, loop index: UInt8) {
+        self.resources = resources
+        let configuration = resources.configuration
+        loop = resources.eventLoops[Int(index)]
         trustedProxies = configuration.trustedProxies
-        self.congestion = congestion
-        self.workers = workers
-        self.bodyThread = bodyThread
-        self.history = history
-        allLoops = outputs
         context = ConnectionContext(
             ConnectionSettings(
-                configuration, loop: index, of: outputs.count, loop.configuration, site: site),
+                configuration, loop: index, of: resources.eventLoops.count, loop.configuration,
+                site: resources.site),
             now: loop.now)
+        context.users = resources.users
         if configuration.compressesMessages {
             context.compression = SharedCompression(
                 deferringBeyond: ConnectionLimits.smallByteCount, budget: Self.compressionBudget)
@@ -137,11 +127,11 @@ final class SessionServices {
     func countPosted(hasManyRequests: @autoclosure () -> Bool) -> Bool {
         let byteCount = context.takePostedByteCount()
         guard byteCount > 0 else { return false }
-        switch congestion.add(byteCount) {
+        switch resources.requestBackpressure.add(byteCount) {
         case .goOn: break
         case .pause: isCongested = true
         case .resumeAll:
-            for loop in allLoops { loop.post(OutputBatch(items: [.resumeReading])) }
+            for loop in resources.outputs { loop.post(OutputBatch(items: [.resumeReading])) }
         }
         return isCongested && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests())
     }
@@ -151,19 +141,19 @@ final class SessionServices {
     /// Has a worker encode a large message; the session's `encoded` gets it.
     /// - Parameter window: For which it is compressed; nil for a session without compression.
     func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
-        workers.post(
+        resources.workers.post(
             .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))
     }
 
     /// Has a worker parse a large message; the session's `parsed` gets the result.
     /// - Parameter isCompressed: It is to be inflated first.
     func parse(_ message: [UInt8], isCompressed: Bool = false, for session: SessionID) {
-        workers.post(
+        resources.workers.post(
             .parse(
                 ParsingJob(
                     session: session, message: message,
-                    inflatedByteLimit: isCompressed ? configuration.messageByteLimit : nil,
-                    nodeLimit: configuration.writeNodeLimit,
+                    inflatedByteLimit: isCompressed ? resources.configuration.messageByteLimit : nil,
+                    nodeLimit: resources.configuration.writeNodeLimit,
                     results: parsed)))
     }
 
@@ -172,7 +162,7 @@ final class SessionServices {
     func measure(
         _ node: Node, _ query: IndexedQuery?, byteLimit: Int?, wantsETag: Bool, for session: SessionID
     ) {
-        workers.post(
+        resources.workers.post(
             .survey(
                 NodeSizeCheckJob(
                     session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
@@ -180,12 +170,12 @@ final class SessionServices {
     }
 
     /// Has another thread free the body of a PATCH.
-    func release(_ update: consuming RESTUpdate) { workers.release(update) }
+    func release(_ update: consuming RESTUpdate) { resources.workers.release(update) }
 
     /// The session needs no result of workers any more.
     func abandonJobs(of session: SessionID) {
-        workers.abandonJobs(of: session)
-        history?.cancel(session)
+        resources.workers.abandonJobs(of: session)
+        resources.history?.cancel(session)
     }
 
     /// Has another thread do what the databases have deferred; the session's `inspected` gets the result.
@@ -194,16 +184,16 @@ final class SessionServices {
         switch job {
         case .history(let question):
             // The databases ask nothing of a log that there is not.
-            guard let history else { return assertionFailure("there is no log") }
+            guard let history = resources.history else { return assertionFailure("there is no log") }
             history.ask(question, for: session) { answer in
                 inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
             }
         case .server(let question):
-            admin?.answer(question) { report in
+            answerServerQuestion?(question) { report in
                 inspected.post(InspectionResult(session: session, report: report))
             }
         case .evaluation(let job):
-            workers.post(
+            resources.workers.post(
                 .evaluate(
                     PostedEvaluation(session: session, job: job) { report in
                         inspected.post(InspectionResult(session: session, report: report))
@@ -215,9 +205,10 @@ final class SessionServices {
     func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob
     {
         let job = BodyJob(
-            bytes, isGzip: isGzip, byteLimit: configuration.writeByteLimit, of: request, for: session,
+            bytes, isGzip: isGzip, byteLimit: resources.configuration.writeByteLimit, of: request,
+            for: session,
             answer: bodies)
-        bodyThread.post(job)
+        resources.bodyThread.post(job)
         return job
     }
 }

@@ -1,11 +1,11 @@
+import Logging
 import PandoConnections
 import PandoReactor
 import PandoTime
 
-// What the sessions of a loop hold beside the data, and what becomes of those that hold most when it is too
-// much (``MemoryBudget``, ``MemoryRelief``).
-
-extension IOLoop {
+/// Counts what the sessions of one loop hold beside the data, and decides what becomes of those that hold most when it is
+/// too much (``MemoryBudget``, ``MemoryRelief``). Confined to the loop.
+final class LoopMemory {
     /// Sessions that are disconnected in one tick: then what is left is looked at anew.
     private static let cutLimit = 64
     /// Changes up to this size are not worth an atomic operation at the end of a tick.
@@ -15,46 +15,76 @@ extension IOLoop {
     /// How long the limit may be exceeded before those are disconnected, too, that hold little each.
     private static let smallPatience: Duration = .milliseconds(250)
 
+    private let table: SessionTable
+    private let services: SessionServices
+    private let loop: EventLoop
+    private let loopCount: Int
+    private let memory: MemoryBudget
+    private let logger: Logger
+    /// Bytes of the loop that ``MemoryBudget`` knows.
+    private var publishedByteCount = 0
+    /// Sessions are paused because the process holds too much.
+    private var isPressing = false
+    /// When sessions were last paused or disconnected for it.
+    private var pressingBegan = MonotonicTime(nanoseconds: 0)
+    /// Since when the process holds more than it may; nil while it does not.
+    private var exceededSince: MonotonicTime?
+    /// Sessions that were disconnected since the last report.
+    private var cutCount = 0
+    private var throttle = ReportThrottle()
+
+    init(
+        _ table: SessionTable, _ services: SessionServices, loopCount: Int, _ memory: MemoryBudget,
+        _ logger: Logger
+    ) {
+        self.table = table
+        self.services = services
+        loop = services.loop
+        self.loopCount = loopCount
+        self.memory = memory
+        self.logger = logger
+    }
+
     /// At the end of a tick: publishes what all sessions hold, and acts when the process holds too much.
     func publishHeldBytes() {
         let byteCount = loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
-        if abs(byteCount - pressure.publishedByteCount) > Self.unpublishedByteLimit {
-            memory.change(by: byteCount - pressure.publishedByteCount)
-            pressure.publishedByteCount = byteCount
+        if abs(byteCount - publishedByteCount) > Self.unpublishedByteLimit {
+            memory.change(by: byteCount - publishedByteCount)
+            publishedByteCount = byteCount
             services.metrics.heldBytes.set(byteCount)
         }
         let level = memory.pressure
-        if level != .exceeded { pressure.exceededSince = nil }
+        if level != .exceeded { exceededSince = nil }
         switch level {
         case .none:
             // At once when there is room, else after a while: what others hold may stay for hours.
-            if pressure.isPressing,
-                memory.byteCount <= memory.calmByteCount || loop.now - pressure.began > Self.patience
+            if isPressing,
+                memory.byteCount <= memory.calmByteCount || loop.now - pressingBegan > Self.patience
             {
                 resumeAfterPressure()
             }
         case .high:
             // Clients that are not read can take what they have asked for, which helps; what is half received
             // does not get less.
-            if !pressure.isPressing {
+            if !isPressing {
                 pauseLargest()
-            } else if loop.now - pressure.began > Self.patience {
+            } else if loop.now - pressingBegan > Self.patience {
                 disconnectHolders()
             }
         case .exceeded:
-            if pressure.exceededSince == nil { pressure.exceededSince = loop.now }
+            if exceededSince == nil { exceededSince = loop.now }
             disconnectHolders()
         }
     }
 
     /// Connections are dealt to the loops in turn, so each has its share of those that hold most.
-    private var excessByteCount: Int { memory.excessByteCount / allLoops.count }
+    private var excessByteCount: Int { memory.excessByteCount / loopCount }
 
     /// Stops reading from the sessions that hold most. O(sessions); once when the limit comes near.
     private func pauseLargest() {
         beginPressing()
         var holders: [(byteCount: Int, session: LoopSession)] = []
-        for case let session? in sessions {
+        for case let session? in table.slots {
             let byteCount = session.heldByteCount
             if byteCount > MemoryRelief.smallByteCount { holders.append((byteCount, session)) }
         }
@@ -72,7 +102,7 @@ extension IOLoop {
     private func disconnectHolders() {
         beginPressing()
         var holders: [MemoryHolder] = []
-        for (index, session) in sessions.enumerated() {
+        for (index, session) in table.slots.enumerated() {
             guard let session else { continue }
             let byteCount = session.heldByteCount
             guard byteCount > 0 else { continue }
@@ -82,22 +112,22 @@ extension IOLoop {
                     progress: byteCount > MemoryRelief.smallByteCount ? session.progress : .unknown,
                     lastHeard: session.lastHeard))
         }
-        let includesSmall = pressure.exceededSince.map { loop.now - $0 > Self.smallPatience } ?? false
+        let includesSmall = exceededSince.map { loop.now - $0 > Self.smallPatience } ?? false
         let chosen = MemoryRelief.choose(
             from: holders, excess: excessByteCount, limit: Self.cutLimit, includesSmall: includesSmall)
         for holder in chosen {
-            pressure.cutCount += 1
+            cutCount += 1
             services.metrics.cuts.add(.memory)
-            sessions[holder.index]?.isCutForMemory = true
-            sessions[holder.index]?.giveUpMemory()
+            table.slots[holder.index]?.isCutForMemory = true
+            table.slots[holder.index]?.giveUpMemory()
         }
         reportMemoryCuts()
     }
 
     private func beginPressing() {
-        pressure.began = loop.now
-        guard !pressure.isPressing else { return }
-        pressure.isPressing = true
+        pressingBegan = loop.now
+        guard !isPressing else { return }
+        isPressing = true
         lookAgain()
     }
 
@@ -105,27 +135,24 @@ extension IOLoop {
     private func lookAgain() {
         loop.schedule(after: Self.patience * 1.5) { [self] in
             publishHeldBytes()
-            if pressure.isPressing { lookAgain() }
+            if isPressing { lookAgain() }
         }
     }
 
     private func resumeAfterPressure() {
-        pressure.isPressing = false
-        for session in sessions { session?.resume(.memory) }
+        isPressing = false
+        for session in table.slots { session?.resume(.memory) }
     }
 
     /// Logs how many were disconnected, not more often than once in ten seconds.
     private func reportMemoryCuts() {
-        guard pressure.cutCount > 0,
-            pressure.lastReport.map({ loop.now - $0 > Self.reportInterval }) ?? true
-        else { return }
+        guard cutCount > 0, throttle.mayReport(at: loop.now) else { return }
         logger.warning(
             """
             memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \
-            disconnected \(pressure.cutCount) of this thread's clients since the last report, first those that did not \
+            disconnected \(cutCount) of this thread's clients since the last report, first those that did not \
             take what they were sent
             """)
-        pressure.lastReport = loop.now
-        pressure.cutCount = 0
+        cutCount = 0
     }
 }

@@ -1,16 +1,19 @@
+import Logging
 import PandoConnections
 import PandoReactor
 import PandoTime
 import Synchronization
 
-// Connections of one address beyond the limit (`--max-connections-per-address`): they are refused at once, so that the
-// client learns why. Through TLS nothing is said: the handshake would cost more than the refusal saves. Until its client
-// has taken the response, such a connection counts as open, so only some wait for that: others are closed without a word,
-// and an address beyond its limit does not take the places of other clients.
-
-extension IOLoop {
+/// Counts the connections of one address on one loop, and refuses those beyond the limit
+/// (`--max-connections-per-address`).
+///
+/// They are refused at once, so that the client learns why. Through TLS nothing is said: the handshake would cost more than
+/// the refusal saves. Until its client has taken the response, such a connection counts as open, so only some wait for
+/// that: others are closed without a word, and an address beyond its limit does not take the places of other clients.
+/// Confined to the loop.
+final class AddressAdmissions {
     /// The response to a connection that is refused.
-    static let refusalOfAddress = Array(
+    static let refusal = Array(
         """
         HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 52\r\n\
         Retry-After: 1\r\nConnection: close\r\n\r\n{"error":"Too many connections from this address"}\r\n
@@ -19,10 +22,39 @@ extension IOLoop {
     /// How long the client has to take the response.
     private static let refusalTimeout: Duration = .seconds(1)
 
+    private let loop: EventLoop
+    private let limit: Int
+    private let addresses: AddressLimiter
+    private let trustedProxies: TrustedProxies
+    private let speaksTLS: Bool
+    private let metrics: SessionMetrics
+    private let logger: Logger
+    private let lingering = LingeringRefusals()
+    /// Connections that were refused since the last report.
+    private var refusedCount = 0
+    private var throttle = ReportThrottle()
+
+    init(
+        _ addresses: AddressLimiter, on loop: EventLoop, _ configuration: Configuration, speaksTLS: Bool,
+        _ metrics: SessionMetrics, _ logger: Logger
+    ) {
+        self.addresses = addresses
+        self.loop = loop
+        limit = configuration.addressConnectionLimit
+        trustedProxies = configuration.trustedProxies
+        self.speaksTLS = speaksTLS
+        self.metrics = metrics
+        self.logger = logger
+    }
+
+    /// Counts a connection that was just accepted.
+    /// - Returns: nil where there are too many of its address.
+    func admit(_ socket: borrowing ConnectedSocket) -> AddressLimiter.Grant? { addresses.admit(socket.peer) }
+
     /// Refuses a connection that was just accepted.
     func refuse(_ socket: ConnectedSocket) {
-        noteRefusedAddress()
-        guard certificates == nil, !lingeringRefusals.isFull else { return socket.reset() }
+        noteRefusal()
+        guard !speaksTLS, !lingering.isFull else { return socket.reset() }
         // Out of memory for one more epoll entry: the socket is closed.
         _ = try? Channel.adopt(socket, on: loop) { channel in
             refuse(channel)
@@ -32,18 +64,18 @@ extension IOLoop {
 
     /// Refuses a connection whose client is known only now.
     func refuse(_ channel: Channel) {
-        guard !lingeringRefusals.isFull else { return channel.reset() }
-        channel.grant = lingeringRefusals.begin()
-        if certificates == nil { channel.write(Self.refusalOfAddress.rawSpan) }
+        guard !lingering.isFull else { return channel.reset() }
+        channel.grant = lingering.begin()
+        if !speaksTLS { channel.write(Self.refusal.rawSpan) }
         channel.closeAfterFlush()
         loop.schedule(after: Self.refusalTimeout) { [weak channel] in channel?.reset() }
     }
 
     /// A proxy has said who its client is: it is counted, unless that is a proxy itself.
     func learnedClient(of session: ChannelSession) {
-        guard let addresses, !session.isTrustedProxy, let client = session.channel.peerAddress else { return }
+        guard !session.isTrustedProxy, let client = session.channel.peerAddress else { return }
         guard let grant = addresses.admit(client) else {
-            noteRefusedAddress()
+            noteRefusal()
             return refuse(session.channel)
         }
         session.channel.grant = grant
@@ -52,24 +84,23 @@ extension IOLoop {
     /// Counts a client of which its proxy has said where it is, as long as the object exists.
     /// - Parameter client: nil where that is not known.
     func admit(_ client: SocketAddress?) -> AddressAdmission {
-        guard let addresses, let client, !services.trustedProxies.contains(client) else { return .uncounted }
+        guard let client, !trustedProxies.contains(client) else { return .uncounted }
         guard let grant = addresses.admit(client) else {
-            noteRefusedAddress()
+            noteRefusal()
             return .refused
         }
         return .granted(grant)
     }
 
     /// Counts a refusal, and reports such from time to time.
-    func noteRefusedAddress() {
-        services.metrics.limits.add(.connectionsPerAddress)
-        refusedAddressCount += 1
-        guard lastAddressReport.map({ loop.now - $0 >= Self.reportInterval }) ?? true else { return }
-        lastAddressReport = loop.now
+    private func noteRefusal() {
+        metrics.limits.add(.connectionsPerAddress)
+        refusedCount += 1
+        guard throttle.mayReport(at: loop.now) else { return }
         logger.warning(
-            "refused \(refusedAddressCount) connections: more than \(configuration.addressConnectionLimit) from one address (--max-connections-per-address)"
+            "refused \(refusedCount) connections: more than \(limit) from one address (--max-connections-per-address)"
         )
-        refusedAddressCount = 0
+        refusedCount = 0
     }
 }
 

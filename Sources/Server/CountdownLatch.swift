@@ -1,0 +1,18 @@
+import Synchronization
+
+/// Calls back when each of the I/O loops has reported once.
+final class CountdownLatch: Sendable {
+    private let remaining: Atomic<Int>
+    private let whenDone: @Sendable () -> Void
+
+    /// - Parameter whenDone: Called on the thread of the last report.
+    init(loopCount: Int, whenDone: @escaping @Sendable () -> Void) {
+        remaining = Atomic(loopCount)
+        self.whenDone = whenDone
+    }
+
+    /// One loop reports.
+    func countDown() {
+        if remaining.subtract(1, ordering: .sequentiallyConsistent).newValue == 0 { whenDone() }
+    }
+}

@@ -1,0 +1,86 @@
+import PandoDatabase
+import PandoIdentity
+import PandoReactor
+import PandoStaticFiles
+import PandoStorage
+
+/// What all I/O loops share. Made once, before the first of them.
+struct LoopResources {
+    let configuration: Configuration
+    let authenticator: Authenticator
+    /// nil without TLS.
+    let certificates: CertificateStore?
+    let site: StaticSiteHolder
+    let log: ServerLog
+
+    // MARK: Other threads
+
+    let eventLoops: [EventLoop]
+    let database: DatabaseExecutor
+    let workers: SnapshotWorkers
+    let bodyThread: BodyThread
+    /// nil where there is no log.
+    let history: HistoryThread?
+    /// What the databases have for each loop, by the loop's number.
+    let outputs: [Mailbox<OutputBatch>]
+    let spareOutputs: BufferPool<OutputBatch>
+
+    // MARK: Limits of the process
+
+    let memory: MemoryBudget
+    /// Bytes of requests that the databases have not handled yet.
+    let requestBackpressure: Backpressure
+    /// Bytes of outputs that the loops have not dealt out yet.
+    let outputBackpressure: Backpressure
+    let limiter: ConnectionLimiter
+    /// nil where the connections of one address are not limited.
+    let addresses: AddressLimiter?
+    /// nil where neither the connections nor the writes of users are limited.
+    let users: UserLimiter?
+    let directory: SessionDirectory
+
+    /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few milliseconds.
+    private static let outputByteLimit = 4 << 20
+
+    /// Makes the event loops, and starts the threads of workers.
+    /// - Throws: What the system refuses: descriptors, threads.
+    init(
+        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
+        site: StaticSiteHolder, log: ServerLog, descriptors: DescriptorBudget
+    ) throws {
+        self.configuration = configuration
+        self.authenticator = authenticator
+        self.certificates = certificates
+        self.site = site
+        self.log = log
+        eventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
+            var options = EventLoop.Configuration()
+            options.outboundByteLimit = configuration.outboundByteLimit
+            options.handshakeTimeout = configuration.requestTimeout
+            return try EventLoop(options)
+        }
+        outputs = eventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
+        spareOutputs = OutputBatch.pool(loopCount: outputs.count)
+        directory = SessionDirectory(moves: eventLoops.map { Mailbox(signalling: $0.wakeup) })
+        requestBackpressure = Backpressure(byteLimit: configuration.inFlightByteLimit)
+        outputBackpressure = Backpressure(byteLimit: Self.outputByteLimit)
+        memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
+        limiter = ConnectionLimiter(
+            ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
+            loopCount: eventLoops.count)
+        addresses =
+            configuration.addressConnectionLimit > 0
+            ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
+        users = configuration.makeUserLimiter()
+        database = try DatabaseExecutor()
+        workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
+        bodyThread = try BodyThread()
+        if let path = configuration.dataDirectory {
+            history = try HistoryThread { () throws(DiskFailure) in
+                try SystemDisk(directory: path, create: false)
+            }
+        } else {
+            history = nil
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import Logging
+import PandoReactor
+
+/// Where clients reach the server: its listeners, and the port that redirects to them.
+struct ServerListeners {
+    let acceptors: [Acceptor]
+    let redirectPort: RedirectPort?
+    private let usesTLS: Bool
+
+    /// Bytes that the kernel takes of a connection and has not sent yet.
+    private static let unsentByteLimit: UInt32 = 128 << 10
+
+    /// Binds the addresses. Nothing is accepted before the loops run.
+    /// - Throws: ``StartError/address(_:)``.
+    init(_ configuration: Configuration, _ resources: LoopResources, _ loops: [IOLoop]) throws(StartError) {
+        usesTLS = resources.certificates != nil
+        var options = Acceptor.Configuration()
+        options.options.unsentLowWaterByteCount = Self.unsentByteLimit
+        let sockets = try Listeners.open(configuration, options: options.options)
+        let byEventLoop = Dictionary(uniqueKeysWithValues: loops.map { (ObjectIdentifier($0.loop), $0) })
+        let logger = resources.log.messages
+        let accepting = resources.eventLoops[0]
+        do throws(SocketError) {
+            var acceptors: [Acceptor] = []
+            for socket in sockets {
+                acceptors.append(
+                    try Acceptor(
+                        socket, on: accepting, targets: resources.eventLoops, configuration: options,
+                        adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
+                        onExhausted: { error in logger.error("accepting pauses: \(error)") },
+                        limiter: resources.limiter,
+                        evict: { count, isReserved, loop in
+                            byEventLoop[ObjectIdentifier(loop)]?.evictor.evict(count, ofReserved: isReserved)
+                        },
+                        onLimit: { report in logger.warning("\(report)") }))
+            }
+            self.acceptors = acceptors
+            if let port = configuration.redirectPort,
+                let secure = acceptors.map(\.address).first(where: { !$0.isUnix })
+            {
+                redirectPort = try RedirectPort(
+                    at: secure.with(port: port), on: accepting, securePort: secure.port)
+            } else {
+                redirectPort = nil
+            }
+        } catch {
+            throw .address("\(error)")
+        }
+    }
+
+    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix socket. Not
+    /// empty.
+    var urls: [String] {
+        acceptors.map { acceptor in
+            if acceptor.address.isUnix { return acceptor.path.map { "unix:\($0)" } ?? "unix" }
+            return "\(usesTLS ? "https" : "http")://\(acceptor.address)"
+        }
+    }
+
+    /// No new connections. On the first I/O loop only.
+    func close() {
+        for acceptor in acceptors { acceptor.close() }
+        redirectPort?.close()
+    }
+}
