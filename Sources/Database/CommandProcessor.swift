@@ -183,11 +183,12 @@ final class CommandProcessor {
                 prepared?.replacesTooMuch ?? paths.contains { root.value(at: $0).weigh(&left) }
             if isTooLarge { throw .tooLarge }
         }
+        let changesData = delta.changesData
         let savepoint = try log.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { log.rollback(to: savepoint) }
-        } else if savepoint != nil {
+        } else if changesData {
             metrics.commits.add()
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }

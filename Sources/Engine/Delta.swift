@@ -38,6 +38,16 @@ package struct Delta: Sendable {
         }
     }
 
+    /// Whether data changes, unless the delta turns out redundant (``Effects/isRedundant``).
+    package var changesData: Bool {
+        switch kind {
+        case .nothing, .denied, .listen, .unlisten, .queue, .unqueue: false
+        case .put: true
+        case .write(_, let changes): !changes.isEmpty
+        case .endSession(let changes, _): !changes.isEmpty
+        }
+    }
+
     /// Whether the delta has to be in the journal before its effects may leave, unless they turn out redundant.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     package func isDurable(hadQueue: Bool) -> Bool {

@@ -149,6 +149,16 @@ class TestMetrics:
         assert after[("pando_outbound_queue_bytes", ())] == 0
         assert after[("pando_open_descriptors", ())] > 5
 
+    def test_without_a_log_writes_that_change_data_count_too(self, server):
+        admin = Admin(server)
+        with Connection(server.port, "default") as writer:
+            assert writer.ask("p", {"p": "/open/a", "d": 1})["s"] == "ok"
+            assert writer.ask("p", {"p": "/open/a", "d": 1})["s"] == "ok"
+            assert writer.ask("m", {"p": "/open", "d": {"b": 2, "c": 3}})["s"] == "ok"
+            assert writer.ask("o", {"p": "/open/d", "d": 4})["s"] == "ok"
+            assert values(admin.text())[("pando_commits_total", ())] == 2
+        wait_for(lambda: values(admin.text())[("pando_commits_total", ())] == 3)
+
     def test_a_start_counts_what_it_recovers(self, servers):
         server = servers(arguments=["--admin-listen", "0"])
         with Wire(server.port) as rest:
