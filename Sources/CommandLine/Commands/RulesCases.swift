@@ -43,7 +43,7 @@ struct RulesCases {
 
     /// - Throws: ``Problem`` naming the case.
     init(_ text: [UInt8]) throws(Problem) {
-        let json = withoutComments(text)
+        let json = CommentedJSON.withoutComments(text)
         let document = try Members(json, "the file")
         try document.expect(only: ["data", "now", "cases"])
         let data = try document.node("data") ?? .empty
@@ -211,38 +211,4 @@ private func escaped(_ bytes: [UInt8]) -> String {
         }
     }
     return text
-}
-
-/// The text with its comments blanked out, so that places in it stay where they are.
-private func withoutComments(_ text: [UInt8]) -> [UInt8] {
-    var result = text
-    var index = 0
-    var isInString = false
-    func at(_ place: Int) -> UInt8? { place < text.count ? text[place] : nil }
-    while let byte = at(index) {
-        if isInString {
-            if byte == UInt8(ascii: "\\") {
-                index += 1
-            } else if byte == UInt8(ascii: "\"") {
-                isInString = false
-            }
-        } else if byte == UInt8(ascii: "\"") {
-            isInString = true
-        } else if byte == UInt8(ascii: "/"), at(index + 1) == UInt8(ascii: "/") {
-            while let next = at(index), next != 0x0A {
-                result[index] = 0x20
-                index += 1
-            }
-        } else if byte == UInt8(ascii: "/"), at(index + 1) == UInt8(ascii: "*") {
-            let start = index
-            index += 2
-            while let next = at(index), !(next == UInt8(ascii: "*") && at(index + 1) == UInt8(ascii: "/")) {
-                index += 1
-            }
-            index = min(index + 1, text.count - 1)
-            for place in start...index where text[place] != 0x0A { result[place] = 0x20 }
-        }
-        index += 1
-    }
-    return result
 }
