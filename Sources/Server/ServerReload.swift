@@ -3,6 +3,7 @@ import PandoDatabase
 import PandoIdentity
 import PandoReactor
 import PandoRules
+import PandoStaticFiles
 import PandoTLS
 
 /// What a server reads again while it runs: rules and files that it serves on SIGHUP, keys and certificates also when

@@ -1,4 +1,5 @@
 import PandoDatabase
+import PandoEngine
 import PandoHTTP
 import PandoREST
 

@@ -26,7 +26,8 @@ struct UpgradeResponse {
             }
             handshake.appendResponse(to: &bytes)
         } catch {
-            return ServerHandshake.appendRefusal(error, to: &bytes)
+            ServerHandshake.appendRefusal(error, to: &bytes)
+            return
         }
         // Where the session may not move, the client goes on by long polling (realtime §1.6).
         isAccepted = mayJoin || !request.joins

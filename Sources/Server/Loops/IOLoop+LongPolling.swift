@@ -1,4 +1,5 @@
 import PandoConnections
+import PandoDatabase
 import PandoEngine
 import PandoREST
 import PandoReactor

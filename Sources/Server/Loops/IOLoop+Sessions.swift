@@ -3,6 +3,7 @@ import PandoDatabase
 import PandoEngine
 import PandoReactor
 import PandoTLS
+import PandoWebSocket
 
 // How sessions begin, and what becomes of a connection that is upgraded.
 

@@ -1,8 +1,11 @@
+import PandoConnections
 import PandoDatabase
 import PandoIdentity
+import PandoJournal
 import PandoReactor
 import PandoStaticFiles
 import PandoStorage
+import PandoTLS
 
 /// What all I/O loops share. Made once, before the first of them.
 struct LoopResources {
