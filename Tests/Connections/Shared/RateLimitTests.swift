@@ -13,7 +13,7 @@ import Testing
         case end
     }
 
-    /// Looks each second; a client may be 30 s behind 500 B/s, and, after it has taken much at once, two minutes.
+    /// Looks each second; a client may be 30 s behind 500 B/s, and, after it has taken much at once, eight minutes.
     @Test(
         arguments: [
             // bytes at once   every so many seconds   until   too slow at   because
@@ -22,9 +22,11 @@ import Testing
             (500, 1, 1000, nil, "takes just enough"),
             (100_000, 1, 1000, nil, "fast"),
             (64_000, 64, 1000, nil, "1 KB/s: a slow reader's window opens once a minute"),
+            (105_472, 115, 1000, nil, "1 KB/s as measured on loopback, whose segments are 64 KiB"),
+            (105_472, 210, 1000, nil, "the same at 500 B/s"),
             (60_000, 119, 1000, nil, "just enough in large steps"),
-            (60_000, 200, 1000, 121, "large steps that are too few"),
-            (100_000, 1, 10, 131, "takes nothing any more: what was taken before buys two minutes"),
+            (60_000, 200, 1000, 151, "large steps that are too few"),
+            (100_000, 1, 10, 491, "takes nothing any more: what was taken before buys eight minutes"),
         ] as [(Int, Int, Int, Int?, String)])
     func outputRate(byteCount: Int, period: Int, until end: Int, tooSlowAt: Int?, because: String) {
         var rate = OutputRate()
