@@ -70,7 +70,7 @@ def test_the_access_log_as_text(servers):
     found = server.stderr(limit=1 << 30).splitlines()
     requests = [line for line in found if line.endswith(" [PandoServer] request")]
     assert len(requests) == 1 and re.search(
-        r" info pando: method=GET microseconds=\d+ path=/missing.json peer=127.0.0.1:\d+ request_id=id-7 status=200 \[", requests[0])
+        r" info pando: method=GET microseconds=\d+ path=/missing.json peer=127.0.0.1:\d+ request_id=id-7 scheme=http status=200 \[", requests[0])
     assert any("stopping" in line for line in found)
 
 

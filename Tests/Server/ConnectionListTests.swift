@@ -1,10 +1,10 @@
 import Foundation
-import PandoDatabase
 import PandoEngine
 import PandoTime
 import PandoTree
 import Testing
 
+@testable import PandoDatabase
 @testable import PandoServer
 
 @Suite struct ConnectionListTests {

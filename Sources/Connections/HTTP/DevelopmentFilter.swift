@@ -30,9 +30,9 @@ package struct DevelopmentFilter {
     /// All must name loopback or an allowed origin: the host that the request is addressed to, the one that a trusted
     /// proxy says its client has addressed, and the page that made it. Under `--trusted-proxy 127.0.0.1` a browser
     /// on this machine is taken for the proxy, and its pages may set `X-Forwarded-Host` as they like, but not `Host`,
-    /// which is the name that was rebound. A browser names the page in `Origin`, except for what a page embeds (`<script>`, which
-    /// reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the
-    /// page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
+    /// which is the name that was rebound. A browser names the page in `Origin`, except for what a page embeds
+    /// (`<script>`, which reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`,
+    /// unless the page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
     package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
         let (received, authority) = (head.receivedAuthorityBytes, head.authorityBytes)
