@@ -158,6 +158,11 @@ extension HTTPConnection {
                     bytes.rawSpan, byteLimit: context.settings.writeByteLimit)
                 return try post(pending.write(body), pending, byteCount: bytes.count, &context)
             }
+            if isGzip, case .data = request.location, !pending.isAdministrators,
+                !context.settings.rates.isUnlimited
+            {
+                pending.countedByteCount = bytes.count
+            }
             // The thread holds them.
             unfinishedByteCount = bytes.count
             isReadingBody = true
@@ -172,6 +177,7 @@ extension HTTPConnection {
         guard case .answering(let pending) = stage, isReadingBody else { return }
         isReadingBody = false
         unfinishedByteCount = 0
+        countInflated(body.byteCount, of: pending, &context)
         do throws(RESTError) {
             switch body.content {
             case .data(let content):

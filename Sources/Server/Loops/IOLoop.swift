@@ -110,6 +110,9 @@ final class IOLoop: @unchecked Sendable {
                     .forMachines
             }
         }
+        if !configuration.writeRates.isUnlimited {
+            services.context.clientNetwork = { [unowned self] in network(forwardedFor: $0) }
+        }
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()
