@@ -9,7 +9,7 @@ import { openEditor, closeEditor } from "./tree-view.js";
 
 const UNDO_LIMIT = 100; // steps
 const UNDO_NODES = 50000; // of a value that is kept for undo
-const UNDO_UNITS = 4 << 20; // of its text, where the server does not count its nodes
+const UNDO_UNITS = 4 << 20; // of its text
 const EDIT_NODES = 20000; // of a value that is edited as text
 const REST_UNITS = 1 << 20; // a longer value is sent by REST
 const DEPTH_LIMIT = 32;
@@ -41,12 +41,11 @@ const countNodes = (value) => value === null ? 0 : typeof value === "object" ? O
 async function look(path) {
 	try {
 		const { nodes: count, more = false } = await session.children(path, { measure: "true", limit: 1 });
-		// For administrators only.
+		// Only administrators are told.
 		if (count === undefined) {
 			const value = await session.read(path, UNDO_UNITS);
-			if (value === undefined) return { count: Infinity, words: "very many nodes" };
-			const found = countNodes(value);
-			return found > UNDO_NODES ? { count: found, words: nodes(found) } : { count: found, words: nodes(found), value };
+			const found = value === undefined ? Infinity : countNodes(value);
+			return { count: found, words: found === Infinity ? "many nodes" : nodes(found), ...(found <= UNDO_NODES && { value }) };
 		}
 		return more || count > UNDO_NODES ? { count, words: `${more ? "more than " : ""}${nodes(count)}` } : { count, words: nodes(count), value: await session.read(path) };
 	} catch (error) {

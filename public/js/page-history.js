@@ -8,8 +8,8 @@ import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const PAUSE_FACTOR = 10; // how much longer than a reading, which may read the whole log, the pause behind it is
-const SETTLED_MS = 1000; // what was there so long ago is not asked for again
+const PAUSE_FACTOR = 10; // between two readings, each of which may be of the whole log
+const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
 const KEPT_WRITES = 1000; // more are asked for again
@@ -28,9 +28,8 @@ const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
 const restore = h("button.primary", { onclick: askRestore }, "Restore…");
 const toData = h("a", "Data");
-// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read, `past` what was there at a moment.
-let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due;
-let isReading = false, isStale = false, readUntil = 0, readMs = 0; // of the last reading
+// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read, `past` {moment, value}.
+let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due, isReading, isStale, readUntil = 0, readMs = 0;
 
 export const element = h("div.page",
 	h("section.panel", h("div.together", title, toData), h("div.together.moment", slider, button("Now", () => go(null))),
@@ -51,7 +50,6 @@ export function show({ keys: shownKeys, parameters }) {
 	refresh();
 }
 
-/** Reads after a while, or earlier where that is planned already. */
 function soon(delay = SETTLE_MS) {
 	if (timer !== undefined && due <= performance.now() + delay) return;
 	clearTimeout(timer);
@@ -62,7 +60,7 @@ function soon(delay = SETTLE_MS) {
 	}, delay);
 }
 
-/** Something was written: it is read when the reading in progress is over, and seldom where readings take long. */
+/** After a write: behind the reading in progress, and seldom where readings take long. */
 function readAgain() {
 	isStale = isReading;
 	if (!isReading) soon(Math.max(SETTLE_MS, readUntil + PAUSE_FACTOR * readMs - performance.now()));
@@ -70,7 +68,7 @@ function readAgain() {
 
 async function pastAt(moment, ask) {
 	if (past?.moment === moment) return past.value;
-	const value = (await ask({ at: moment, limit: 1 })).value;
+	const { value } = await ask({ at: moment, limit: 1 });
 	if (end - moment > SETTLED_MS) past = { moment, value };
 	return value;
 }

@@ -10,9 +10,8 @@ export const STORED = "pando-credential";
 export const restPath = (path) => `/${encodePath(split(path))}.json`;
 const offline = () => new DatabaseError("offline", "The server does not answer.");
 
-/** The text of a response; undefined where it has more UTF-16 units than `limit`. */
+/** The text of a response; undefined where it is longer. */
 async function textUpTo(limit, response) {
-	if (limit === Infinity) return response.text();
 	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
 	let text = "";
 	while (true) {
@@ -101,23 +100,19 @@ class Session extends EventTarget {
 		});
 	}
 
-	/**
-	 * The JSON of a response; undefined where its text has more than `limit` UTF-16 units: then the rest is not received.
-	 * Throws a DatabaseError with the server's words for an error.
-	 */
-	async json(path, parameters, { limit = Infinity, ...options } = {}) {
+	/** The JSON of a response; undefined where its text is longer than `limit`; throws a DatabaseError with the server's words for an error. */
+	async json(path, parameters, { limit, ...options } = {}) {
 		const response = await this.request(path, parameters, options).catch((error) => {
 			throw error.name === "AbortError" ? error : offline();
 		});
-		const text = await textUpTo(limit, response);
-		if (text === undefined) return undefined;
+		const text = await (limit ? textUpTo(limit, response) : response.text());
+		if (text === undefined) return;
 		if (response.ok) return text === "" ? null : parse(text);
 		let words = text;
 		try { words = JSON.parse(text).error ?? text; } catch { /* not JSON */ }
 		throw new DatabaseError(response.status === 401 ? "permission_denied" : `http_${response.status}`, words);
 	}
 
-	/** With a limit, undefined for a value whose text is longer. */
 	read(path, limit) {
 		return this.json(restPath(path), { format: "export" }, { limit });
 	}
