@@ -871,6 +871,31 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     page.wait_row("name", '"Ada"')
 
 
+def test_a_user_deletes_what_the_server_does_not_count(desk):
+    """Only administrators are told the number of nodes: the console reads the value, up to a size."""
+    desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
+    data = {"x": 1, "y": {"z": 2}}
+    page = desk.open({"a": data, "large": "x" * (5 << 20)})
+    page.run(f"""import('/js/session.js').then(({{ session }}) => {{
+        session.actor = {{ kind: "token", token: {json.dumps(unsigned("ann"))} }};
+        session.open();
+    }})""")
+
+    def remove(key, words):
+        page.run(f"import('/js/edit.js').then((edit) => void edit.remove({{ path: '/{key}', key: '{key}', keys: ['{key}'] }}))")
+        page.dialog(f"Delete /{key}?")
+        assert words in page.text()
+
+    remove("large", "many nodes will be removed")
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog')")
+    remove("a", "4 nodes will be removed")
+    page.confirm()
+    desk.wait_for("/a", None)
+    page.undo("Delete /a")
+    desk.wait_for("/a", data)
+
+
 def test_a_query_is_live_and_names_the_missing_index(desk):
     desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
     page = desk.open({"users": {"a": {"age": 30}, "b": {"age": 20}, "c": {"age": 40}}}, place="query", keys="/users")
