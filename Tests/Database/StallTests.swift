@@ -212,25 +212,6 @@ import Testing
             testDescription: "merge of many paths, each of which others may have replaced",
             messages: { [merge(1, "list", entries($0))] },
             meanwhile: { put(2, Path(["list", key($0)]), .integer(1)) }),
-        Operation(
-            testDescription: "merge of many paths, in the midst of which others write all the time",
-            messages: { count in
-                [
-                    merge(
-                        1, "list",
-                        entries(count).map { ($0.0.appending("n" as Key), .integer(1)) })
-                ]
-            },
-            meanwhile: { put(2, Path(["list", key(0), "s"]), .integer(Int64($0))) }),
-        Operation(
-            testDescription: "put under rules that read what others write all the time",
-            rules: #"""
-                {"rules":{".read":true,".write":true,"list":{"$k":{".validate":
-                  "newData.hasChild('n') && root.child('counter').val() >= 0"}}}}
-                """#,
-            before: { _ in [put(1, "counter", .integer(0))] },
-            messages: { [put(1, "list", children($0))] }, childCount: { _ in 0 },
-            meanwhile: { put(2, "counter", .integer(Int64($0 + 1))) }),
         Operation(testDescription: "get of all") { _ in [get(1, "list", nil)] },
         Operation(testDescription: "get of ten, without index", buildsIndexes: false) { _ in
             [get(1, "list", top)]
