@@ -26,6 +26,8 @@ extension CommandProcessor {
         var query: Query?
         /// Bytes of the request.
         var byteCount = 0
+        /// The data of the location is not sent.
+        var isOfChildren = false
     }
 
     /// Nil for a message that is about no location.
@@ -40,6 +42,11 @@ extension CommandProcessor {
                 kind: request.action.metric, database: database.name, path: path, query: request.action.query,
                 byteCount: request.byteCount)
         case .rest(_, let call, let byteCount):
+            if case .listChildren(let listing, _) = call.action {
+                return Subject(
+                    kind: .restRead, database: call.namespace ?? NamespaceName.standard, path: listing.path,
+                    isOfChildren: true)
+            }
             guard case .data(let request, _, _) = call.action, case .data(let target) = request.location
             else {
                 return nil

@@ -12,8 +12,9 @@ extension CommandProcessor {
         fileprivate let sentByteCount: Int
     }
 
-    /// Bytes of the data of a read up to which it is weighed.
-    private static let weighedByteLimit = 64 << 10
+    /// Bytes of the data of a read that are weighed: about a hundred nodes, some microseconds. The others are taken to be
+    /// like these.
+    static let weighedByteLimit = 4 << 10
     /// Sessions whose listens are looked at for the number of listeners.
     private static let surveyedSessionLimit = 1024
 
@@ -38,10 +39,11 @@ extension CommandProcessor {
         let subject = measurement.subject
         let database = databases[subject.database]
         var sentByteCount = max(0, encoder.sentByteCount - measurement.sentByteCount)
-        if subject.isRead, subject.query == nil, let database {
+        if subject.isRead, subject.query == nil, !subject.isOfChildren, let database {
             // What is printed by other threads is not encoded yet.
             sentByteCount = max(
-                sentByteCount, database.engine.root[subject.path].weight(upTo: Self.weighedByteLimit))
+                sentByteCount,
+                database.engine.root[subject.path].estimatedWeight(weighing: Self.weighedByteLimit))
         }
         let isUnindexed =
             subject.query.map { query in
@@ -81,6 +83,25 @@ extension CommandProcessor {
             found[index].listeners = surveyed.isEmpty ? 0 : count * total / surveyed.count
         }
         return found
+    }
+}
+
+extension Node {
+    /// About how many bytes the node's JSON has, by its first children.
+    /// - Complexity: O(`limit`), however large the node is.
+    func estimatedWeight(weighing limit: Int) -> Int {
+        guard case .object(let children) = withoutPriority else { return weight(upTo: limit) }
+        var (left, weighedCount) = (limit, 0)
+        children.forEach { key, child in
+            left -= key.utf8Count + 4
+            _ = child.weigh(&left)
+            weighedCount += 1
+            return left >= 0
+        }
+        let byteCount = limit - left
+        guard weighedCount < children.count else { return byteCount }
+        let (product, overflows) = byteCount.multipliedReportingOverflow(by: children.count)
+        return overflows ? .max : product / weighedCount
     }
 }
 

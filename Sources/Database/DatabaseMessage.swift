@@ -223,6 +223,8 @@ package enum SessionReply: Sendable {
     case tooBig(Int64)
     /// The disk is full.
     case diskFull(Int64)
+    /// Others have changed what a large write depends on, again and again.
+    case contested(Int64)
     /// The client has exceeded a limit that is for clients; what it asked for is not done.
     case limitExceeded(Int64, ClientLimit)
     case invalid(Int64, InvalidData)

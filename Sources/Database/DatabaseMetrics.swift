@@ -75,7 +75,7 @@ extension DatabaseMetrics.Failure {
         switch reply {
         case .ok, .listeningWithoutIndex, .authenticated, .unauthenticated, .finished: return nil
         case .authenticationFailed: self = .unauthenticated
-        case .authenticationUnavailable: self = .unavailable
+        case .authenticationUnavailable, .contested: self = .unavailable
         case .unknownAction, .invalid: self = .invalid
         case .tooBig: self = .tooBig
         case .diskFull: self = .diskFull

@@ -218,6 +218,8 @@ struct OutputEncoder {
                     .text("Data to write exceeds the maximum size that can be pending"))
             case .diskFull(let number):
                 message.append(reply: number, .unavailable, .text(Text(RESTError.diskFull.text)))
+            case .contested(let number):
+                message.append(reply: number, .unavailable, .text(Text(RESTError.contested.text)))
             case .limitExceeded(let number, let limit):
                 message.append(reply: number, .unavailable, .text(Text("\(limit.text)")))
             case .invalid(let number, let problem):

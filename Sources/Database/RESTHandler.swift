@@ -68,8 +68,9 @@ final class RESTHandler {
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(.verbatim(processor.denials.json(of: database)), to: session)
             case .listChildren(let listing, let credential):
+                processor.metrics.requests.add(.restRead)
                 try checkRead(listing.path, nil, credential, database)
-                processor.encoder.respond(.verbatim(listing.json(of: database.engine.root)), to: session)
+                processor.encoder.respond(.deferred(.children(listing, database.engine.root)), to: session)
             case .backup(let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.metrics.backups.add()

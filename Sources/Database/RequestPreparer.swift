@@ -15,7 +15,7 @@ import PandoWire
 ///                                               ├─▶ window: caught up with what has changed, then the listen begins
 ///                                               ├─▶ printed: executed, or suspended once more
 ///                                               ├─▶ write: what rules have read is unchanged: executed
-///                                               │     └─ it has changed: suspended once more
+///                                               │     └─ it has changed: suspended once more, and at last refused
 ///                                               └─▶ cancelled, since its session has ended: not executed
 ///
 /// The session of a suspended request waits; its later requests stay behind it. Used by one thread at a time.
@@ -31,9 +31,12 @@ final class RequestPreparer {
     /// Bytes of a request from which on its rules are evaluated elsewhere: fewer bring a few thousand nodes, which takes
     /// a millisecond or two. Messages above it are parsed elsewhere, too.
     static let largeWriteByteCount = 64 << 10
-    /// How often a write is prepared. Then it is executed whatever has changed: others that write to the same locations
-    /// all the time must not keep it waiting for ever.
-    private static let attemptLimit = 4
+    /// How often a write is prepared. Others that write to the same locations all the time must not keep it waiting for
+    /// ever: then it is executed whatever has changed, where that takes a few milliseconds, and else refused.
+    static let attemptLimit = 16
+    /// Bytes and paths of a write that is executed then.
+    private static let directByteCount = 2 * largeWriteByteCount
+    private static let directPathCount = 2 * Engine.largeMergeCount
     /// The same of a window, each attempt of which only follows what has changed since the one before: then it is made
     /// at once.
     private static let windowAttemptLimit = 16
@@ -55,11 +58,14 @@ final class RequestPreparer {
     // MARK: Suspending
 
     /// Starts the computation that a realtime request needs first, if any.
-    /// - Parameter stage: What was done for it before.
+    /// - Parameters:
+    ///   - stage: What was done for it before.
+    ///   - former: What was prepared for it over an earlier snapshot.
     /// - Returns: The database of its session, which is to be suspended; nil where the request can be executed
     ///   at once.
     func suspend(
-        _ request: PostedRequest, after stage: PreparationStage = PreparationStage()
+        _ request: PostedRequest, after stage: PreparationStage = PreparationStage(),
+        following former: PreparedWrite? = nil
     ) -> RequestBacklog.DatabaseID? {
         guard processor.environment.hasWorkers,
             let database = processor.sessions[request.session]?.database
@@ -109,14 +115,13 @@ final class RequestPreparer {
         guard isLarge, stage.step < .decided, let writes = request.action.writes else { return nil }
         return suspend(
             writes, mergeBase: request.action.mergeBase, as: request.credential, session, message,
-            in: database,
-            stage.reaching(.decided))
+            in: database, stage.reaching(.decided), following: former)
     }
 
     /// The same for REST: `if-match` is such a hash, an event stream such a listen.
     func suspend(
         _ call: RESTCall, byteCount: Int, of session: SessionID,
-        after stage: PreparationStage = PreparationStage()
+        after stage: PreparationStage = PreparationStage(), following former: PreparedWrite? = nil
     ) -> RequestBacklog.DatabaseID? {
         guard processor.environment.hasWorkers,
             case .data(let request, let body, let credential) = call.action,
@@ -168,7 +173,7 @@ final class RequestPreparer {
         let mergeBase: Path? = if case .update = body { target.path } else { nil }
         return suspend(
             body.writes(at: target), replacing: isWeighed ? limit : nil, mergeBase: mergeBase, as: credential,
-            session, message, in: database, stage.reaching(.decided))
+            session, message, in: database, stage.reaching(.decided), following: former)
     }
 
     /// The same for the end of a session: its onDisconnect writes are printed.
@@ -203,12 +208,12 @@ final class RequestPreparer {
     private func suspend(
         _ writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
         as credential: Credential, _ session: SessionID, _ message: DatabaseMessage,
-        in database: StoredDatabase, _ stage: PreparationStage
+        in database: StoredDatabase, _ stage: PreparationStage, following former: PreparedWrite? = nil
     ) -> RequestBacklog.DatabaseID? {
-        guard stage.attempts <= Self.attemptLimit,
+        guard
             let preparation = database.engine.preparation(
                 for: writes, replacing: replacedByteLimit, mergeBase: mergeBase, as: credential,
-                at: processor.clock.last)
+                at: processor.clock.last, following: former)
         else { return nil }
         return prepare(.write(preparation), for: session, message, in: database, stage)
     }
@@ -293,9 +298,19 @@ final class RequestPreparer {
         _ write: PreparedWrite, of prepared: PreparedRequest, in database: StoredDatabase,
         _ execute: (DatabaseMessage) -> Void
     ) -> Bool {
-        guard database.engine.adopt(write) else {
-            if suspend(prepared.message, after: prepared.stage.again) { return false }
-            execute(prepared.message)
+        if write.isDenied {
+            database.engine.adoptDenial(write)
+        } else if !database.engine.adopt(write) {
+            if prepared.stage.attempts < Self.attemptLimit {
+                if suspend(prepared.message, after: prepared.stage.again, following: write) { return false }
+                execute(prepared.message)
+            } else if prepared.byteCount <= Self.directByteCount, write.pathCount <= Self.directPathCount,
+                !write.wasWeighed
+            {
+                execute(prepared.message)
+            } else {
+                refuseAsContested(prepared)
+            }
             return true
         }
         if prepared.stage.step == .permitted, !write.isDenied {
@@ -318,12 +333,30 @@ final class RequestPreparer {
     }
 
     /// Starts the next computation that a request needs.
-    private func suspend(_ message: DatabaseMessage, after stage: PreparationStage) -> Bool {
+    private func suspend(
+        _ message: DatabaseMessage, after stage: PreparationStage, following former: PreparedWrite? = nil
+    ) -> Bool {
         switch message {
-        case .request(let request): suspend(request, after: stage) != nil
+        case .request(let request): suspend(request, after: stage, following: former) != nil
         case .rest(let session, let call, let byteCount):
-            suspend(call, byteCount: byteCount, of: session, after: stage) != nil
+            suspend(call, byteCount: byteCount, of: session, after: stage, following: former) != nil
         default: false
+        }
+    }
+
+    /// Others have changed what the write depends on, each time while it was prepared. Its data is freed with what was
+    /// prepared.
+    private func refuseAsContested(_ prepared: PreparedRequest) {
+        switch prepared.message {
+        case .request(let request):
+            let reply = SessionReply.contested(request.number)
+            processor.countFailure(reply)
+            processor.catchUp(request.session)
+            processor.encoder.reply(reply, to: request.session)
+        case .rest(let session, _, _):
+            processor.metrics.failures.add(.init(RESTError.contested))
+            processor.encoder.respond(.refused(.contested), to: session)
+        default: break
         }
     }
 

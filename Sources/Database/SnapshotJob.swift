@@ -225,7 +225,7 @@ package enum SnapshotJob: Sendable {
     case encode(EncodingJob)
     case survey(NodeSizeCheckJob)
     case prepare(PreparationJob)
-    case evaluate(PostedEvaluation)
+    case report(ReportJob)
 
     var session: SessionID {
         switch self {
@@ -233,7 +233,7 @@ package enum SnapshotJob: Sendable {
         case .encode(let job): job.session
         case .survey(let job): job.session
         case .prepare(let job): job.session
-        case .evaluate(let evaluation): evaluation.session
+        case .report(let job): job.session
         }
     }
 }
@@ -267,8 +267,8 @@ extension SnapshotJob {
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }
-        // The rules for one request take at most some milliseconds.
-        case .evaluate: false
+        // The rules for one request, or a page of children, take at most some milliseconds.
+        case .report: false
         }
     }
 }

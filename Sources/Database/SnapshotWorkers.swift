@@ -192,7 +192,7 @@ private final class SnapshotLane: Sendable {
                         of: job.node, job.query, for: job.session, byteLimit: job.byteLimit,
                         wantsETag: job.wantsETag))
             case .prepare(let job): job.perform(&hashes)
-            case .evaluate(let evaluation): evaluation.finish(evaluation.job.perform())
+            case .report(let job): job.perform()
             }
         }
     }

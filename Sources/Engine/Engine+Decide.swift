@@ -26,6 +26,11 @@ extension Engine {
             {
                 return excess(command, .filteredListens)
             }
+            if let query = listen.query,
+                tree.listens[command.session]?.hasSpace(forWindowOf: query, at: listen.path) == false
+            {
+                return excess(command, .filteredListens)
+            }
             if let query = listen.query, !query.aggregates.isEmpty,
                 let refusal = refusal(of: query, listen, command)
             {
@@ -192,6 +197,7 @@ extension Engine {
     }
 
     private func decideMerge(_ command: Command, _ base: Path, _ writes: [Write]) -> Delta {
+        if isDenied(base, writes.count) { return denial(command, .merge(base: base, writes)) }
         if let merge = preparedMerge(base, writes.count),
             let isAllowed = preparedWrite?.isAllowed ?? access.decisionWithoutRules(for: command.credential)
         {

@@ -6,10 +6,12 @@ import PandoTree
 // snapshot:
 //
 //     preparation(for:as:at:) ──▶ perform()  ──▶ adopt(_:) ──▶ execute ──▶ discardPreparedWrite()
-//                                 elsewhere        └─ false: what it depends on has changed since; prepare it anew
+//                                 elsewhere        └─ false: what it depends on has changed since; prepare it again, from
+//                                                     where it is: each time less is to be done, and less changes meanwhile
 //
 // The result is that of a write at the time when it was adopted, with one difference: `now`, and timestamps in its data,
-// are of the time when it was prepared.
+// are of the time when it was prepared. A denied write changes nothing, so its denial holds as of then
+// (``Engine/adoptDenial(_:)``), whatever has changed since.
 
 extension Engine {
     /// Paths of a merge from which on it is prepared: fewer take two milliseconds.
@@ -21,10 +23,11 @@ extension Engine {
     ///   - mergeBase: The base of a merge; nil for other writes.
     ///   - replacedByteLimit: Bytes that the data may have which they replace, if another thread is to find that out.
     ///   - time: `now`, for the rules.
+    ///   - former: What was prepared for it over an earlier snapshot.
     /// - Complexity: O(large writes + listens and indexes below them).
     package func preparation(
         for writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
-        as credential: Credential, at time: Int64
+        as credential: Credential, at time: Int64, following former: PreparedWrite? = nil
     ) -> WritePreparation? {
         let mergeBase = writes.count > PreparedMerge.leastCount ? mergeBase : nil
         let builds = indexBuilds(for: writes, mergeBase)
@@ -34,8 +37,7 @@ extension Engine {
         else { return nil }
         return WritePreparation(
             writes, replacing: replacedByteLimit, mergeBase: mergeBase, credential, time, tree.root, access,
-            builds
-        )
+            builds, following: former)
     }
 
     /// Stores the result for the write that is executed next.
@@ -45,18 +47,18 @@ extension Engine {
         let preparation = prepared.preparation
         var result: Node?
         if let merge = prepared.merge {
-            result = merge.result(over: tree.root)
+            // What rules have seen of a child is not there any more where that has changed.
+            result = merge.result(over: tree.root, replacing: prepared.verdict == nil)
             if result == nil { return false }
         }
         if let verdict = prepared.verdict {
             guard access.isSame(as: preparation.access) else { return false }
-            if !tree.root.isSameSnapshot(as: preparation.root) {
-                guard let reads = verdict.reads, reads.allSatisfy({ isUnchanged($0, preparation.root) }),
-                    // A merge has found out itself.
-                    result != nil
-                        || preparation.writes.allSatisfy({ isUnchanged($0.target.path, preparation.root) })
-                else { return false }
-            }
+            let (before, now) = (preparation.root, tree.root)
+            guard verdict.hasReadTheSame(of: before, and: now),
+                // A merge has found out itself.
+                result != nil || before.isSameSnapshot(as: now)
+                    || preparation.writes.allSatisfy({ before.isUnchanged($0.target.path, in: now) })
+            else { return false }
         }
         var known: [Path: Set<Index>] = [:]
         for build in preparation.builds { known[build.path, default: []].insert(build.order) }
@@ -70,18 +72,25 @@ extension Engine {
         return true
     }
 
+    /// Stores the denial of the write that is executed next.
+    /// - Precondition: ``PreparedWrite/isDenied``.
+    package mutating func adoptDenial(_ prepared: PreparedWrite) {
+        precondition(prepared.isDenied)
+        preparedWrite = prepared
+        mergeResult = nil
+    }
+
+    /// Whether it is this merge of many paths that was denied when it was prepared. O(1).
+    func isDenied(_ base: Path, _ writeCount: Int) -> Bool {
+        guard let preparedWrite, preparedWrite.isDenied else { return false }
+        return preparedWrite.preparation.mergeBase == base && preparedWrite.pathCount == writeCount
+    }
+
     /// Removes it, after the write was executed or has failed.
     package mutating func discardPreparedWrite() {
         preparedWrite = nil
         mergeResult = nil
         if !tree.indexes.prepared.isEmpty { tree.indexes.prepared = [] }
-    }
-
-    /// Whether a location is as it was: the same snapshot, or an equal leaf.
-    private func isUnchanged(_ path: Path, _ before: Node) -> Bool {
-        let (old, new) = (before[path], tree.root[path])
-        if old.isEmpty || new.isEmpty { return old.isEmpty && new.isEmpty }
-        return old.isSameSnapshot(as: new) || old.isLeaf && old == new
     }
 
     /// The merge that was prepared, if it is this one, with its result.

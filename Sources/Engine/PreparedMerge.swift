@@ -6,7 +6,8 @@ import PandoTree
 ///     snapshot   location ─ a b c d         the merge writes b and d
 ///     prepared   location ─ a b′ c d′
 ///     now        location ─ a′ b c d e      others have written a and e since: taken over
-///                location ─ a′ b′ c d′ e    if they have written b or d: not adopted
+///                location ─ a′ b′ c d′ e    if they have written b or d: not adopted, unless no rules were asked and the
+///                                           merge replaces the whole child, whatever that is
 struct PreparedMerge: Sendable {
     /// What the merge changes, resolved; no changes where it changes nothing.
     let joined: JoinedChanges
@@ -14,18 +15,20 @@ struct PreparedMerge: Sendable {
     /// The location that all paths are below.
     let location: Path
     /// The tree before.
-    private let snapshot: Node
+    private var snapshot: Node
     /// Its data after.
-    let new: Node
+    private(set) var new: Node
     /// The children of it that are written, or have something below that is.
     private let keys: Set<Key>
+    /// Those of them whose whole value is replaced by one that does not depend on it.
+    private let replacedKeys: Set<Key>
     /// The record of the log.
     let record: [UInt8]
 
     /// A merge of no more paths is done at once.
     static let leastCount = 2048
-    /// Children that others may have written since.
-    private static let differenceLimit = 4096
+    /// Children that others may have written since: a few milliseconds.
+    static let differenceLimit = 4096
 
     /// Does a merge on a snapshot. O(paths).
     /// - Returns: Nil for one that has to be decided path by path: it sets priorities, or would fail.
@@ -43,6 +46,14 @@ struct PreparedMerge: Sendable {
         }
         location = Path(Array(writes[0].target.path.keys[..<count]))
         keys = Set(writes.map { $0.target.path[count] })
+        var replaced: Set<Key> = []
+        for change in changes where change.path.count == count + 1 && !change.node.isEmpty {
+            replaced.insert(change.path[count])
+        }
+        for write in writes where !write.draft.placeholders.isEmpty {
+            replaced.remove(write.target.path[count])
+        }
+        replacedKeys = replaced
         snapshot = root
         new = root.applying(changes)[location]
         // All paths are below the base, and one is not at or below another.
@@ -52,9 +63,25 @@ struct PreparedMerge: Sendable {
         record = changes.isEmpty ? [] : LogRecord.delta(changes).payload
     }
 
+    /// The same merge over a later snapshot, with the times of this one; nil where others have changed what it changes.
+    /// - Parameter replaces: As of ``result(over:replacing:atMost:)``.
+    /// - Complexity: O(children that others have changed × log n).
+    func following(to root: Node, replacing replaces: Bool) -> PreparedMerge? {
+        guard let result = result(over: root, replacing: replaces, atMost: .max) else { return nil }
+        var merge = self
+        merge.snapshot = root
+        merge.new = result
+        return merge
+    }
+
     /// The location's data after the merge is done now; nil where others have changed what it changes.
+    /// - Parameters:
+    ///   - replaces: Whether children may have changed whose whole value the merge replaces.
+    ///   - differenceLimit: Most children that others may have changed.
     /// - Complexity: O(children that others have changed × log n), bounded.
-    func result(over root: Node) -> Node? {
+    func result(
+        over root: Node, replacing replaces: Bool, atMost differenceLimit: Int = differenceLimit
+    ) -> Node? {
         let (old, current) = (snapshot[location], root[location])
         // How removals are pushed depends on the priorities above them.
         for count in 0..<location.count
@@ -65,13 +92,16 @@ struct PreparedMerge: Sendable {
         guard case .object(let before) = old.withoutPriority,
             case .object(let after) = current.withoutPriority,
             old.priority == current.priority,
-            let differences = after.differences(from: before, atMost: Self.differenceLimit)
+            let differences = after.differences(from: before, atMost: differenceLimit)
         else { return nil }
         // With its last child a location loses its priority; with those of others it keeps it.
         if new.isEmpty, !differences.isEmpty { return nil }
         var result = new
         for difference in differences {
-            guard !keys.contains(difference.key) else { return nil }
+            if keys.contains(difference.key) {
+                guard replaces, replacedKeys.contains(difference.key) else { return nil }
+                continue
+            }
             result.set(difference.new, at: Path([difference.key]))
         }
         return result

@@ -24,11 +24,14 @@ package final class WritePreparation: Sendable {
     let builds: [Build]
     /// Bytes that the replaced data may have, about; nil for any number.
     let replacedByteLimit: Int?
+    /// What was prepared for the same write over an earlier snapshot; nil the first time.
+    private let former: PreparedWrite.Parts?
 
     init(
         _ writes: [Write], replacing replacedByteLimit: Int?, mergeBase: Path?, _ credential: Credential,
-        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build]
+        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?
     ) {
+        self.former = former?.parts
         self.writes = writes
         self.replacedByteLimit = replacedByteLimit
         self.mergeBase = mergeBase
@@ -39,29 +42,59 @@ package final class WritePreparation: Sendable {
         self.builds = builds
     }
 
-    /// Does it. O(size of the writes), and O(n log n) for an index.
+    /// Does it. O(size of the writes), and O(n log n) for an index. Of what was done over an earlier snapshot only what
+    /// others have changed since is done again: O(changes × log n), where rules have read nothing of that.
     package func perform() -> PreparedWrite {
-        let merge = mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
+        let followed = former.flatMap { former in
+            former.merge?.following(to: root, replacing: former.verdict == nil)
+        }
+        let time = followed == nil ? time : former?.time ?? time
+        let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
         var verdict: WriteVerdict?
         if access.decisionWithoutRules(for: credential) == nil {
-            verdict = access.verdict(
-                ofWritingAt: writes.map(\.target.path),
-                after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
-                in: RuleScope(credential: credential, milliseconds: time, root: root))
+            if followed != nil, let former, former.access.isSame(as: access),
+                former.verdict?.hasReadTheSame(of: former.root, and: root) == true
+            {
+                verdict = former.verdict
+            } else {
+                verdict = access.verdict(
+                    ofWritingAt: writes.map(\.target.path),
+                    after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
+                    in: RuleScope(credential: credential, milliseconds: time, root: root))
+            }
         }
-        return PreparedWrite(self, verdict, merge, builds.compactMap { index(of: $0, merge) })
+        return PreparedWrite(self, at: time, verdict, merge, builds.compactMap { index(of: $0, merge) })
     }
 
     private func index(of build: Build, _ merge: PreparedMerge?) -> PreparedIndex? {
-        guard mergeBase != nil else {
-            let index = KeptIndex(ordering: build.node.children, by: build.order)
-            return PreparedIndex(path: build.path, node: build.node, index: index)
+        var node = build.node
+        if mergeBase != nil {
+            guard let merge, merge.location == build.path else { return nil }
+            node = merge.new
         }
-        guard let merge, merge.location == build.path else { return nil }
+        let known = former?.indexes.first { $0.path == build.path && $0.index.order == build.order }
         let index =
-            build.index?.following(build.node, to: merge.new, atMost: .max)
-            ?? KeptIndex(ordering: merge.new.children, by: build.order)
-        return PreparedIndex(path: build.path, node: merge.new, index: index)
+            known.flatMap { $0.index.following($0.node, to: node, atMost: .max) }
+            ?? build.index?.following(build.node, to: node, atMost: .max)
+            ?? KeptIndex(ordering: node.children, by: build.order)
+        return PreparedIndex(path: build.path, node: node, index: index)
+    }
+}
+
+extension WriteVerdict {
+    /// Whether what the rules have read elsewhere is the same in two snapshots. O(locations × depth).
+    func hasReadTheSame(of before: Node, and now: Node) -> Bool {
+        if before.isSameSnapshot(as: now) { return true }
+        return reads?.allSatisfy { before.isUnchanged($0, in: now) } ?? false
+    }
+}
+
+extension Node {
+    /// Whether a location is the same in a later snapshot: not written, or an equal leaf.
+    func isUnchanged(_ path: Path, in now: Node) -> Bool {
+        let (old, new) = (self[path], now[path])
+        if old.isEmpty || new.isEmpty { return old.isEmpty && new.isEmpty }
+        return old.isSameSnapshot(as: new) || old.isLeaf && old == new
     }
 }
 
@@ -72,12 +105,31 @@ package final class PreparedWrite: Sendable {
     /// A merge of many paths, done.
     let merge: PreparedMerge?
     let indexes: [PreparedIndex]
+    /// `now` for the write, and its timestamp: milliseconds since 1970.
+    package let time: Int64
+
+    /// What a later preparation of the same write begins with.
+    struct Parts: Sendable {
+        let verdict: WriteVerdict?
+        let merge: PreparedMerge?
+        let indexes: [PreparedIndex]
+        let time: Int64
+        let root: Node
+        let access: Access
+    }
+
+    var parts: Parts {
+        Parts(
+            verdict: verdict, merge: merge, indexes: indexes, time: time, root: preparation.root,
+            access: preparation.access)
+    }
 
     init(
-        _ preparation: WritePreparation, _ verdict: WriteVerdict?, _ merge: PreparedMerge?,
+        _ preparation: WritePreparation, at time: Int64, _ verdict: WriteVerdict?, _ merge: PreparedMerge?,
         _ indexes: [PreparedIndex]
     ) {
         self.preparation = preparation
+        self.time = time
         self.verdict = verdict
         self.merge = merge
         self.indexes = indexes
@@ -101,8 +153,11 @@ package final class PreparedWrite: Sendable {
     /// What the rules decide; nil where they were not asked.
     var isAllowed: Bool? { verdict?.isAllowed }
 
-    /// `now` for the write, and its timestamp: milliseconds since 1970.
-    package var time: Int64 { preparation.time }
+    /// Paths that it writes.
+    package var pathCount: Int { preparation.writes.count }
+
+    /// Whether it was found out how much data is replaced, since that is much.
+    package var wasWeighed: Bool { preparation.replacedByteLimit != nil }
 
     /// Whether the rules deny it; false where they were not asked.
     package var isDenied: Bool { verdict.map { !$0.isAllowed } ?? false }

@@ -24,16 +24,17 @@ package struct ChildListing: Equatable, Sendable {
     /// Children of an object that are shown in its preview, and bytes of their keys and strings there.
     static let previewedCount = 4
     static let previewedByteCount = 48
-    /// Nodes that are counted at most: a few milliseconds of the database thread.
+    /// Nodes that are counted at most: a few milliseconds of a worker.
     static let countedNodeLimit = 100_000
 
     /// Reads the parameters `path`, `offset`, `from`, `limit` and `measure`.
+    /// - Parameter mayMeasure: The client is an administrator: others get no count of all nodes.
     /// - Throws: ``RESTError/invalidPath``, ``RESTError/pathTooDeep``, or an error of limits.
-    package init(_ request: RESTRequest) throws(RESTError) {
-        try self.init(request.address.parameters)
+    package init(_ request: RESTRequest, mayMeasure: Bool) throws(RESTError) {
+        try self.init(request.address.parameters, mayMeasure: mayMeasure)
     }
 
-    init(_ parameters: QueryString) throws(RESTError) {
+    init(_ parameters: QueryString, mayMeasure: Bool = true) throws(RESTError) {
         do throws(InvalidData) {
             path = try Path(wire: Text(parameters["path"] ?? ""))
         } catch {
@@ -47,7 +48,7 @@ package struct ChildListing: Equatable, Sendable {
         }
         offset = try Self.number(parameters["offset"], atLeast: 0) ?? 0
         limit = min(try Self.number(parameters["limit"], atLeast: 1) ?? Self.standardLimit, Self.limitMaximum)
-        isMeasured = parameters["measure"] == "true"
+        isMeasured = mayMeasure && parameters["measure"] == "true"
     }
 
     private static func number(_ text: String?, atLeast minimum: Int) throws(RESTError) -> Int? {
@@ -60,7 +61,7 @@ package struct ChildListing: Equatable, Sendable {
     /// `{"kind":…,"count":…,"offset":…,"children":[{"key":…,"kind":…,…},…]}`; an object among the children has a
     /// `preview` of its first children.
     /// - Parameter root: Of the database.
-    /// - Complexity: O(log n + page); with `measure` O(``countedNodeLimit``) besides.
+    /// - Complexity: O(log n + page), some milliseconds for the longest; with `measure` O(``countedNodeLimit``) besides.
     package func json(of root: Node) -> [UInt8] {
         let node = root[path]
         var output: [UInt8] = []

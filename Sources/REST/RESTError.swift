@@ -87,6 +87,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case unavailable
     /// The disk is full: writes fail, reads still work.
     case diskFull
+    /// Others have changed what a large write depends on, again and again.
+    case contested
     /// The limit of connections is reached, and the request is not from an administrator.
     case tooManyConnections
     /// The client has exceeded a limit that is for clients; another try makes sense after so many seconds.
@@ -117,7 +119,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .payloadTooLarge: .contentTooLarge
         case .unsupportedCoding: .unsupportedMediaType
         case .internalError: .internalServerError
-        case .unavailable, .diskFull, .tooManyConnections: .serviceUnavailable
+        case .unavailable, .diskFull, .contested, .tooManyConnections: .serviceUnavailable
         case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed,
             .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
@@ -204,6 +206,8 @@ package enum RESTError: Error, Equatable, Sendable {
         case .internalError: "Internal server error"
         case .unavailable: "Service unavailable"
         case .diskFull: "The server's disk is full: writes fail until there is space again"
+        case .contested:
+            "Others write to the same locations all the time: try again, or write less at once"
         case .tooManyConnections:
             "Too many connections are open: only requests of administrators are answered until some of them close"
         case .limitExceeded(let limit, _): "\(limit.text)"

@@ -1,23 +1,25 @@
 import Synchronization
 
-/// Bounds the connections of one address: an IPv4 address, or an IPv6 network of 64 bits, which is what a subscriber gets
-/// (RFC 6177). Any thread.
-package final class AddressLimiter: Sendable {
-    /// One address, or one network.
-    private struct Key: Hashable, Sendable {
-        let family: UInt8
-        let prefix: UInt64
+/// What counts as one client's: an IPv4 address, or an IPv6 network of 64 bits, which is what a subscriber gets (RFC 6177).
+package struct AddressNetwork: Hashable, Sendable {
+    /// As ``SocketAddress/family``, of an address without mapping.
+    package let family: UInt8
+    /// Of IPv6 the first 64 bits.
+    package let prefix: UInt64
 
-        init(_ address: SocketAddress) {
-            let plain = address.withoutMapping
-            family = plain.family
-            prefix = plain.octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
-        }
+    package init(_ address: SocketAddress) {
+        let plain = address.withoutMapping
+        family = plain.family
+        prefix = plain.octets.prefix(8).reduce(0) { $0 << 8 | UInt64($1) }
     }
+}
+
+/// Bounds the connections of one ``AddressNetwork``. Any thread.
+package final class AddressLimiter: Sendable {
 
     /// Most connections of one address at the same time.
     package let limit: Int
-    private let counts = Mutex<[Key: Int]>([:])
+    private let counts = Mutex<[AddressNetwork: Int]>([:])
 
     /// - Parameter limit: Positive.
     package init(limit: Int) {
@@ -28,7 +30,7 @@ package final class AddressLimiter: Sendable {
     /// Counts a connection until the grant is freed. O(1).
     /// - Returns: nil where as many are open as may be.
     package func admit(_ address: SocketAddress) -> Grant? {
-        let key = Key(address)
+        let key = AddressNetwork(address)
         let isAdmitted = counts.withLock { counts in
             let count = counts[key] ?? 0
             guard count < limit else { return false }
@@ -38,7 +40,7 @@ package final class AddressLimiter: Sendable {
         return isAdmitted ? Grant { [self] in release(key) } : nil
     }
 
-    private func release(_ key: Key) {
+    private func release(_ key: AddressNetwork) {
         counts.withLock { counts in
             guard let count = counts[key] else { return }
             counts[key] = count > 1 ? count - 1 : nil

@@ -164,6 +164,39 @@ import Testing
         }
     }
 
+    /// Others write to the same place each time when a merge was prepared. One of few paths is done all the same, a larger
+    /// one is refused in the end; what its session sends behind it is done.
+    @Test(arguments: [(3000, true), (9000, false)])
+    func contestedMerges(count: Int, isDone: Bool) throws {
+        try Self.withBench { bench in
+            let entries = (0..<count).map { #""k\#($0)/n":1"# }.joined(separator: ",")
+            bench.process([
+                try Bench.request(
+                    1, #"{"t":"d","d":{"r":1,"a":"m","b":{"p":"/m","d":{\#(entries)}}}}"#),
+                try Bench.put(1, 2, "/behind", "1"),
+            ])
+            var attempts = 0
+            while Self.child(bench, "behind")?.isEmpty == true, attempts < 100 {
+                var jobs: [PreparationJob] = []
+                bench.preparationJobs.drain(into: &jobs)
+                var hashes = HashMemo()
+                for job in jobs { job.perform(&hashes) }
+                attempts += 1
+                bench.process([try Bench.put(2, attempts, "/m/k0/other", "\(attempts)")])
+                bench.waitForDisk()
+            }
+            #expect(attempts == RequestPreparer.attemptLimit)
+            #expect(Self.child(bench, "m")?.children.count == (isDone ? count : 1))
+            var lines: [String] = []
+            while !lines.contains(Self.ok(1, 2)) {
+                lines += bench.takeMessages()
+                if !lines.contains(Self.ok(1, 2)) { bench.waitForDisk() }
+            }
+            let reply = try #require(lines.first { $0.hasPrefix("1 ") && $0.contains(#""r":1,"#) })
+            #expect(reply.contains(#""s":"\#(isDone ? "ok" : "unavailable")""#), "\(reply)")
+        }
+    }
+
     @Test func drainWaitsForPrintedWrites() throws {
         try Self.withBench { bench in
             let isDrained = DrainFlag()

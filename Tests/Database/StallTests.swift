@@ -35,6 +35,8 @@ import Testing
         var messages: @Sendable (_ count: Int) -> [DatabaseMessage]
         /// The children of the list afterwards.
         var childCount: @Sendable (_ count: Int) -> Int = { $0 }
+        /// What another client writes each time when something was prepared, before it is used; nil for nothing.
+        var meanwhile: (@Sendable (_ round: Int) -> DatabaseMessage)?
     }
 
     // MARK: Messages
@@ -88,6 +90,12 @@ import Testing
     }
 
     private static let top = Query(index: .child("n"), limit: .init(count: 10, anchor: .last))
+    /// All children but a few.
+    private static func from(_ number: Int) -> Query {
+        Query(
+            index: .child("n"),
+            start: Bound(value: .integer(Int64(number)), key: .lowest, isInclusive: true))
+    }
     private static let declared = #"{"rules":{".read":true,".write":true,"list":{".indexOn":["n","s"]}}}"#
     private static let validated = #"""
         {"rules":{".read":true,".write":true,"list":{"$k":{".validate":
@@ -192,6 +200,18 @@ import Testing
             testDescription: "merge of many paths under rules that validate each", rules: validated,
             before: { _ in [] }
         ) { [merge(1, "list", entries($0))] },
+        Operation(
+            testDescription: "put of as many, with many windows of nearly all",
+            before: { [put(1, "list", children($0))] + (0..<30).map { listen(2, "list", from($0)) } }
+        ) { [put(1, "list", children($0, adding: 1))] },
+        Operation(
+            testDescription: "merge of many paths, with many windows of nearly all",
+            before: { [put(1, "list", children($0))] + (0..<30).map { listen(2, "list", from($0)) } }
+        ) { [merge(1, "list", entries($0))] },
+        Operation(
+            testDescription: "merge of many paths, each of which others may have replaced",
+            messages: { [merge(1, "list", entries($0))] },
+            meanwhile: { put(2, Path(["list", key($0)]), .integer(1)) }),
         Operation(testDescription: "get of all") { _ in [get(1, "list", nil)] },
         Operation(testDescription: "get of ten, without index", buildsIndexes: false) { _ in
             [get(1, "list", top)]
@@ -281,6 +301,7 @@ import Testing
         _ = bench.takeMessages()
         var worst = 0
         var hashes = HashMemo()
+        var round = 0
         func step(_ message: DatabaseMessage) {
             var batch = [message]
             repeat {
@@ -300,7 +321,13 @@ import Testing
                 var results: [DatabaseMessage] = []
                 bench.mailbox.drain(into: &results)
                 guard !results.isEmpty else { break }
-                while !results.isEmpty { step(results.removeFirst()) }
+                while !results.isEmpty {
+                    if let meanwhile = operation.meanwhile {
+                        step(meanwhile(round))
+                        round += 1
+                    }
+                    step(results.removeFirst())
+                }
             }
         }
         bench.released.values.removeAll()

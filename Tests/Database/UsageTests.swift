@@ -1,4 +1,6 @@
+import PandoBytes
 import PandoTime
+import PandoTree
 import Testing
 
 @testable import PandoDatabase
@@ -51,6 +53,25 @@ import Testing
         #expect(abs(found[0].busySeconds - 1) < 0.1 && found[0].busySecondsError == 0)
         // A bound of the error: the time of what was forgotten, spread over all patterns.
         #expect(found.allSatisfy { $0.busySecondsError <= 2.1 / Double(UsageTable.limit) * 1.2 })
+    }
+
+    @Test(
+        "much data is weighed by its first children",
+        arguments: [
+            // children, bytes of each, weighed exactly
+            (0, 0, true), (10, 20, true), (100, 20, true), (100_000, 20, false), (50, 3000, false),
+        ])
+    func weights(count: Int, byteCount: Int, isExact: Bool) {
+        let text = Node.string(Text(String(repeating: "x", count: byteCount)))
+        let entries = (0..<count).map { Children.Entry(key: Key(index: 100_000 + $0), node: text) }
+        let node = Node.children(Children(ascending: entries))
+        let limit = CommandProcessor.weighedByteLimit
+        let weight: Int = node.weight(upTo: Int.max)
+        let estimate: Int = node.estimatedWeight(weighing: limit)
+        let difference: Int = abs(estimate - weight)
+        #expect(isExact ? difference == 0 : difference * 100 < weight, "\(estimate) of \(weight)")
+        let nested = Node.children(Children(ascending: [Children.Entry(key: "a", node: node)]))
+        #expect(nested.estimatedWeight(weighing: limit) <= limit + 3100, "the work is bounded")
     }
 
     @Test("the same pattern of two databases is two")

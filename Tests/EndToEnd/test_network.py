@@ -1,6 +1,7 @@
 """Where the server listens, what a proxy says of its clients, limits of connections, and the end over a time: with raw
 sockets. What single bytes of a header are is in Tests/Reactor."""
 
+import gzip
 import json
 import os
 import re
@@ -304,12 +305,14 @@ def test_writes_per_second(servers):
     admin = Admin(server)
     assert set(limit_counts(admin).values()) == {0}
     with Connection(server.port) as connection:
-        # Ten seconds' worth at once; how long this takes is not known, so some more may pass.
-        answers = [connection.ask("p", {"p": "/a", "d": n}) for n in range(40)]
-        refused = {"s": "unavailable", "d": "Too many writes per second"}
-        count = answers.count(refused)
-        assert answers[:10] == [{"s": "ok", "d": ""}] * 10 and 0 < count <= 30
-        assert connection.ask("g", {"p": "/a"})["s"] == "ok"
+        # As an SDK sends what it has gathered while it was offline: ten at once, the others one a second.
+        requests = [connection.request("p", {"p": "/a", "d": n}) for n in range(14)]
+        last = connection.request("g", {"p": "/a"})
+        assert [connection.response(number) for number in requests] == [{"s": "ok", "d": ""}] * 14
+        assert connection.response(last) == {"s": "ok", "d": 13}
+    delayed = re.search(r'^pando_delayed_writes_total\{limit="writes_per_second"\} (\d+)$', admin.text(), re.MULTILINE)
+    assert 0 < int(delayed[1]) <= 4
+    assert limit_counts(admin)["writes_per_second"] == 0
     with Wire(server.port) as rest:
         responses = [rest.ask("PUT", "/a.json", b"1") for _ in range(40)]
         assert [response.status for response in responses[:10]] == [200] * 10
@@ -318,8 +321,39 @@ def test_writes_per_second(servers):
         assert 1 <= int(last.header("Retry-After")) <= 2
         owner = [("Authorization", "Bearer owner")]
         assert {rest.ask("PUT", "/a.json", b"1", fields=owner).status for _ in range(20)} == {200}
-        count += sum(response.status == 429 for response in responses)
+        count = sum(response.status == 429 for response in responses)
     assert limit_counts(admin)["writes_per_second"] == count
+
+
+def test_bytes_per_second(servers):
+    """A compressed body counts as long as it is when it is inflated; a write that is too far beyond the rate is refused."""
+    server = servers(memory=True, arguments=["--max-bytes-per-second", "1000", "--admin-listen", "0"])
+    packed = gzip.compress(b'"' + b"x" * 1_000_000 + b'"')
+    with Wire(server.port) as rest:
+        assert rest.ask("PUT", "/a.json", packed, fields=[("Content-Encoding", "gzip")]).status == 200
+        refused = rest.ask("PUT", "/a.json", b"1")
+        assert refused.status == 429 and 900 < int(refused.header("Retry-After")) <= 991
+    with Connection(server.port) as connection:
+        assert connection.ask("p", {"p": "/a", "d": "x" * 100_000})["s"] == "ok"
+        assert connection.ask("p", {"p": "/a", "d": 1}) == {"s": "unavailable", "d": "Too many bytes of writes per second"}
+        assert connection.ask("g", {"p": "/b"})["s"] == "ok"
+    assert limit_counts(Admin(server))["bytes_per_second"] == 2
+
+
+def test_writes_of_clients_behind_a_proxy(servers):
+    arguments = ["--trusted-proxy", "127.0.0.1", "--max-writes-per-second", "1"]
+    server = servers(memory=True, arguments=arguments)
+
+    def answers(client):
+        """Each on a connection of its own, as proxies may pass them on."""
+        for _ in range(40):
+            with connect(server.port) as proxy:
+                proxy.sendall(forwarded("DELETE /a.json", client))
+                yield status(proxy.recv(1 << 16))
+
+    for client in ("198.51.100.1", "198.51.100.2"):
+        found = list(answers(client))
+        assert found[:10] == ["200"] * 10 and "429" in found
 
 
 def test_connections_of_one_user(servers):

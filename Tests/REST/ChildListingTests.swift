@@ -59,6 +59,13 @@ import Testing
         #expect(throws: error) { try Self.listing(query) }
     }
 
+    @Test func onlyAdministratorsAreToldTheNumberOfNodes() throws {
+        let root = try Node(json: Array(Self.tree.utf8).rawSpan)
+        let query = QueryString(Array("path=a/x&measure=true".utf8)[...], plusIsSpace: true)
+        let json = try ChildListing(query, mayMeasure: false).json(of: root)
+        #expect(String(decoding: json, as: UTF8.self) == #"{"kind":"number","value":1}"#)
+    }
+
     @Test func longStringsAreCutBetweenCharacters() throws {
         // 511 bytes, then a character of three.
         let text = String(repeating: "a", count: 511) + "€" + String(repeating: "b", count: 100)

@@ -9,6 +9,7 @@ import { openEditor, closeEditor } from "./tree-view.js";
 
 const UNDO_LIMIT = 100; // steps
 const UNDO_NODES = 50000; // of a value that is kept for undo
+const UNDO_UNITS = 4 << 20; // of its text
 const EDIT_NODES = 20000; // of a value that is edited as text
 const REST_UNITS = 1 << 20; // a longer value is sent by REST
 const DEPTH_LIMIT = 32;
@@ -34,10 +35,18 @@ const knownAfter = (value) => (hasServerValue(value) ? undefined : value);
 const nameOf = ({ path }) => visible(path, 60);
 const nodes = (count) => `${formatCount(count)} ${count === 1 ? "node" : "nodes"}`;
 
+const countNodes = (value) => value === null ? 0 : typeof value === "object" ? Object.values(value).reduce((sum, child) => sum + countNodes(child), 1) : 1;
+
 /** What is at a path: {count, words, value}, without the value where it is too large for undo; undefined where it can't be read. */
 async function look(path) {
 	try {
-		const { nodes: count = 0, more = false } = await session.children(path, { measure: "true", limit: 1 });
+		const { nodes: count, more = false } = await session.children(path, { measure: "true", limit: 1 });
+		// Only administrators are told.
+		if (count === undefined) {
+			const value = await session.read(path, UNDO_UNITS);
+			const found = value === undefined ? Infinity : countNodes(value);
+			return { count: found, words: found === Infinity ? "many nodes" : nodes(found), ...(found <= UNDO_NODES && { value }) };
+		}
 		return more || count > UNDO_NODES ? { count, words: `${more ? "more than " : ""}${nodes(count)}` } : { count, words: nodes(count), value: await session.read(path) };
 	} catch (error) {
 		await explain(error, "Read");

@@ -8,6 +8,8 @@ import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
+const PAUSE_FACTOR = 10; // between two readings, each of which may be of the whole log
+const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
 const KEPT_WRITES = 1000; // more are asked for again
@@ -26,8 +28,8 @@ const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
 const restore = h("button.primary", { onclick: askRestore }, "Restore…");
 const toData = h("a", "Data");
-// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read.
-let keys, at, writes, hasMore, now, then, end, since, reading, timer;
+// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read, `past` {moment, value}.
+let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due, isReading, isStale, readUntil = 0, readMs = 0;
 
 export const element = h("div.page",
 	h("section.panel", h("div.together", title, toData), h("div.together.moment", slider, button("Now", () => go(null))),
@@ -42,17 +44,33 @@ export function close() {
 
 export function show({ keys: shownKeys, parameters }) {
 	[keys, at, writes, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], false];
-	now = then = end = undefined;
+	now = then = end = past = undefined;
 	title.textContent = `History of ${visible(join(keys), 200)}`;
 	toData.href = link("data", keys);
 	refresh();
 }
 
-function soon() {
-	timer ??= setTimeout(() => {
+function soon(delay = SETTLE_MS) {
+	if (timer !== undefined && due <= performance.now() + delay) return;
+	clearTimeout(timer);
+	due = performance.now() + delay;
+	timer = setTimeout(() => {
 		timer = undefined;
 		refresh();
-	}, SETTLE_MS);
+	}, delay);
+}
+
+/** After a write: behind the reading in progress, and seldom where readings take long. */
+function readAgain() {
+	isStale = isReading;
+	if (!isReading) soon(Math.max(SETTLE_MS, readUntil + PAUSE_FACTOR * readMs - performance.now()));
+}
+
+async function pastAt(moment, ask) {
+	if (past?.moment === moment) return past.value;
+	const { value } = await ask({ at: moment, limit: 1 });
+	if (end - moment > SETTLED_MS) past = { moment, value };
+	return value;
 }
 
 /** Reads what is there now with the latest writes, or those before a sequence, and what was there at the moment. */
@@ -60,6 +78,8 @@ async function refresh(before) {
 	reading?.abort();
 	const { signal } = (reading = new AbortController());
 	const moment = at;
+	const began = performance.now();
+	[isReading, isStale] = [true, false];
 	const ask = (parameters) => session.history(join(keys), parameters, signal);
 	try {
 		const answer = await ask({ limit: PAGE, ...(before && { before }) });
@@ -68,14 +88,19 @@ async function refresh(before) {
 		writes = before ? [...writes, ...answer.writes] : [...answer.writes, ...(known < 0 ? [] : writes.slice(known + 1))];
 		if (!before && writes.splice(KEPT_WRITES).length) hasMore = true;
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at];
-		then = moment === null ? now : (await ask({ at: moment, limit: 1 })).value;
+		then = moment === null ? now : await pastAt(moment, ask);
 		problem.textContent = "";
 	} catch (error) {
 		if (signal.aborted) return;
 		then = undefined;
 		problem.textContent = error.message;
 	}
-	if (!signal.aborted) draw();
+	if (signal.aborted) return;
+	isReading = false;
+	readUntil = performance.now();
+	readMs = readUntil - began;
+	draw();
+	if (isStale) readAgain();
 }
 
 function go(moment) {
@@ -118,4 +143,4 @@ async function askRestore() {
 	go(null);
 }
 
-feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && soon());
+feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && readAgain());

@@ -10,6 +10,18 @@ export const STORED = "pando-credential";
 export const restPath = (path) => `/${encodePath(split(path))}.json`;
 const offline = () => new DatabaseError("offline", "The server does not answer.");
 
+/** The text of a response; undefined where it is longer. */
+async function textUpTo(limit, response) {
+	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+	let text = "";
+	while (true) {
+		const { value, done } = await reader.read();
+		if (done) return text;
+		text += value;
+		if (text.length > limit) return void reader.cancel();
+	}
+}
+
 class Session extends EventTarget {
 	constructor() {
 		super();
@@ -88,20 +100,21 @@ class Session extends EventTarget {
 		});
 	}
 
-	/** The JSON of a response; throws a DatabaseError with the server's words for an error. */
-	async json(path, parameters, options) {
+	/** The JSON of a response; undefined where its text is longer than `limit`; throws a DatabaseError with the server's words for an error. */
+	async json(path, parameters, { limit, ...options } = {}) {
 		const response = await this.request(path, parameters, options).catch((error) => {
 			throw error.name === "AbortError" ? error : offline();
 		});
-		const text = await response.text();
+		const text = await (limit ? textUpTo(limit, response) : response.text());
+		if (text === undefined) return;
 		if (response.ok) return text === "" ? null : parse(text);
 		let words = text;
 		try { words = JSON.parse(text).error ?? text; } catch { /* not JSON */ }
 		throw new DatabaseError(response.status === 401 ? "permission_denied" : `http_${response.status}`, words);
 	}
 
-	read(path) {
-		return this.json(restPath(path), { format: "export" });
+	read(path, limit) {
+		return this.json(restPath(path), { format: "export" }, { limit });
 	}
 
 	/** A page of the children of a location, with kind and size in place of data: for all who may read there. */

@@ -273,11 +273,11 @@ extension ServeOption {
             "max-writes-per-second", .count, in: 0...1 << 30, zero: "no limit", \.writesPerSecond,
             """
             Writes in a second, on average over 10 s, of one connection, and of one user over all connections; 0 for no \
-            limit. Administrators have none.
+            limit. Administrators have none. Realtime writes beyond it wait, those by REST are answered 429.
             """),
         number(
             "max-bytes-per-second", .bytes, in: 0...1 << 40, zero: "no limit", \.bytesPerSecond,
-            "Bytes of these writes in a second, in the same way; 0 for no limit."),
+            "Bytes of these writes in a second, inflated, in the same way; 0 for no limit."),
         number(
             "max-head-bytes", .bytes, in: 1 << 10...1 << 20, \.headByteLimit,
             "Size of the head of an HTTP request."),

@@ -60,6 +60,8 @@ package enum ConnectionAction {
 
     /// Count that the client has exceeded a limit.
     case countLimit(ClientLimit)
+    /// Count that a write waits because of a limit.
+    case countDelay(ClientLimit)
 
     // MARK: Of one kind of connection
 

@@ -217,6 +217,11 @@ extension HTTPConnection {
                     bytes.rawSpan, byteLimit: context.settings.writeByteLimit)
                 return try post(pending.write(body), pending, byteCount: bytes.count, &context)
             }
+            if isGzip, case .data = request.location, !pending.isAdministrators,
+                !context.settings.rates.isUnlimited
+            {
+                pending.countedByteCount = bytes.count
+            }
             // The thread holds them.
             unfinishedByteCount = bytes.count
             work = .readingBody
@@ -231,6 +236,7 @@ extension HTTPConnection {
         guard case .answering(let pending) = stage, case .readingBody = work else { return }
         work = .none
         unfinishedByteCount = 0
+        countInflated(body.byteCount, of: pending, &context)
         do throws(RESTError) {
             switch body.content {
             case .data(let content):

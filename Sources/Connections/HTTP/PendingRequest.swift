@@ -26,6 +26,8 @@ final class PendingRequest {
     private(set) var isAdministrators = false
     /// Its connection has an administrator's certificate, and that counts for it.
     var hasCertificate = false
+    /// Bytes of its body that count as written, where it is inflated elsewhere: more may follow. nil for any other.
+    var countedByteCount: Int?
     /// Its body may be large.
     var isAdmitted = false
     /// The client sends the body behind a `100 Continue` (RFC 9110 §10.1.1).
@@ -126,7 +128,7 @@ final class PendingRequest {
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)
         case .inspect("children", isPage: false):
-            return .listChildren(try ChildListing(request), credential)
+            return .listChildren(try ChildListing(request, mayMeasure: isAdministrators), credential)
         case .inspect("backup", isPage: true): return .backup(credential)
         case .inspect("history", isPage: false):
             let parameters = try HistoryParameters(

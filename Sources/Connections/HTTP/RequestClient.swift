@@ -68,12 +68,13 @@ struct RequestClient {
     ) throws(RESTError) {
         guard case .data = request.location, !pending.isAdministrators else { return }
         if request.method.isWrite, !context.settings.rates.isUnlimited {
-            let refusal = madeAllowance().takeWrite(
-                byteCount, of: pending.limitedUser, countsConnection: !context.socket.isTrustedProxy, &context
-            )
-            if let refusal {
-                context.append(.countLimit(refusal.limit))
-                throw .limitExceeded(refusal.limit, retrySeconds: refusal.retrySeconds)
+            let verdict = madeAllowance().takeWrite(
+                byteCount, of: writer(of: pending, &context),
+                countsConnection: !context.socket.isTrustedProxy, &context)
+            // None waits: a client by REST tries again by itself.
+            if case .refused(let excess) = verdict {
+                context.append(.countLimit(excess.limit))
+                throw .limitExceeded(excess.limit, retrySeconds: excess.retrySeconds)
             }
         }
         if request.method.isRead, request.wantsStream, let user = pending.limitedUser,
@@ -84,6 +85,25 @@ struct RequestClient {
                 throw .limitExceeded(.connectionsPerUser, retrySeconds: 1)
             }
         }
+    }
+
+    /// Whose write it is over all connections: the user's; behind a trusted proxy else that of its client's address.
+    private func writer(of pending: PendingRequest, _ context: inout ConnectionContext) -> LimitedClient? {
+        if let user = pending.limitedUser { return .user(user) }
+        guard context.socket.isTrustedProxy else { return nil }
+        return context.clientNetwork?(forwardedFor).map { .network($0) }
+    }
+
+    /// Counts the rest of a body that was counted as it travelled.
+    /// - Parameter byteCount: Bytes of the body, inflated.
+    mutating func countInflated(
+        _ byteCount: Int, of pending: PendingRequest, _ context: inout ConnectionContext
+    ) {
+        guard let counted = pending.countedByteCount, byteCount > counted else { return }
+        pending.countedByteCount = nil
+        madeAllowance().take(
+            moreBytes: byteCount - counted, of: writer(of: pending, &context),
+            countsConnection: !context.socket.isTrustedProxy, &context)
     }
 
     /// The request is over, and with it what it counted for.

@@ -12,20 +12,36 @@ final class ConnectionAllowance {
 
     /// Counts a write.
     /// - Parameters:
-    ///   - user: The client's; nil where it is not signed in, or its connection has no part in this.
+    ///   - client: Whose it is; nil where it is counted for its connection alone.
     ///   - countsConnection: Whether the connection is one client's alone.
-    /// - Returns: Why it may not be made; then it is not counted. nil where it may.
+    ///   - limit: The longest that it may wait; nil where it must be made now.
     func takeWrite(
-        _ byteCount: Int, of user: LimitedUser?, countsConnection: Bool = true,
-        _ context: inout ConnectionContext
-    ) -> RateRefusal? {
+        _ byteCount: Int, of client: LimitedClient?, countsConnection: Bool = true,
+        waitingAtMost limit: Duration? = nil, _ context: inout ConnectionContext
+    ) -> RateVerdict {
         let rates = context.settings.rates
-        if countsConnection, let refusal = buckets.refusal(at: context.now, rates) { return refusal }
-        if let user, let refusal = context.users?.takeWrite(byteCount, of: user, at: context.now) {
-            return refusal
+        let own = countsConnection ? buckets.excess(at: context.now, rates) : nil
+        if let own, own.isLonger(than: limit) { return .refused(own) }
+        var shared: RateExcess?
+        if let client, let users = context.users {
+            switch users.takeWrite(byteCount, of: client, waitingAtMost: limit, at: context.now) {
+            case .now: break
+            case .later(let excess): shared = excess
+            case .refused(let excess): return .refused(excess)
+            }
         }
         if countsConnection { buckets.take(byteCount, at: context.now, rates) }
-        return nil
+        return RateExcess.longer(own, shared).map { .later($0) } ?? .now
+    }
+
+    /// Counts bytes of a write that was counted before: its body has become longer when it was inflated.
+    func take(
+        moreBytes byteCount: Int, of client: LimitedClient?, countsConnection: Bool,
+        _ context: inout ConnectionContext
+    ) {
+        let rates = context.settings.rates
+        if countsConnection { buckets.take(moreBytes: byteCount, at: context.now, rates) }
+        if let client { context.users?.take(moreBytes: byteCount, of: client, at: context.now) }
     }
 
     /// Counts the connection as one of a user, in place of the one before.

@@ -19,7 +19,28 @@ package struct LimitedUser: Hashable, Sendable {
     }
 }
 
-/// Bounds the connections and the writes of one user over all loops. Any thread.
+/// An IPv4 address, or an IPv6 network of 64 bits, which is what a subscriber gets (RFC 6177).
+package struct ClientNetwork: Hashable, Sendable {
+    private let family: UInt8
+    private let prefix: UInt64
+
+    /// - Parameters:
+    ///   - family: Distinguishes IPv4 from IPv6.
+    ///   - prefix: The first 64 bits of the address, or all of it.
+    package init(family: UInt8, prefix: UInt64) {
+        self.family = family
+        self.prefix = prefix
+    }
+}
+
+/// Whose writes are counted together over all connections.
+package enum LimitedClient: Hashable, Sendable {
+    case user(LimitedUser)
+    /// Not signed in, behind a trusted proxy, whose connections bring the requests of many.
+    case network(ClientNetwork)
+}
+
+/// Bounds the connections of one user and the writes of one client over all loops. Any thread.
 package final class UserLimiter: Sendable {
     private struct Entry {
         var connectionCount = 0
@@ -27,7 +48,7 @@ package final class UserLimiter: Sendable {
     }
 
     private struct Table {
-        var entries: [LimitedUser: Entry] = [:]
+        var entries: [LimitedClient: Entry] = [:]
         /// Entries at which those are removed that say nothing any more.
         var sweepCount = UserLimiter.smallestSweepCount
     }
@@ -50,32 +71,46 @@ package final class UserLimiter: Sendable {
     /// - Returns: nil where as many are open as may be.
     package func admit(_ user: LimitedUser, at now: MonotonicTime) -> Grant? {
         let isAdmitted = table.withLock { table in
-            var entry = table.entries[user] ?? Entry()
+            var entry = table.entries[.user(user)] ?? Entry()
             guard connectionLimit == 0 || entry.connectionCount < connectionLimit else { return false }
             entry.connectionCount += 1
-            Self.store(entry, of: user, in: &table, at: now)
+            Self.store(entry, of: .user(user), in: &table, at: now)
             return true
         }
         return isAdmitted ? Grant(user, self) : nil
     }
 
-    /// Counts a write of a user. O(1) amortised.
-    /// - Returns: Why it may not be made; then it is not counted. nil where it may.
-    package func takeWrite(_ byteCount: Int, of user: LimitedUser, at now: MonotonicTime) -> RateRefusal? {
-        guard !rates.isUnlimited else { return nil }
+    /// Counts a write of a client. O(1) amortised.
+    /// - Parameter limit: The longest that it may wait; nil where it must be made now. Writes that wait are made in the order in which they were counted.
+    package func takeWrite(
+        _ byteCount: Int, of client: LimitedClient, waitingAtMost limit: Duration? = nil,
+        at now: MonotonicTime
+    ) -> RateVerdict {
+        guard !rates.isUnlimited else { return .now }
         return table.withLock { table in
-            var entry = table.entries[user] ?? Entry()
-            if let refusal = entry.buckets.refusal(at: now, rates) { return refusal }
+            var entry = table.entries[client] ?? Entry()
+            let excess = entry.buckets.excess(at: now, rates)
+            if let excess, excess.isLonger(than: limit) { return .refused(excess) }
             entry.buckets.take(byteCount, at: now, rates)
-            Self.store(entry, of: user, in: &table, at: now)
-            return nil
+            Self.store(entry, of: client, in: &table, at: now)
+            return excess.map { .later($0) } ?? .now
+        }
+    }
+
+    /// Counts bytes of a write that was counted before. O(1) amortised.
+    func take(moreBytes byteCount: Int, of client: LimitedClient, at now: MonotonicTime) {
+        guard rates.bytesPerSecond > 0 else { return }
+        table.withLock { table in
+            var entry = table.entries[client] ?? Entry()
+            entry.buckets.take(moreBytes: byteCount, at: now, rates)
+            Self.store(entry, of: client, in: &table, at: now)
         }
     }
 
     private static func store(
-        _ entry: Entry, of user: LimitedUser, in table: inout Table, at now: MonotonicTime
+        _ entry: Entry, of client: LimitedClient, in table: inout Table, at now: MonotonicTime
     ) {
-        table.entries[user] = entry
+        table.entries[client] = entry
         guard table.entries.count >= table.sweepCount else { return }
         table.entries = table.entries.filter {
             $0.value.connectionCount > 0 || !$0.value.buckets.areFull(at: now)
@@ -85,16 +120,16 @@ package final class UserLimiter: Sendable {
 
     private func release(_ user: LimitedUser) {
         table.withLock { table in
-            guard var entry = table.entries[user] else { return }
+            guard var entry = table.entries[.user(user)] else { return }
             entry.connectionCount -= 1
             // What it has written lately counts when it comes again.
             let isOver = entry.connectionCount == 0 && entry.buckets == WriteBuckets()
-            table.entries[user] = isOver ? nil : entry
+            table.entries[.user(user)] = isOver ? nil : entry
         }
     }
 
-    /// Users that are remembered now.
-    package var userCount: Int { table.withLock { $0.entries.count } }
+    /// Clients that are remembered now.
+    package var clientCount: Int { table.withLock { $0.entries.count } }
 
     /// One connection that is counted.
     package final class Grant: Sendable {

@@ -197,6 +197,8 @@ package struct LongPollingSession: RealtimeTransport {
             segments = SegmentReassembler(messageByteLimit: context.settings.messageByteLimit)
             moveIfAgreed(&context)
         case .malformed: cut(&context)
+        // ``schedule(_:)`` asks for the time.
+        case .delayed: break
         }
     }
 
@@ -229,11 +231,11 @@ package struct LongPollingSession: RealtimeTransport {
     private mutating func countUnfinished() {
         // What is over, or has moved, holds nothing any more.
         guard phase == .open else { return }
-        unfinishedByteCount = segments.byteCount + messages.byteCount + session.parsingByteCount
+        unfinishedByteCount = segments.byteCount + messages.byteCount + session.heldByteCount
     }
 
     /// Messages of the client wait, or are being parsed.
-    var hasInput: Bool { !messages.isEmpty || session.parsingByteCount > 0 }
+    var hasInput: Bool { !messages.isEmpty || session.heldByteCount > 0 }
 
     private mutating func cutIfLeft(_ context: inout ConnectionContext) {
         if isLeaving, !isReading, !hasInput { cut(&context) }
@@ -285,7 +287,8 @@ package struct LongPollingSession: RealtimeTransport {
 
     /// Announces the next deadline. At the end of every event.
     mutating func schedule(_ context: inout ConnectionContext) {
-        let deadlines = [polls.deadline, nextLook, endDeadline].compactMap { $0 }
+        let delayEnd = phase == .open ? session.delayEnd : nil
+        let deadlines = [polls.deadline, nextLook, endDeadline, delayEnd].compactMap { $0 }
         let next = phase == .over ? nil : deadlines.min()
         guard next != announcedDeadline else { return }
         announcedDeadline = next
@@ -306,6 +309,7 @@ package struct LongPollingSession: RealtimeTransport {
             endDeadline = nil
             cut(&context)
         }
+        if let end = session.delayEnd, end <= context.now { finishDelay(&context) }
         schedule(&context)
     }
 

@@ -4,6 +4,7 @@ import PandoEngine
 import PandoIdentity
 import PandoREST
 import PandoRules
+import PandoTime
 import PandoTree
 import PandoWire
 
@@ -17,7 +18,7 @@ import PandoWire
 /// authentication is finished before the next message is looked at); what follows waits with the transport.
 package struct RealtimeSession {
     /// What a message asks of what carries it.
-    enum Outcome {
+    enum Outcome: Equatable {
         case nothing
         case ping
         /// `a`: the client is about to send on the WebSocket on which it says so (realtime §1.6).
@@ -27,6 +28,15 @@ package struct RealtimeSession {
         /// Malformed JSON, or a required member is missing: no reply could reach the right request (realtime
         /// §4.0).
         case malformed
+        /// A write waits for its rate: ``delayIsOver(_:)`` is to be called then. No message is taken before.
+        case delayed(until: MonotonicTime)
+    }
+
+    /// A write that waits for its rate, and was counted.
+    private struct DelayedWrite {
+        let request: Request
+        let byteCount: Int
+        let end: MonotonicTime
     }
 
     /// Why a client is signed out.
@@ -66,6 +76,8 @@ package struct RealtimeSession {
     private var window = RequestWindow()
     /// Bytes of the message that a worker parses; 0 for none.
     private(set) var parsingByteCount = 0
+    /// Nil mostly.
+    private var delayed: Box<DelayedWrite>?
     /// A ping waits for its pong until the client has taken what it was sent.
     var isPongOwed = false
 
@@ -75,8 +87,15 @@ package struct RealtimeSession {
 
     /// No message is taken for now, or ever.
     var isFull: Bool {
-        window.isFull || parsingByteCount > 0 || verifying != nil || refusalCount >= Self.refusalLimit
+        window.isFull || parsingByteCount > 0 || verifying != nil || delayed != nil
+            || refusalCount >= Self.refusalLimit
     }
+
+    /// Bytes of a message that was taken and is not posted yet.
+    var heldByteCount: Int { parsingByteCount + (delayed?.value.byteCount ?? 0) }
+
+    /// When the write that waits is to be made; nil where none waits.
+    var delayEnd: MonotonicTime? { delayed?.value.end }
 
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { window.isLarge }
@@ -96,7 +115,7 @@ package struct RealtimeSession {
         }
         do {
             switch try ClientMessage(parsing: message) {
-            case .request(let request): take(request, byteCount: message.byteCount, &context)
+            case .request(let request): return take(request, byteCount: message.byteCount, &context)
             case .ping: return .ping
             case .upgrade: return .upgrade
             case .endOfTransmission: return .endOfTransmission
@@ -143,7 +162,7 @@ package struct RealtimeSession {
         parsingByteCount = 0
         guard isOpen else { return .nothing }
         switch message.result {
-        case .success(.request(let request)): take(request, byteCount: message.byteCount, &context)
+        case .success(.request(let request)): return take(request, byteCount: message.byteCount, &context)
         case .success: break  // Control messages are small.
         case .failure: return .malformed
         }
@@ -154,19 +173,45 @@ package struct RealtimeSession {
 
     private mutating func take(
         _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
+    ) -> Outcome {
+        guard request.action.countsAsWrite, !context.settings.rates.isUnlimited,
+            identity?.value.credential.isAdmin != true
+        else {
+            hand(request, byteCount: byteCount, &context)
+            return .nothing
+        }
+        let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
+        switch madeAllowance().takeWrite(
+            byteCount, of: client, waitingAtMost: WriteRates.longestDelay, &context)
+        {
+        case .now: hand(request, byteCount: byteCount, &context)
+        case .later(let excess):
+            context.append(.countDelay(excess.limit))
+            let end = context.now + excess.wait
+            delayed = Box(DelayedWrite(request: request, byteCount: byteCount, end: end))
+            return .delayed(until: end)
+        case .refused(let excess):
+            context.append(.countLimit(excess.limit))
+            reply(.limitExceeded(request.number, excess.limit), byteCount, &context)
+        }
+        return .nothing
+    }
+
+    /// The time of a write that has waited has come: as if it were read now. Nothing happens where none waits.
+    mutating func delayIsOver(_ context: inout ConnectionContext) {
+        guard let write = delayed.take()?.value else { return }
+        hand(write.request, byteCount: write.byteCount, &context)
+    }
+
+    /// Posts a request, or replies to it.
+    private mutating func hand(
+        _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
     ) {
         let number = request.number
         var signIn: UInt32 = 0
         switch request.action {
-        case .listen, .unlisten, .get, .onDisconnectCancel: break
-        case .put, .transaction, .merge:
-            if let limit = exceededRate(byteCount, &context) {
-                return refuse(number, limit, byteCount, &context)
-            }
+        case .listen, .unlisten, .get, .put, .transaction, .merge, .onDisconnectCancel: break
         case .onDisconnectPut, .onDisconnectMerge:
-            if let limit = exceededRate(byteCount, &context) {
-                return refuse(number, limit, byteCount, &context)
-            }
             guard let number = signInNumber() else { return reply(.finished, byteCount, &context) }
             signIn = number
         case .authenticate(let credential):
@@ -188,28 +233,11 @@ package struct RealtimeSession {
         markWindow(byteCount, &context)
     }
 
-    /// Counts a write.
-    /// - Returns: The limit that it would exceed; nil where it may be made.
-    private mutating func exceededRate(_ byteCount: Int, _ context: inout ConnectionContext) -> ClientLimit? {
-        guard !context.settings.rates.isUnlimited, identity?.value.credential.isAdmin != true else {
-            return nil
-        }
-        let user = identity.flatMap { LimitedUser($0.value) }
-        return madeAllowance().takeWrite(byteCount, of: user, &context)?.limit
-    }
-
     private mutating func madeAllowance() -> ConnectionAllowance {
         if let allowance { return allowance }
         let made = ConnectionAllowance()
         allowance = made
         return made
-    }
-
-    private mutating func refuse(
-        _ number: Int64, _ limit: ClientLimit, _ byteCount: Int, _ context: inout ConnectionContext
-    ) {
-        context.append(.countLimit(limit))
-        reply(.limitExceeded(number, limit), byteCount, &context)
     }
 
     /// Counts the connection as one of the user from now on.
@@ -335,6 +363,7 @@ package struct RealtimeSession {
     mutating func close(_ context: inout ConnectionContext) {
         if expiry != nil { context.append(.expire(at: nil)) }
         verifying = nil
+        delayed = nil
         allowance = nil
         if parsingByteCount > 0 { context.append(.abandonJobs) }
     }
@@ -342,6 +371,18 @@ package struct RealtimeSession {
     /// Another transport carries it from now on, with a copy of it.
     mutating func leave() {
         allowance = nil
+    }
+}
+
+extension Action {
+    /// Whether ``WriteRates`` count it.
+    fileprivate var countsAsWrite: Bool {
+        switch self {
+        case .put, .transaction, .merge, .onDisconnectPut, .onDisconnectMerge: true
+        case .listen, .unlisten, .get, .onDisconnectCancel, .authenticate, .unauthenticate, .statistics,
+            .appCheck, .dropAppCheck, .unknown, .invalid:
+            false
+        }
     }
 }
 

@@ -249,6 +249,13 @@ extension RealtimeTransport {
         if session.recheck(revocations, &context) { signOut(.revoked, &context) }
     }
 
+    /// The time of a write that has waited for its rate has come.
+    mutating func finishDelay(_ context: inout ConnectionContext) {
+        guard isOpen else { return }
+        session.delayIsOver(&context)
+        inputMayContinue(&context)
+    }
+
     mutating func finishVerifying(_ result: VerificationResult, _ context: inout ConnectionContext) {
         session.verified(result, &context)
         inputMayContinue(&context)

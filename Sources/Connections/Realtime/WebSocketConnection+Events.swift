@@ -31,6 +31,9 @@ extension WebSocketConnection {
         session.becomeAdministrator(&context)
     }
 
+    /// The time of ``ConnectionAction/wake(at:)`` has come: a write that has waited for its rate is made.
+    package mutating func deadlinePassed(_ context: inout ConnectionContext) { finishDelay(&context) }
+
     /// The credential's time is over.
     package mutating func expired(_ context: inout ConnectionContext) { signOut(.expired, &context) }
 

@@ -255,6 +255,7 @@ package struct WebSocketConnection: RealtimeTransport {
         // The session has moved, or never polled.
         case .upgrade, .endOfTransmission: break
         case .malformed: close(with: .invalidPayload, &context)
+        case .delayed(let end): context.append(.wake(at: end))
         }
     }
 
@@ -271,7 +272,7 @@ package struct WebSocketConnection: RealtimeTransport {
 
     private mutating func countUnfinished() {
         let messageByteCount =
-            reader.ownedByteCount + reassembler.byteCount + (isJoining ? 0 : session.parsingByteCount)
+            reader.ownedByteCount + reassembler.byteCount + (isJoining ? 0 : session.heldByteCount)
         let byteCount = messageByteCount + waitingInput.count
         guard byteCount != unfinishedByteCount else { return }
         readByteLimit = messageByteCount >= Self.smallReadByteCount / 2 ? .max : Self.smallReadByteCount

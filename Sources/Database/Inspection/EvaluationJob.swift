@@ -58,16 +58,29 @@ package struct EvaluationJob: Sendable {
     }
 }
 
-/// An ``EvaluationJob`` for a worker.
-package struct PostedEvaluation: Sendable {
+/// A report for a worker to make, on a snapshot.
+package struct ReportJob: Sendable {
+    package enum Work: Sendable {
+        case evaluation(EvaluationJob)
+        case children(ChildListing, Node)
+    }
+
     package var session: SessionID
-    package var job: EvaluationJob
+    package var work: Work
     /// Called on the worker thread.
     package var finish: @Sendable (RESTReport) -> Void
 
-    package init(session: SessionID, job: EvaluationJob, finish: @escaping @Sendable (RESTReport) -> Void) {
+    package init(session: SessionID, work: Work, finish: @escaping @Sendable (RESTReport) -> Void) {
         self.session = session
-        self.job = job
+        self.work = work
         self.finish = finish
+    }
+
+    /// Makes it, and calls ``finish``. Some milliseconds.
+    func perform() {
+        switch work {
+        case .evaluation(let job): finish(job.perform())
+        case .children(let listing, let root): finish(RESTReport(prefix: listing.json(of: root)))
+        }
     }
 }

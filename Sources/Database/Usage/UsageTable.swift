@@ -13,7 +13,8 @@ package struct PathUsage: Equatable, Sendable {
     package var unindexedQueries = 0.0
     /// Bytes of the requests.
     package var receivedBytes = 0.0
-    /// Bytes of replies and pushes, counted once for each recipient. Of a read of much data at least 64 KiB.
+    /// Bytes of replies and pushes, counted once for each recipient; of a read of much data an estimate by its first
+    /// children.
     package var sentBytes = 0.0
     /// Seconds that the databases were busy.
     package var busySeconds = 0.0

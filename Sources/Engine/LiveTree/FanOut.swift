@@ -181,6 +181,22 @@ extension ListenerTable {
 
     // MARK: Windows
 
+    /// To move a child to the next place in a window takes as much less time than to look at it.
+    private static let movesPerVisit = 64
+
+    /// About how many children a window visits when it is updated.
+    /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
+    private static func cost(
+        of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
+    ) -> Int {
+        let count = view.window.entries.count
+        if let alteredCount { return alteredCount * (1 + count / movesPerVisit) }
+        guard let limit = view.query.limit, view.query.index == .key || indexes.hasIndexes else {
+            return count + value.children.count
+        }
+        return count + min(limit.count, value.children.count)
+    }
+
     /// Updates all windows of a node, and makes the pushes for their recipients.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
@@ -196,14 +212,20 @@ extension ListenerTable {
         var values = IndexValues(of: altered)
         // Many windows are found by their ranges; of few, each is asked.
         let asksEach = !isWhole && !node.hasRanges
+        var left = indexes.updatedChildLimit
         for view in isWhole || asksEach ? node.views : values.touchedViews(of: node) {
-            if asksEach, !values.mayTouch(view.window) { continue }
+            if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
             if view.aggregate != nil {
                 if let body = view.recompute(over: value, at: node.path, indexes) {
                     pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
                 }
                 continue
             }
+            guard left > 0 else {
+                view.fallBehind(at: node.path, indexes)
+                continue
+            }
+            left -= Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes)
             let body =
                 isWhole
                 ? view.replace(with: value, at: node.path, indexes)
@@ -313,6 +335,34 @@ extension ListenerTable.QueryView {
     /// Has another thread find the children that the window lacks, if it lacks any.
     func findLackingChildren(at path: Path, _ indexes: IndexCatalog) {
         if window.lacksChildren, scan == nil { scan = indexes.addScan(of: query, at: path) }
+    }
+
+    /// The window is not updated any more, until another thread has found what it is then.
+    fileprivate func fallBehind(at path: Path, _ indexes: IndexCatalog) {
+        isBehind = true
+        scan = indexes.addScan(of: query, at: path, replacing: window)
+    }
+
+    /// Takes what another thread has found in place of a window that is behind.
+    /// - Parameters:
+    ///   - found: The window over an earlier snapshot.
+    ///   - differences: What has changed since.
+    ///   - node: The location's data now.
+    /// - Returns: nil when that has changed nothing more.
+    func catchUp(
+        with found: Window, _ differences: [ChildChange], over node: Node, at path: Path,
+        _ indexes: IndexCatalog
+    ) -> Push.Body? {
+        isBehind = false
+        window = found
+        let difference = window.update(
+            differences, in: node, by: indexes.index(query.index, at: path),
+            visitingAtMost: indexes.visitedChildCount)
+        findLackingChildren(at: path, indexes)
+        guard !difference.isEmpty else { return nil }
+        return body(of: difference, at: path) {
+            difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        }
     }
 
     /// - Parameter changed: The entries of children that stayed and changed.

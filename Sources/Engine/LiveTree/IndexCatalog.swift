@@ -27,6 +27,10 @@ final class IndexCatalog: @unchecked Sendable {
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
     var visitedChildCount = LiveTree.inlineWindowChildCount
+    /// Children that the windows of one location visit or move in one write, about: some ten milliseconds. Windows for
+    /// which nothing is left fall behind (``ListenerTable/QueryView/isBehind``): one client may have a thousand over a
+    /// large location.
+    var updatedChildLimit = 1 << 18
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
     /// Most indexes that the rules declare, of all locations: a write may look at all of them.

@@ -43,7 +43,9 @@ struct ListenRegistry: Sendable {
         prepared: Window?
     ) -> ListenerTable.QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
-        return table.addView(key, session, over: node, by: index, prepared: prepared)
+        let view = table.addView(key, session, over: node, by: index, prepared: prepared)
+        bySession[session]?.count(view.window.entries.count, of: key)
+        return view
     }
 
     // MARK: Removing

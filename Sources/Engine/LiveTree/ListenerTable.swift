@@ -128,8 +128,12 @@ struct ListenerTable: @unchecked Sendable {
         var recipients = MemberSet<[Push.TaggedRecipient]>()
         /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its range.
         var aggregate: AggregateState?
-        /// The number of the scan that is under way for the children that the window lacks; nil for none.
+        /// The number of the scan that is under way for the children that the window lacks, or for all of it; nil for
+        /// none.
         var scan: Int?
+        /// A write had more windows to update than one step may. The window is what the recipients have been sent, writes
+        /// pass it by, and the scan finds what it is by then.
+        var isBehind = false
         /// The window's range as ``TrieNode/ranges`` has it; nil where there are few windows.
         fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 

@@ -18,7 +18,7 @@ extension LiveTree {
     /// Children that may have changed since the snapshot. If more have, the window is made anew.
     static let differenceLimit = 4096
     /// Entries of the window that are moved for these changes, about: a few milliseconds.
-    private static let movedEntryLimit = 4 << 20
+    static let movedEntryLimit = 4 << 20
 
     /// The node over which a window should be made before a listen begins. Nil when that takes next to no time:
     /// the location has few children, the query visits few, or the window exists for another session. O(depth).
@@ -56,12 +56,7 @@ extension LiveTree {
         let current = root[path]
         var prepared = PreparedWindow(path: path, window: window)
         if !current.isSameSnapshot(as: node) {
-            guard
-                let differences = current.children.differences(
-                    from: node.children, atMost: Self.differenceLimit),
-                // Each change moves the entries behind it in the window.
-                differences.count * window.entries.count <= Self.movedEntryLimit
-            else { return false }
+            guard let differences = differences(from: node, to: current, for: window) else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
                     differences, in: current, by: indexes.index(window.query.index, at: path),

@@ -5,6 +5,7 @@ import PandoTree
 //
 //     a live aggregate         its last value                     (`LiveAggregates.swift`)
 //     a window with a limit    fewer children than its limit, after one has left it
+//     a window that is behind  what it had before a write that had too many windows to update
 
 /// A query that another thread answers by visiting the children of a snapshot.
 package struct QueryScan: Sendable {
@@ -14,15 +15,23 @@ package struct QueryScan: Sendable {
     let number: Int
     /// A window over an earlier snapshot, and that snapshot: only what has changed since is to be done.
     private var base: (window: Window, node: Node)?
+    /// What the recipients have been sent, of a window that is behind.
+    private let sent: Window?
     private(set) var input: (query: IndexedQuery, node: Node)?
     private(set) var result: Result?
 
     enum Result: Sendable {
         case aggregate(Node)
         case window(Window)
+        /// In place of one that is behind, with what is pushed; nil where the recipients have it.
+        case replacement(Window, Push.Body?)
     }
 
-    init(path: Path, query: Query, number: Int, base: (window: Window, node: Node)? = nil) {
+    init(
+        path: Path, query: Query, number: Int, base: (window: Window, node: Node)? = nil,
+        replacing sent: Window? = nil
+    ) {
+        self.sent = sent
         self.path = path
         self.query = query
         self.number = number
@@ -43,17 +52,26 @@ package struct QueryScan: Sendable {
         }
         let base = base.take()
         let followed = base.flatMap { $0.window.following($0.node, to: input.node) }
-        result = .window(followed ?? Window(input.query, over: input.node))
+        let found = followed ?? Window(input.query, over: input.node)
+        guard var sent else { return result = .window(found) }
+        let body = sent.complete(from: found).isEmpty ? nil : Push.Body.overwrite(path, found.node)
+        result = .replacement(found, body)
     }
 }
 
 extension IndexCatalog {
     /// Has a query answered by another thread, over the data as it is when the host takes the work.
-    /// - Parameter base: A window over an earlier snapshot, and that snapshot.
+    /// - Parameters:
+    ///   - base: A window over an earlier snapshot, and that snapshot.
+    ///   - sent: What the recipients have been sent, of a window that is behind.
     /// - Returns: The scan's number.
-    func addScan(of query: Query, at path: Path, following base: (window: Window, node: Node)? = nil) -> Int {
+    func addScan(
+        of query: Query, at path: Path, following base: (window: Window, node: Node)? = nil,
+        replacing sent: Window? = nil
+    ) -> Int {
         lastScan += 1
-        work.scans.append(QueryScan(path: path, query: query, number: lastScan, base: base))
+        work.scans.append(
+            QueryScan(path: path, query: query, number: lastScan, base: base, replacing: sent))
         return lastScan
     }
 }
@@ -71,8 +89,38 @@ extension LiveTree {
         switch scan.result {
         case .aggregate(let value): finish(scan, value, of: view)
         case .window(let window): finish(scan, window, of: view)
+        case .replacement(let window, let body): finish(scan, window, body, of: view)
         case nil: break
         }
+    }
+
+    private mutating func finish(
+        _ scan: QueryScan, _ found: Window, _ body: Push.Body?, of view: ListenerTable.QueryView
+    ) {
+        guard view.scan == scan.number, let snapshot = scan.input?.node else { return }
+        let node = root[scan.path]
+        guard let differences = differences(from: snapshot, to: node, for: found) else {
+            view.scan = indexes.addScan(
+                of: scan.query, at: scan.path, following: (found, snapshot), replacing: view.window)
+            return
+        }
+        view.scan = nil
+        let further = view.catchUp(with: found, differences, over: node, at: scan.path, indexes)
+        for body in [body, further].compactMap(\.self) {
+            scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+        }
+        listens.table.node(at: scan.path)?.updateRange(of: view)
+    }
+
+    /// What has changed since a snapshot, over which a window was made; nil where that is more than one step may do.
+    func differences(from snapshot: Node, to node: Node, for window: Window) -> [ChildChange]? {
+        guard
+            let differences = node.children.differences(
+                from: snapshot.children, atMost: Self.differenceLimit),
+            // Each change moves the entries behind it in the window.
+            differences.count * window.entries.count <= Self.movedEntryLimit
+        else { return nil }
+        return differences
     }
 
     private mutating func finish(_ scan: QueryScan, _ found: Window, of view: ListenerTable.QueryView) {

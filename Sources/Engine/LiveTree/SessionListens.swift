@@ -16,6 +16,15 @@ struct SessionListens: Sendable {
     /// windows, and all other commands wait meanwhile.
     static let filteredLimit = 1000
 
+    /// Children that the windows of one session at one location may have, beyond which it gets no further one that may be
+    /// large; our own limit. Each takes memory, and time with each write that replaces them.
+    static let windowChildLimit = 1 << 20
+    /// Windows of fewer children are not counted: ``filteredLimit`` bounds them.
+    static let smallWindowChildCount = 1024
+    /// Children of the windows that are counted, by location, as many as they had when they began. Never 0.
+    private(set) var windowChildCounts: [Path: Int] = [:]
+    private var countedWindows: [FilteredListenKey: Int] = [:]
+
     /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.
     static let aggregateLimit = 100
     /// Filtered listens that are live aggregates.
@@ -36,7 +45,24 @@ struct SessionListens: Sendable {
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
+        if let count = countedWindows.removeValue(forKey: key) {
+            windowChildCounts[key.path, default: 0] -= count
+            if windowChildCounts[key.path] == 0 { windowChildCounts[key.path] = nil }
+        }
         return true
+    }
+
+    /// Counts the children of a window that has begun.
+    mutating func count(_ childCount: Int, of key: FilteredListenKey) {
+        guard childCount > Self.smallWindowChildCount, countedWindows[key] == nil else { return }
+        countedWindows[key] = childCount
+        windowChildCounts[key.path, default: 0] += childCount
+    }
+
+    /// Whether a window may begin at a location.
+    func hasSpace(forWindowOf query: Query, at path: Path) -> Bool {
+        if let limit = query.limit, limit.count <= Self.smallWindowChildCount { return true }
+        return !query.aggregates.isEmpty || (windowChildCounts[path] ?? 0) < Self.windowChildLimit
     }
 
     var count: Int { defaults.count + filtered.count }

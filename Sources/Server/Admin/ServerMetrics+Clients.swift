@@ -107,6 +107,16 @@ extension ServerMetrics {
                     }
             },
             MetricFamily(
+                .counter, "pando_delayed_writes_total",
+                "Realtime writes that waited because of a limit of their rate, by the limit."
+            ) {
+                [ClientLimit.writesPerSecond, .bytesPerSecond].map { limit in
+                    Sample(
+                        .unsigned(sessions.reduce(0) { $0 &+ $1.delays.value(of: limit) }),
+                        labels: [("limit", limit.label)])
+                }
+            },
+            MetricFamily(
                 .gauge, "pando_client_memory_bytes",
                 "Memory that clients make the server hold beside the data, as --memory-limit counts it."
             ) {

@@ -92,6 +92,17 @@ final class AddressAdmissions {
         return .granted(grant)
     }
 
+    /// The network of the client behind the trusted proxy on whose connection the present event is.
+    /// - Parameter values: Of `X-Forwarded-For`.
+    /// - Returns: nil where it is not known.
+    func network(forwardedFor values: [String]) -> ClientNetwork? {
+        guard let proxy = services.proxy else { return nil }
+        let client = services.trustedProxies.client(forwardedFor: values, by: proxy)
+        guard !services.trustedProxies.contains(client) else { return nil }
+        let network = AddressNetwork(client)
+        return ClientNetwork(family: network.family, prefix: network.prefix)
+    }
+
     /// Counts a refusal, and reports such from time to time.
     private func noteRefusal() {
         metrics.limits.add(.connectionsPerAddress)

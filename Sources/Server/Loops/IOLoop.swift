@@ -70,6 +70,9 @@ final class IOLoop: @unchecked Sendable {
                 return addresses.admit(client).forMachines
             }
         }
+        if !configuration.writeRates.isUnlimited {
+            services.context.clientNetwork = { [unowned self] in network(forwardedFor: $0) }
+        }
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()

@@ -149,6 +149,7 @@ class LoopSession {
         case .expire(let end): expire(at: end)
         case .recheck: services.router?.recheck(id)
         case .countLimit(let limit): services.metrics.limits.add(limit)
+        case .countDelay(let limit): services.metrics.delays.add(limit)
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .readBody, .cancelBody, .http,
             .polling, .handover:
             carryOut(action)
@@ -221,7 +222,8 @@ extension ConnectionAction {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .inflate, .encode, .measure,
-            .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire, .countLimit:
+            .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire, .countLimit,
+            .countDelay:
             false
         }
     }

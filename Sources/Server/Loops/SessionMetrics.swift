@@ -28,6 +28,8 @@ final class SessionMetrics: Sendable {
     let verifications = CounterTable<Verification>()
     /// How often clients exceeded a limit.
     let limits = CounterTable<ClientLimit>()
+    /// Writes that waited because of a limit.
+    let delays = CounterTable<ClientLimit>()
     let replies = Counter()
     /// Pushes to clients: a push to a thousand listeners counts a thousand.
     let pushes = Counter()

@@ -192,13 +192,19 @@ final class SessionServices {
             answerServerQuestion?(question) { report in
                 inspected.post(InspectionResult(session: session, report: report))
             }
-        case .evaluation(let job):
-            resources.workers.post(
-                .evaluate(
-                    PostedEvaluation(session: session, job: job) { report in
-                        inspected.post(InspectionResult(session: session, report: report))
-                    }))
+        case .evaluation(let job): report(.evaluation(job), to: session)
+        case .children(let listing, let root): report(.children(listing, root), to: session)
         }
+    }
+
+    /// Has a worker make a report; the session's `inspected` gets it.
+    private func report(_ work: ReportJob.Work, to session: SessionID) {
+        let inspected = inspected
+        resources.workers.post(
+            .report(
+                ReportJob(session: session, work: work) { report in
+                    inspected.post(InspectionResult(session: session, report: report))
+                }))
     }
 
     /// Has the body thread inflate and parse a body; the session's `bodyRead` gets the result.

@@ -163,6 +163,12 @@ final class WebSocketSession: ChannelSession {
         finish()
     }
 
+    override func deadlinePassed() {
+        prepareSocket()
+        machine.deadlinePassed(&services.context)
+        finish()
+    }
+
     override func expired() {
         prepareSocket()
         machine.expired(&services.context)

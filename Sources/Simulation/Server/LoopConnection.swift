@@ -122,7 +122,7 @@ class LoopConnection {
         case .http(.upgrade(let request, let rest)):
             services.upgrade(id, request, rest)
         // No token of a simulation expires or is revoked.
-        case .expire, .recheck, .release, .countLimit: break
+        case .expire, .recheck, .release, .countLimit, .countDelay: break
         case .readBody(let bytes, let isGzip, let request):
             precondition(!isGzip, "no client sends a compressed body")
             let byteLimit = services.context.settings.writeByteLimit
@@ -239,6 +239,7 @@ final class WebSocketLoopConnection: LoopConnection {
     override func windowMarkReturned() { event { $0.windowMarkReturned(&$1) } }
     override func close(_ reason: DisconnectReason) { event { $0.close(reason, &$1) } }
     override func send(_ message: LargeMessage) { event { $0.send(message, &$1) } }
+    override func deadlinePassed() { event { $0.deadlinePassed(&$1) } }
     override func sweep() { event { $0.tick(&$1) } }
 
     override func send(_ frames: [UInt8]) {

@@ -298,7 +298,7 @@ extension SessionReply {
         case .ok(let number), .listeningWithoutIndex(let number), .authenticated(let number, _, _),
             .unauthenticated(let number),
             .authenticationFailed(let number, _, _), .authenticationUnavailable(let number, _),
-            .unknownAction(let number), .tooBig(let number), .diskFull(let number),
+            .unknownAction(let number), .tooBig(let number), .diskFull(let number), .contested(let number),
             .invalid(let number, _), .limitExceeded(let number, _):
             number
         case .finished: nil

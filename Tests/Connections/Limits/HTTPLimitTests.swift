@@ -68,6 +68,44 @@ import Testing
         #expect(accepted(1, &proxy, as: user("eve")) == 1, "a proxy's connection is no client's")
     }
 
+    /// A body counts as long as it is when it is inflated.
+    @Test(arguments: [(50, false), (5000, true)])
+    func compressedBodies(inflatedByteCount: Int, isRefused: Bool) {
+        var driver = HTTPDriver { $0.rates = WriteRates(bytesPerSecond: 100) }
+        #expect(driver.receive(write("PUT /a.json", "packed", "Content-Encoding: gzip")).count == 1)
+        let body = BodyResult(
+            session: HTTPDriver.id, content: .data(.value(Draft(node("1")))), byteCount: inflatedByteCount)
+        #expect(driver.event { $0.bodyRead(body, &$1) } == ["PUT /a 1"])
+        _ = driver.receive(.written(node("1")))
+        let lines = driver.receive(write("PUT /a.json", "1"))
+        #expect(lines.contains("count limit bytesPerSecond") == isRefused, "\(lines)")
+    }
+
+    /// A proxy's connections bring the writes of many: those without a user count for their client's address.
+    @Test func writesOfClientsBehindAProxy() {
+        let rates = WriteRates(writesPerSecond: 1)
+        let users = UserLimiter(connectionLimit: 0, rates: rates)
+        func accepted(_ count: Int, from address: String, isProxy: Bool = true) -> Int {
+            var accepted = 0
+            for _ in 0..<count {
+                var driver = HTTPDriver { $0.rates = rates }
+                driver.base.context.users = users
+                driver.base.socket.isTrustedProxy = isProxy
+                driver.base.context.clientNetwork = { values in
+                    guard let first = values.first, let number = UInt64(first) else { return nil }
+                    return ClientNetwork(family: 4, prefix: number)
+                }
+                let lines = driver.receive(write("PUT /a.json", "1", "X-Forwarded-For: \(address)"))
+                if lines == ["PUT /a 1"] { accepted += 1 }
+            }
+            return accepted
+        }
+        #expect(accepted(15, from: "1") == 10)
+        #expect(accepted(15, from: "2") == 10)
+        #expect(accepted(15, from: "unknown") == 15)
+        #expect(accepted(15, from: "1", isProxy: false) == 15, "what a client says itself does not count")
+    }
+
     @Test func eventStreamsOfOneUser() {
         let users = UserLimiter(connectionLimit: 1, rates: WriteRates())
         func driver() -> HTTPDriver {

@@ -7,8 +7,6 @@ import Testing
 
 /// Limits of writes and of a user's connections over the realtime protocol (`operating.md`, "Limits of clients").
 @Suite struct RealtimeLimitTests {
-    private static let tooMany = ["count limit writesPerSecond", "reply 11 Too many writes per second"]
-
     /// A client that has used up its ten seconds' worth of one write a second.
     private func busyDriver() -> WebSocketDriver {
         var driver = WebSocketDriver { $0.rates = WriteRates(writesPerSecond: 1) }
@@ -18,39 +16,94 @@ import Testing
         return driver
     }
 
+    private static func delay(until end: Int) -> [String] {
+        ["count delay writesPerSecond", "wake at \(end)"]
+    }
+
     @Test(
         arguments: [
-            // action, body, whether it is refused
+            // action, body, whether it waits
             ("p", #"{"p":"/a","d":1}"#, true), ("p", #"{"p":"/a","d":1,"h":"x"}"#, true),
             ("m", #"{"p":"/a","d":{"b":1}}"#, true), ("o", #"{"p":"/a","d":1}"#, true),
             ("om", #"{"p":"/a","d":{"b":1}}"#, true),
             ("q", #"{"p":"/a","h":""}"#, false), ("n", #"{"p":"/a"}"#, false), ("g", #"{"p":"/a"}"#, false),
             ("oc", #"{"p":"/a"}"#, false), ("s", "{}", false), ("unauth", "{}", false),
         ] as [(String, String, Bool)])
-    func onlyWritesAreRefused(action: String, body: String, isRefused: Bool) {
+    func onlyWritesWait(action: String, body: String, waits: Bool) {
         var driver = busyDriver()
         let lines = driver.receive(ask(11, action, body))
-        #expect((lines == Self.tooMany) == isRefused, "\(lines)")
-        driver.base.wait(1.1)
+        #expect((lines == Self.delay(until: 0)) == waits, "\(lines)")
+        if waits {
+            let made = driver.event { $0.deadlinePassed(&$1) }
+            #expect(made.count == 1 && made[0].hasPrefix("request 11 "), "\(made)")
+        }
+        driver.base.wait(2.1)
         #expect(driver.receive(ask(12, action, body)).contains { $0.hasPrefix("count") } == false)
     }
 
-    @Test func aRefusedWriteCostsNothing() {
+    /// What an SDK has gathered while it was offline: everything is done, in order, as fast as the rate allows.
+    @Test func whatIsBehindAWriteWaitsWithIt() {
         var driver = busyDriver()
-        for _ in 0..<100 { #expect(driver.receive(putMessage(11)) == Self.tooMany) }
-        driver.base.wait(0.001)
-        #expect(driver.receive(putMessage(12)) == ["request 12 put /a 1"])
+        let messages = [putMessage(11), ask(12, "g", #"{"p":"/a"}"#), putMessage(13), putMessage(14)]
+        #expect(driver.receive(messages.flatMap { [UInt8].clientText($0) }) == Self.delay(until: 0))
+        #expect(driver.machine.pauses == [.input] && driver.machine.heldByteCount > 0)
+        #expect(driver.receive([UInt8].clientText(ask(15, "g", #"{"p":"/b"}"#))) == [], "not read yet")
+        #expect(
+            driver.event { $0.deadlinePassed(&$1) }
+                == Self.delay(until: 1) + ["request 11 put /a 1", "request 12 get /a"])
+        driver.base.wait(1)
+        #expect(
+            driver.event { $0.deadlinePassed(&$1) } == Self.delay(until: 2) + ["request 13 put /a 1"])
+        driver.base.wait(1)
+        #expect(driver.event { $0.deadlinePassed(&$1) } == ["request 14 put /a 1", "request 15 get /b"])
+        #expect(driver.machine.pauses == [] && driver.machine.heldByteCount == 0)
     }
 
+    @Test func aWriteThatWaitsEndsWithItsConnection() {
+        var driver = busyDriver()
+        #expect(driver.receive(putMessage(11)) == Self.delay(until: 0))
+        #expect(driver.event { $0.closed(&$1) }.contains("closed"))
+        #expect(driver.machine.heldByteCount == 0)
+        #expect(driver.event { $0.deadlinePassed(&$1) } == [])
+    }
+
+    /// It is made as whoever the client is by then.
+    @Test func credentialThatIsOverMeanwhile() {
+        var driver = WebSocketDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        _ = signIn(&driver, 1, as: user("ada", validUntil: 99))
+        for number in 2...11 { #expect(driver.receive(putMessage(number)).count == 1) }
+        #expect(driver.receive(putMessage(12)) == Self.delay(until: 0))
+        _ = driver.event { $0.expired(&$1) }
+        #expect(driver.event { $0.deadlinePassed(&$1) } == ["request 12 put /a 1"])
+    }
+
+    /// Beyond half a minute a write is refused, and costs nothing; what only reads is done.
     @Test func bytesOfWrites() {
         var driver = WebSocketDriver { $0.rates = WriteRates(bytesPerSecond: 10) }
-        let value = "\"" + String(repeating: "v", count: 200) + "\""
+        let value = "\"" + String(repeating: "v", count: 500) + "\""
         #expect(driver.receive(putMessage(1, "/a", value)).count == 1, "one of any size")
-        #expect(
-            driver.receive(putMessage(2)) == [
-                "count limit bytesPerSecond", "reply 2 Too many bytes of writes per second",
-            ])
+        for _ in 0..<100 {
+            #expect(
+                driver.receive(putMessage(2)) == [
+                    "count limit bytesPerSecond", "reply 2 Too many bytes of writes per second",
+                ])
+        }
         #expect(driver.receive(ask(3, "g", #"{"p":"/a"}"#)) == ["request 3 get /a"])
+        driver.base.wait(20)
+        #expect(driver.receive(putMessage(4)).first == "count delay bytesPerSecond")
+    }
+
+    @Test func longPollingWaitsToo() {
+        var driver = PollingDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        let writes = (1...12).map { putMessage($0) }
+        let lines = driver.poll(1, on: 2, writes + [ask(13, "g", #"{"p":"/a"}"#)])
+        #expect(lines.filter { $0.hasPrefix("request ") }.count == 10, "\(lines)")
+        #expect(lines.contains("count delay writesPerSecond") && driver.machine.heldByteCount > 0)
+        var made = driver.event { $0.deadlinePassed(&$1) }.filter { $0.hasPrefix("request ") }
+        #expect(made == ["request 11 put /a 1"])
+        driver.context.now = second(1)
+        made = driver.event { $0.deadlinePassed(&$1) }.filter { $0.hasPrefix("request ") }
+        #expect(made == ["request 12 put /a 1", "request 13 get /a"])
     }
 
     /// A message that a worker parses counts, too.
@@ -81,18 +134,22 @@ import Testing
         }
     }
 
-    /// A user's writes are counted over all connections.
+    /// A user's writes are counted over all connections, and those that wait are made one after the other.
     @Test func writesOfOneUserOverSeveralConnections() {
         let rates = WriteRates(writesPerSecond: 1)
         let users = UserLimiter(connectionLimit: 0, rates: rates)
-        var refusedCount = 0
+        var (made, waits): (Int, [String]) = (0, [])
         for _ in 0..<4 {
             var driver = WebSocketDriver { $0.rates = rates }
             driver.base.context.users = users
             _ = signIn(&driver, 20, as: user("ada"))
-            for number in 1...5 where driver.receive(putMessage(number)).count == 2 { refusedCount += 1 }
+            for number in 1...5 {
+                let lines = driver.receive(putMessage(number))
+                made += lines.count { $0.hasPrefix("request ") }
+                waits += lines.filter { $0.hasPrefix("wake ") }
+            }
         }
-        #expect(refusedCount == 10)
+        #expect(made == 10 && waits == ["wake at 0", "wake at 1"])
     }
 
     @Test func connectionsOfOneUser() {

@@ -58,7 +58,7 @@ import Testing
 
     @Test(arguments: [(0, 1), (1, 1), (1000, 1), (1001, 2), (59_999, 60)])
     func retryAfterIsInWholeSeconds(milliseconds: Int, seconds: Int) {
-        let refusal = RateRefusal(limit: .writesPerSecond, wait: .milliseconds(milliseconds))
-        #expect(refusal.retrySeconds == seconds)
+        let excess = RateExcess(limit: .writesPerSecond, wait: .milliseconds(milliseconds))
+        #expect(excess.retrySeconds == seconds)
     }
 }

@@ -39,6 +39,7 @@ extension ConnectionAction {
         case .expire(let time): time.map { "expire at \($0)" } ?? "cancel expiry"
         case .recheck: "recheck"
         case .countLimit(let limit): "count limit \(limit)"
+        case .countDelay(let limit): "count delay \(limit)"
         case .http(let action): action.summary
         case .polling(let action): action.summary
         case .handover(let action): action.summary
@@ -177,6 +178,7 @@ extension SessionReply {
         case .unknownAction(let number): "reply \(number) unknown action"
         case .tooBig(let number): "reply \(number) too big"
         case .diskFull(let number): "reply \(number) disk full"
+        case .contested(let number): "reply \(number) contested"
         case .limitExceeded(let number, let limit): "reply \(number) \(limit.text)"
         case .invalid(let number, _): "reply \(number) invalid"
         }

@@ -1,0 +1,189 @@
+import PandoBytes
+import PandoRandom
+import PandoTree
+import Testing
+
+@testable import PandoEngine
+
+/// Windows for which a write has no time left: another thread finds what they are.
+@Suite struct BehindWindowTests {
+    private static let queries: [Query] =
+        (0..<8).map { Query(#"{"i":"n","sp":\#($0)}"#) } + [
+            Query(#"{"i":"n","ep":12}"#), Query(#"{"i":".key","sp":"k1"}"#),
+            Query(#"{"i":"n","l":5,"vf":"r"}"#),
+            Query(#"{"i":"n","l":7,"vf":"l"}"#),
+        ]
+
+    private static func node(_ random: inout SeededGenerator) -> Node {
+        Node(
+            #"{"n":\#(Int.random(in: 0..<20, using: &random)),"s":\#(Int.random(in: 0..<9, using: &random))}"#
+        )
+    }
+
+    private static func key(_ random: inout SeededGenerator) -> Key {
+        Key(unchecked: Text("k\(Int.random(in: 0..<50, using: &random))"))
+    }
+
+    private static func list(_ random: inout SeededGenerator) -> Node {
+        var list = Node.empty
+        for _ in 0..<40 { list.set(node(&random), at: Path([key(&random)])) }
+        return list
+    }
+
+    private static func operation(_ random: inout SeededGenerator) -> PandoEngine.Operation {
+        switch Int.random(in: 0..<8, using: &random) {
+        case 0: return .put(Write(Target("q"), Draft(list(&random))))
+        case 1:
+            let keys = Set((0..<10).map { _ in key(&random) })
+            return .merge(
+                base: "q", keys.sorted().map { Write(Target(Path(["q", $0])), Draft(node(&random))) })
+        case 2: return .put(Write(Target(Path(["q", key(&random)])), Draft(.empty)))
+        case 3, 4:
+            return .put(
+                Write(
+                    Target(Path(["q", key(&random), "n"])),
+                    Draft(.integer(.random(in: 0..<20, using: &random)))))
+        default: return .put(Write(Target(Path(["q", key(&random)])), Draft(node(&random))))
+        }
+    }
+
+    /// What a client has of one window.
+    private static func apply(_ body: Push.Body, to cache: inout Node) {
+        func set(_ node: Node, _ path: Path) {
+            let rest = Path(Array(path.keys.dropFirst()))
+            if rest.isRoot { cache = node } else { cache.set(node, at: rest) }
+        }
+        switch body {
+        case .overwrite(let path, let node): set(node, path)
+        case .merge(let base, let entries):
+            for entry in entries { set(entry.node, base.appending(entry.path.keys)) }
+        case .initial(let state): cache = state.window?.node ?? state.node
+        case .rangeMerge: Issue.record("no client has sent hashes")
+        }
+    }
+
+    /// Whatever is written, and whenever other threads are done: in the end each client has what its query selects.
+    @Test(arguments: 0..<8) func clientsHaveTheirWindowsInTheEnd(seed: Int) {
+        var random = SeededGenerator(seed: seed)
+        let held = Held(Engine(access: .open))
+        held.engine.tree.indexes.updatedChildLimit = 60
+        held.engine.tree.indexes.visitedChildCount = 20
+        if seed % 2 == 0 { held.engine.tree.indexByteLimit = 0 }
+        var (caches, jobs, behindCount): ([Int64: Node], [IndexJob], Int) = ([:], [], 0)
+        func take(_ pushes: [Push]) {
+            for push in pushes {
+                for recipient in push.taggedRecipients where caches[recipient.tag] != nil {
+                    Self.apply(push.body, to: &caches[recipient.tag, default: .empty])
+                }
+            }
+        }
+        func run(_ operation: PandoEngine.Operation) {
+            take(
+                held.engine.execute(
+                    Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation)
+                ).1.pushes)
+        }
+        func finishOne() {
+            held.engine.tree.finish(jobs.remove(at: Int.random(in: jobs.indices, using: &random)).perform())
+            take(held.engine.tree.removeScanPushes())
+        }
+        func listen(_ index: Int) {
+            let tag = Int64(index + 1)
+            caches[tag] = .empty
+            run(.listen(Listen(path: "q", query: Self.queries[index], tag: tag)))
+        }
+        run(.put(Write(Target("q"), Draft(Self.list(&random)))))
+        for index in Self.queries.indices { listen(index) }
+        for _ in 0..<400 {
+            run(Self.operation(&random))
+            if random.chance(5) {
+                let index = Int.random(in: Self.queries.indices, using: &random)
+                run(.unlisten("q", Self.queries[index], tag: Int64(index + 1)))
+                listen(index)
+            }
+            behindCount += Self.queries.count {
+                held.engine.tree.listens.table.view(of: $0, at: "q")?.isBehind ?? false
+            }
+            if held.engine.tree.hasIndexWork { jobs += held.engine.tree.takeIndexWork().jobs }
+            if !jobs.isEmpty, random.chance(40) { finishOne() }
+            _ = held.engine.checkInvariants()
+        }
+        while !jobs.isEmpty || held.engine.tree.hasIndexWork {
+            jobs += held.engine.tree.takeIndexWork().jobs
+            while !jobs.isEmpty { finishOne() }
+        }
+        #expect(behindCount > 100, "seed \(seed)")
+        for (index, query) in Self.queries.enumerated() {
+            let expected = Window(query, over: held.engine.root["q" as Path]).node
+            #expect(caches[Int64(index + 1)] == expected, "seed \(seed), query \(index)")
+        }
+    }
+
+    /// However many windows there are over a large location, one step updates a few; the others follow one by one.
+    @Test func oneStepUpdatesABoundedNumber() {
+        let held = Held(Engine(access: .open))
+        held.engine.tree.indexByteLimit = 0
+        func run(_ operation: PandoEngine.Operation) -> [Push] {
+            held.engine.execute(
+                Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation)
+            ).1.pushes
+        }
+        func list(_ offset: Int) -> Node {
+            .children(
+                Children(
+                    ascending: (0..<1000).map {
+                        .init(key: Key(index: $0), node: Node("{\"n\":\($0 + offset)}"))
+                    }))
+        }
+        _ = run(.put(Write(Target("q"), Draft(list(1)))))
+        for tag in 0..<100 {
+            let query = Query(
+                index: .child("n"),
+                start: Bound(value: .integer(0), key: .key(Key(index: tag)), isInclusive: true))
+            _ = run(.listen(Listen(path: "q", query: query, tag: Int64(tag))))
+        }
+        held.engine.tree.indexes.updatedChildLimit = 10_000
+        // Each visits its children of before and those of now.
+        #expect(run(.put(Write(Target("q"), Draft(list(2))))).count == 5)
+        #expect(run(.put(Write(Target("q/7"), Draft(#"{"n":0}"#)))).count == 5, "the others pass it by")
+        var (pushCount, stepCount) = (0, 0)
+        while held.engine.tree.hasIndexWork {
+            let jobs = held.engine.tree.takeIndexWork().jobs
+            #expect(jobs.count <= 2)
+            for job in jobs { held.engine.tree.finish(job.perform()) }
+            stepCount += jobs.count
+            pushCount += held.engine.tree.removeScanPushes().count
+        }
+        #expect(pushCount == 95 && stepCount == 95, "\(pushCount) \(stepCount)")
+        #expect(run(.put(Write(Target("q/8"), Draft(#"{"n":0}"#)))).count == 100)
+    }
+
+    /// A session that has many children in its windows gets no further one that may be large.
+    @Test func windowsOfOneSessionAreBounded() {
+        var listens = SessionListens()
+        func key(_ tag: Int64) -> FilteredListenKey {
+            FilteredListenKey(path: "q", query: Query(index: .value), tag: tag)
+        }
+        let (unlimited, limited) = (Query(#"{"i":"n","sp":1}"#), Query(#"{"i":"n","l":100,"vf":"l"}"#))
+        for tag in 0..<5 {
+            listens.insert(key(Int64(tag)))
+            listens.count([1024, 400_000, 400_000, 400_000, 10][tag], of: key(Int64(tag)))
+        }
+        #expect(listens.windowChildCounts == ["q": 1_200_000])
+        #expect(!listens.hasSpace(forWindowOf: unlimited, at: "q"))
+        #expect(
+            listens.hasSpace(forWindowOf: limited, at: "q")
+                && listens.hasSpace(forWindowOf: unlimited, at: "p"))
+        for tag in [2, 0] as [Int64] {
+            let isRemoved = listens.remove(key(tag))
+            #expect(isRemoved)
+        }
+        #expect(
+            listens.windowChildCounts == ["q": 800_000] && listens.hasSpace(forWindowOf: unlimited, at: "q"))
+        for tag in [1, 3, 4] as [Int64] {
+            let isRemoved = listens.remove(key(tag))
+            #expect(isRemoved)
+        }
+        #expect(listens.windowChildCounts.isEmpty && listens.isEmpty)
+    }
+}
