@@ -190,7 +190,8 @@ package final class Server: @unchecked Sendable {
             guard files.problems.isEmpty else { throw StartError.rules(files.problems) }
             rulesets = files.rulesets
         }
-        let directories = try BackupServices.Directories(configuration.backups)
+        let directories = try BackupServices.Directories(
+            configuration.backups, dataDirectory: configuration.dataDirectory)
         try admin.start()
         if let url = admin.url { logger.notice("admin listening on \(url)") }
         var state = RecoveredState(access: configuration.isDevelopment ? .open : .locked, fileRules: rulesets)
