@@ -275,7 +275,8 @@ class TestRestoreTest:
 
         with Connection(server.port, "default") as connection, Wire(server.port) as rest:
             connection.must("o", {"p": "/gone", "d": "ran"})
-            rest.ask("PUT", "/.settings/rules.json", json.dumps(RULES).encode(), fields=[OWNER]).expect(200)
+            rules = json.dumps({"rules": {".read": True, ".write": True}}).encode()
+            rest.ask("PUT", "/.settings/rules.json", rules, fields=[OWNER]).expect(200)
             for number in range(150):
                 connection.must("p", {"p": f"/r/k{number}", "d": {"text": "x" * 500, ".priority": number}})
                 if number % 50 == 49:
