@@ -80,10 +80,10 @@ package func removeSuperseded<Storage: Disk>(
     }
     let archived = uncovered.filter { $0.firstSequence < needed ?? JournalFormat.endOfSequences }
     let held = uncovered.dropFirst(archived.count)
-    let supersededSegments = (archived + held.dropLast(heldSegmentLimit)).map(\.text)
+    let removable = (archived + held.dropLast(heldSegmentLimit)).map(\.text)
     try removeDurably(supersededCheckpoints, on: disk)
-    try removeDurably(supersededSegments, on: disk)
-    return supersededCheckpoints + supersededSegments
+    try removeDurably(removable, on: disk)
+    return supersededCheckpoints + removable
 }
 
 /// The most superseded segments that wait for an archive; with the usual size of a segment a gibibyte.

@@ -21,7 +21,10 @@ package func copyLog<Storage: Disk>(
         let listing = try readableListing(of: source)
         do throws(JournalError) {
             var byteCount = 0
-            for name in listing.checkpoints.map(\.text) + listing.segments.dropLast().map(\.text) {
+            let histories = listing.histories.map(TimelineHistory.fileName)
+            for name in listing.checkpoints.map(\.text) + histories
+                + listing.segments.dropLast().map(\.text)
+            {
                 try copyFile(name, from: source, to: target, &byteCount, progress)
             }
             if let last = listing.segments.last {
@@ -120,7 +123,9 @@ package struct DirectoryContents: Sendable {
         newestTimeline = max(
             listing.checkpoints.map(\.timeline).max() ?? 0, listing.segments.map(\.timeline).max() ?? 0)
         let known = Set(
-            journalFiles + listing.unfinished + [Journal<Storage>.lockFileName, "lost+found", ".", ".."])
+            journalFiles + listing.unfinished + listing.histories.map(TimelineHistory.fileName) + [
+                Journal<Storage>.lockFileName, "lost+found", ".", "..",
+            ])
         otherFiles = names.filter { !known.contains($0) }.sorted()
     }
 }

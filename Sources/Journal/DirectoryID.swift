@@ -8,6 +8,15 @@ package struct DirectoryID: Hashable, Sendable, CustomStringConvertible {
         self.second = second
     }
 
+    /// Reads a ``description``; nil for anything else.
+    package init?(_ text: String) {
+        guard text.utf8.count == 32, let first = UInt64(text.prefix(16), radix: 16),
+            let second = UInt64(text.suffix(16), radix: 16)
+        else { return nil }
+        self.init(first, second)
+        guard description == text else { return nil }
+    }
+
     package var description: String { hexadecimal(first, digits: 16) + hexadecimal(second, digits: 16) }
 }
 

@@ -8,6 +8,8 @@ struct DirectoryListing {
     var unreadable: [String] = []
     /// Files that were not finished, because of a crash or because they are being made. They are never read.
     var unfinished: [String] = []
+    /// Timelines of which there is a ``TimelineHistory``.
+    var histories: [UInt32] = []
 
     init(_ names: [String]) {
         for name in names.sorted() {
@@ -27,6 +29,8 @@ struct DirectoryListing {
                 } else if name.hasSuffix(CheckpointName.suffix) {
                     unreadable.append(name)
                 }
+            } else if let timeline = TimelineHistory.timeline(ofFile: name) {
+                histories.append(timeline)
             }
         }
         segments.sort()
@@ -55,7 +59,9 @@ struct DirectoryListing {
             return self
         }
         var current = self
-        current.superseded = segments.map(\.text) + checkpoints.dropLast().map(\.text)
+        current.superseded =
+            segments.map(\.text) + checkpoints.dropLast().map(\.text)
+            + histories.filter { $0 < newest.timeline }.map(TimelineHistory.fileName)
         current.segments = []
         current.checkpoints = [newest]
         return current

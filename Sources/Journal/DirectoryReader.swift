@@ -6,14 +6,19 @@ struct DirectoryReader<Storage: Disk> {
     let listing: DirectoryListing
     /// The moment up to which the directory is read; nil for everything.
     let moment: PointInTime?
+    /// The timelines that the log goes through; nil for that of its first segment.
+    private let timeline: TimelineHistory?
     /// The sequence of a later checkpoint that began the log anew, behind ``moment``. The log behind it is not read.
     private var end: SequenceNumber?
     var summary = RecoverySummary()
 
-    init(disk: Storage, listing: DirectoryListing, moment: PointInTime? = nil) {
+    init(
+        disk: Storage, listing: DirectoryListing, moment: PointInTime? = nil, timeline: TimelineHistory? = nil
+    ) {
         self.disk = disk
         self.listing = listing
         self.moment = moment
+        self.timeline = timeline
     }
 
     /// Restores the checkpoint, and replays the log behind it.
@@ -77,6 +82,14 @@ struct DirectoryReader<Storage: Disk> {
             if header.beginsLog { return }
             throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: .noSegments))
         }
+        if let timeline {
+            guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
+                let flaw = JournalFlaw.backupNotOnTimeline(
+                    timeline.timeline, backup: header.timeline, sequence: header.sequence)
+                throw .corrupt(JournalProblem(file: name.text, byteOffset: 28, flaw: flaw))
+            }
+            return
+        }
         let segment = try SegmentReader.open(last, mode: .read, on: disk).header
         if header.directory != segment.directory {
             let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)
@@ -113,13 +126,17 @@ struct DirectoryReader<Storage: Disk> {
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
             var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
             reader.isFollowed = next != nil
-            if let flaw = reader.header.flaw(after: first, lastSequence: summary.lastSequence) {
+            if let flaw = reader.header.flaw(
+                after: first, lastSequence: summary.lastSequence, along: timeline)
+            {
                 throw .corrupt(JournalProblem(file: name.text, byteOffset: flaw.byteOffset, flaw: flaw.flaw))
             }
             if first == nil {
                 first = reader.header
-                summary.directory = reader.header.directory
-                summary.timeline = reader.header.timeline
+                if summary.checkpoint == nil {
+                    summary.directory = reader.header.directory
+                    summary.timeline = reader.header.timeline
+                }
                 summary.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             }
             summary.segmentCount += 1
@@ -157,6 +174,10 @@ struct DirectoryReader<Storage: Disk> {
                     return
                 }
                 let before = summary.lastSequence
+                if lastSequence > checkpoint {
+                    summary.directory = reader.header.directory
+                    summary.timeline = reader.header.timeline
+                }
                 summary.entryCount += 1
                 summary.recordCount += recordCount
                 summary.lastSequence = lastSequence
@@ -205,18 +226,24 @@ extension JournalFlaw {
 
 extension SegmentHeader {
     /// Why this segment cannot follow the ones before, and the offset of the field; nil when it can.
+    /// - Parameter history: The timelines that the log goes through; nil for that of its first segment.
     func flaw(
-        after first: SegmentHeader?, lastSequence: SequenceNumber
+        after first: SegmentHeader?, lastSequence: SequenceNumber, along history: TimelineHistory? = nil
     ) -> (flaw: JournalFlaw, byteOffset: Int)? {
+        if let history {
+            guard history.contains(timeline, of: directory, upTo: firstSequence.predecessor) else {
+                return (.foreignDirectory(expected: history.directory, found: directory), 12)
+            }
+        }
         guard let first else {
             // The oldest segment must reach back to the checkpoint.
             if firstSequence <= lastSequence.successor { return nil }
             return (.sequenceGap(expected: lastSequence.successor, found: firstSequence), 32)
         }
-        if directory != first.directory {
+        if history == nil, directory != first.directory {
             return (.foreignDirectory(expected: first.directory, found: directory), 12)
         }
-        if timeline != first.timeline {
+        if history == nil, timeline != first.timeline {
             return (.foreignTimeline(expected: first.timeline, found: timeline), 28)
         }
         let expected = lastSequence.successor

@@ -4,16 +4,19 @@
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
-    try readUnlocked(disk, until: nil, into: &host)
+    try readDirectory(disk, until: nil, along: nil, into: &host)
 }
 
-private func readUnlocked<Storage: Disk>(
-    _ disk: Storage, until moment: PointInTime?, into host: inout some RecoveryTarget
+/// Reads a directory whose log goes through several timelines, such as an ``ArchivedLog``.
+/// - Parameter timeline: The last of them, with its ancestors; nil for a log of one timeline.
+func readDirectory<Storage: Disk>(
+    _ disk: Storage, until moment: PointInTime?, along timeline: TimelineHistory?,
+    into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
     var attemptsLeft = 10
     while true {
         let listing = try readableListing(of: disk)
-        var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment)
+        var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment, timeline: timeline)
         if listing.segments.isEmpty, listing.checkpoints.isEmpty {
             recovery.summary.isNew = true
             return recovery.summary
@@ -39,7 +42,7 @@ private func readUnlocked<Storage: Disk>(
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, until moment: PointInTime, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
-    try readUnlocked(disk, until: moment, into: &host)
+    try readDirectory(disk, until: moment, along: nil, into: &host)
 }
 
 /// Reads one checkpoint of any name, such as a backup. Changes nothing.

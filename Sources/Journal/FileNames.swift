@@ -40,18 +40,6 @@ package struct SegmentName: Hashable, Comparable, Sendable {
     /// The name of the file until its header is on disk.
     var unfinishedText: String { text + ".new" }
 
-    /// In an archive (``LogArchive``): what follows the name of a segment that is not yet there as a whole.
-    static let partialEnd = ".partial"
-
-    /// The name of the copy in an archive until it is whole.
-    var partialText: String { text + Self.partialEnd }
-
-    /// Reads a name that ``partialText`` writes; nil for any other.
-    init?(partial name: String) {
-        guard name.hasSuffix(Self.partialEnd) else { return nil }
-        self.init(String(name.dropLast(Self.partialEnd.count)))
-    }
-
     /// Reads a name that ``text`` writes; nil for any other.
     package init?(_ name: String) {
         guard let (timeline, sequence) = FileName.read(name, Self.prefix, Self.suffix) else { return nil }

@@ -53,6 +53,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// There is no file of that name.
     var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
+    /// What should be a directory is something else.
+    package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
+
     package var description: String {
         "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))"
     }
@@ -187,6 +190,17 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     /// The host could not make sense of an intact entry.
     case rejected(sequence: SequenceNumber, reason: String)
 
+    /// An archive has records that the log does not have: the data directory is older than its archive.
+    case archiveAhead(archived: SequenceNumber, log: SequenceNumber)
+    /// An archive has other records than the log.
+    case archiveDiffers
+    /// An archive goes on with a later timeline, of another data directory.
+    case laterTimelineArchived(UInt32, of: DirectoryID, log: UInt32)
+    /// The history of a timeline is not what a restore writes.
+    case damagedHistory
+    /// The timeline to be restored does not contain the backup.
+    case backupNotOnTimeline(UInt32, backup: UInt32, sequence: SequenceNumber)
+
     package var description: String {
         switch self {
         case .unreadableName: "the name of a segment, but not as we write it"
@@ -233,6 +247,18 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
             "the log ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):
             "the entry that ends with \(sequence) cannot be applied: \(reason)"
+        case .archiveAhead(let archived, let log):
+            "the archive has records up to \(archived), but the log ends with \(log): the data directory was taken "
+                + "back to an earlier state, and the writes behind it are in the archive only"
+        case .archiveDiffers:
+            "the archive has other records than the log: the data directory was taken back to an earlier state, "
+                + "or is a copy of another one, and was written since"
+        case .laterTimelineArchived(let timeline, let directory, let log):
+            "the archive goes on with timeline \(timeline) of data directory \(directory), and this log is "
+                + "timeline \(log): a data directory that was restored has taken its place"
+        case .damagedHistory: "not the history of a timeline as a restore writes it"
+        case .backupNotOnTimeline(let timeline, let backup, let sequence):
+            "the backup is of timeline \(backup), at sequence \(sequence), which is no part of timeline \(timeline)"
         }
     }
 }

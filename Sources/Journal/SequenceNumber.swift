@@ -11,6 +11,9 @@ package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConve
     /// The next number. It would wrap, but ``JournalFormat/firstSequenceLimit`` makes that impossible.
     package var successor: SequenceNumber { SequenceNumber(rawValue &+ 1) }
 
+    /// The number before it; ``zero`` for ``zero``.
+    var predecessor: SequenceNumber { SequenceNumber(rawValue == 0 ? 0 : rawValue &- 1) }
+
     package static func < (left: SequenceNumber, right: SequenceNumber) -> Bool {
         left.rawValue < right.rawValue
     }

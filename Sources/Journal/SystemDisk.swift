@@ -121,6 +121,13 @@ package final class SystemDisk: Disk {
         return .acquired(File(descriptor: file, path: path(of: name)))
     }
 
+    /// Whether a name of this directory is that of an open file: the same device and inode. Another directory may have come
+    /// to the path since the file was opened, when a disk was mounted or unmounted there.
+    /// - Throws: ``DiskFailure``.
+    package func isSame(_ file: File, as name: String) throws(DiskFailure) -> Bool {
+        try check(unsafe pando_disk_is_same(descriptor, name, file.descriptor), .size, path(of: name)) != 0
+    }
+
     private func path(of name: String) -> String { directory + "/" + name }
 }
 

@@ -18,14 +18,15 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     /// | the next segment of the log, beside the one being written | 1 |
     /// | the file of a segment that is prepared | 1 |
     /// | a checkpoint being written, and the directory listed for those it supersedes | 2 |
-    /// | a scheduled backup and its directory, and the pipe of a restore on trial | 5 |
+    /// | a scheduled backup and its directory, and the pipe of a restore test | 5 |
     /// | the archive's directory, a segment and its copy, each twice while they are compared | 6 |
+    /// | the locks of both directories, and a look at one of them | 4 |
     /// | rules files, read again at SIGHUP, with their directory | 2 |
     /// | key, secret and revocation files, read again when they change | 4 |
     /// | keys fetched from three issuers: socket, resolver, libcurl's and libdispatch's own | 24 |
     /// | files that the C library opens for itself (name service, time zone, `/proc`) | 6 |
     ///
-    /// That is 51. A directory sync uses the directory that is open, and a backup is sent from memory over
+    /// That is 55. A directory sync uses the directory that is open, and a backup is sent from memory over
     /// its client's connection.
     package static let programReserve = 64
 

@@ -1,3 +1,4 @@
+import Foundation
 import Logging
 import PandoDatabase
 import PandoJournal
@@ -8,16 +9,38 @@ import PandoStorage
 ///
 /// `@unchecked Sendable`: what is mutable is used on the main thread only.
 final class BackupServices: @unchecked Sendable {
-    /// The directories, locked: before the data directory is read, so that a mistake shows at once.
+    /// The directories, locked as far as they are there: before the data directory is read, so that a mistake shows at once.
     struct Directories {
         var backups: BackupDirectory?
         var archive: BackupDirectory?
 
-        /// - Throws: ``StorageError``.
-        init(_ options: BackupOptions) throws(StorageError) {
-            if let path = options.directory { backups = try BackupDirectory(path, option: "--backup-to") }
-            if let path = options.archiveDirectory {
-                archive = try BackupDirectory(path, option: "--archive-to")
+        /// - Parameter dataDirectory: Remembers which directories it uses; nil for a server in memory.
+        /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not there now does not
+        ///   keep the server from serving.
+        init(_ options: BackupOptions, dataDirectory: String?) throws(StorageError) {
+            backups = try Self.open(options.directory, .backups, dataDirectory)
+            archive = try Self.open(options.archiveDirectory, .archive, dataDirectory)
+        }
+
+        private static func open(
+            _ path: String?, _ use: BackupUse, _ dataDirectory: String?
+        ) throws(StorageError) -> BackupDirectory? {
+            guard let path else { return nil }
+            return try BackupDirectory(
+                URL(fileURLWithPath: path).standardizedFileURL.path, use: use,
+                remembered: dataDirectory.flatMap { BackupPlace.read(use, in: $0) })
+        }
+
+        /// Has the data directory remember which directories it uses, and says which ones are not there.
+        /// - Throws: ``DiskFailure`` of the data directory, and where a directory cannot be used for lack of descriptors.
+        fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(DiskFailure) {
+            for directory in [backups, archive].compactMap({ $0 }) {
+                if let dataDirectory { try directory.remember(in: dataDirectory) }
+                do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {
+                    logger.error(
+                        "\(directory.use.option): it cannot be used now, and is tried again; the server goes on without it: \(error)"
+                    )
+                }
             }
         }
     }
@@ -30,23 +53,28 @@ final class BackupServices: @unchecked Sendable {
     ///   - origin: Where the log ended at the start; nil without a log.
     ///   - mark: How far the log is on disk.
     ///   - beginning: A checkpoint that began the log; nil for none.
-    /// - Throws: ``StorageError`` for an archive of another data directory; ``DiskFailure`` where a directory cannot be
-    ///   read; ``SocketError`` where the process has no free descriptor or thread.
+    /// - Throws: ``StorageError`` for an archive that contradicts the log; ``DiskFailure`` of the data directory;
+    ///   ``SocketError`` where the process has no free descriptor or thread.
     init(
         _ configuration: Configuration, in directories: Directories, origin: JournalOrigin?, mark: LogMark,
         beginning: CheckpointHeader?, metrics: BackupMetrics, logger: Logger, database: DatabaseExecutor
     ) throws {
+        try directories.remember(in: configuration.dataDirectory, logger)
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
+            let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(
-                of: try SystemDisk(directory: path, create: false), in: directory, origin: origin, mark: mark,
-                metrics: metrics, logger: logger)
+                of: source, in: directory, timeline: try DataDirectory.timeline(of: origin, on: source),
+                mark: mark, metrics: metrics, logger: logger)
             logger.info("the log is archived in \(directory.path)")
         }
         if let directory = directories.backups {
             let cancelled = CancellationFlag()
             backups = try BackupThread(
-                configuration.backups, in: directory, archive: directories.archive, beginning: beginning,
-                drill: { BackupDrill.run($0, $1, $2, cancelled) }, metrics: metrics, logger: logger,
+                configuration.backups,
+                in: BackupThread.Places(
+                    backups: directory, archive: directories.archive,
+                    mark: archive == nil ? nil : mark, beginning: beginning),
+                test: RestoreTester.test(cancelled: cancelled), metrics: metrics, logger: logger,
                 cancelled: cancelled
             ) { give in database.post(.backup(give)) }
             logger.info(

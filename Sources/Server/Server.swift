@@ -112,7 +112,8 @@ package final class Server: @unchecked Sendable {
         // The port before the data directory: when it is taken, that is left as it was.
         listeners = try ServerListeners(configuration, resources, ioLoops)
         reload = try ServerReload(resources, main: main)
-        let directories = try BackupServices.Directories(configuration.backups)
+        let directories = try BackupServices.Directories(
+            configuration.backups, dataDirectory: configuration.dataDirectory)
         try admin.start()
         if let url = admin.url { logger.notice("admin listening on \(url)") }
         let mark = LogMark()

@@ -8,19 +8,32 @@ package struct BackupSummary: Sendable {
     /// Of that record, or later; milliseconds since 1970.
     package var timestamp: Int64
     package var directory: DirectoryID
+    /// That of the last record.
     package var timeline: UInt32
+    /// Of that timeline, as far as they are known.
+    package var ancestors: [TimelineHistory.Ancestor] = []
+    /// The newest timeline that is in use where the backup comes from: a restore begins a later one.
+    package var newestTimeline: UInt32
 
     init(sequence: SequenceNumber, timestamp: Int64, directory: DirectoryID, timeline: UInt32) {
         self.sequence = sequence
         self.timestamp = timestamp
         self.directory = directory
         self.timeline = timeline
+        newestTimeline = timeline
     }
 
     package init(_ header: CheckpointHeader) {
         self.init(
             sequence: header.sequence, timestamp: header.timestamp, directory: header.directory,
             timeline: header.timeline)
+    }
+
+    /// The history of a timeline that continues here.
+    fileprivate func continued(by timeline: UInt32, of directory: DirectoryID) -> TimelineHistory {
+        let source = TimelineHistory(timeline: self.timeline, directory: self.directory, ancestors: ancestors)
+        return TimelineHistory(
+            timeline: timeline, directory: directory, ancestors: source.ancestors(until: sequence))
     }
 }
 
@@ -60,6 +73,7 @@ extension DataDirectory {
     ) throws(StorageError) -> BackupSummary {
         var recovered = state
         let summary: RecoverySummary
+        let history: TimelineHistory?
         do throws(JournalError) {
             let disk = try openDisk(path, create: false)
             if let moment {
@@ -67,6 +81,7 @@ extension DataDirectory {
             } else {
                 summary = try readDirectory(disk, into: &recovered)
             }
+            history = try TimelineHistory.read(summary.timeline, on: disk)
         } catch {
             throw StorageError(error)
         }
@@ -75,9 +90,11 @@ extension DataDirectory {
         }
         try refuse(moment, ifNotReachedIn: path, summary)
         state = recovered
-        return BackupSummary(
+        var result = BackupSummary(
             sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,
             timeline: summary.timeline)
+        result.ancestors = history?.ancestors ?? []
+        return result
     }
 
     /// Refuses a moment that the log does not reach.
@@ -160,16 +177,35 @@ extension DataDirectory {
         do throws(DiskFailure) { contents = try DirectoryContents(of: disk) } catch { throw .disk(error) }
         let files = contents.journalFiles + contents.otherFiles
         guard files.isEmpty || mayReplace else { throw .notEmpty(directory: disk.directory, file: files[0]) }
-        let (timeline, overflows) = max(source.timeline, contents.newestTimeline).addingReportingOverflow(1)
+        let (timeline, overflows) = max(source.newestTimeline, contents.newestTimeline)
+            .addingReportingOverflow(1)
         guard !overflows else { throw .noTimelineLeft(directory: disk.directory) }
         let header = CheckpointHeader(
             directory: directoryID, timeline: timeline, sequence: source.sequence,
             timestamp: source.timestamp,
             beginsLog: true)
-        do throws(DiskFailure) { try write(state, as: header, on: disk, progress: progress) } catch {
+        do throws(DiskFailure) {
+            // Before the checkpoint, which is the moment in which all of it takes effect.
+            try source.continued(by: timeline, of: directoryID).write(on: disk)
+            try write(state, as: header, on: disk, progress: progress)
+        } catch {
             throw .disk(error)
         }
         return header
+    }
+
+    /// The timeline of a log, with its ancestors.
+    /// - Throws: ``StorageError``; `.badData` for a damaged history.
+    package static func timeline(
+        of origin: JournalOrigin, on disk: SystemDisk
+    ) throws(StorageError) -> TimelineHistory {
+        do throws(JournalError) {
+            let history = try TimelineHistory.read(origin.timeline, on: disk)
+            if let history, history.directory == origin.directory { return history }
+            return TimelineHistory(timeline: origin.timeline, directory: origin.directory)
+        } catch {
+            throw StorageError(error)
+        }
     }
 
     static func openDisk(_ path: String, create: Bool) throws(JournalError) -> SystemDisk {

@@ -178,13 +178,20 @@ SERIES = [
     ("PandoDown", {'up{job="pando",instance="a"}': "1 0x10"}, "3m", {'job="pando"'}),
     ("PandoNotReady", {'pando_ready{instance="a"}': "1 0x10"}, "7m", set()),
     ("PandoBackupsFail", {
-        'pando_backup_interval_seconds{instance="a"}': "60x20",
-        'pando_backup_last_success_timestamp_seconds{instance="a"}': "1x20"}, "15m", set()),
+        'pando_scheduled_backup_interval_seconds{instance="a"}': "60x20",
+        'pando_scheduled_backup_timestamp_seconds{instance="a"}': "1x20"}, "15m", set()),
     ("PandoBackupsFail", {
-        'pando_backups_started_total{instance="a"}': "0 1x90", 'pando_backups_finished_total{instance="a"}': "0x90"},
+        'pando_backup_downloads_started_total{instance="a"}': "0 1x90", 'pando_backup_downloads_finished_total{instance="a"}': "0x90"},
      "30m", set()),
-    ("PandoBackupDrillFails", {'pando_backup_drills_total{instance="a",result="failed"}': "0 1x10"}, "5m", {'result="failed"'}),
-    ("PandoArchiveBehind", {'pando_archive_timestamp_seconds{instance="a"}': "1x10"}, "5m", set()),
+    ("PandoRestoreTestFails", {
+        'pando_restore_tests_total{instance="a",source="archive",result="failed"}': "0 1x10"}, "5m",
+     {'result="failed"', 'source="archive"'}),
+    ("PandoArchiveBehind", {
+        'pando_archive_enabled{instance="a"}': "1x10", 'pando_archive_timestamp_seconds{instance="a"}': "1x10"}, "5m", set()),
+    ("PandoArchiveBehind", {
+        'pando_archive_enabled{instance="a"}': "1x10", 'pando_archive_timestamp_seconds{instance="a"}': "0x10"}, "5m", set()),
+    ("PandoArchiveConflict", {'pando_archive_failures_total{instance="a",reason="conflict"}': "0 1x10"}, "5m",
+     {'reason="conflict"'}),
     ("PandoArchiveBehind", {'pando_archive_gaps_total{instance="a"}': "0 1x10"}, "5m", set()),
     ("PandoSlowClients", {'pando_slow_client_disconnects_total{instance="a",cause="stalled"}': "0+120x20"}, "15m", set()),
     ("PandoDiskNearlyFull", {
@@ -193,9 +200,10 @@ SERIES = [
 ]
 QUIET = {
     'up{job="pando",instance="a"}': "1x40", 'pando_ready{instance="a"}': "1x40",
-    'pando_backup_interval_seconds{instance="a"}': "0x40",
-    'pando_backup_last_success_timestamp_seconds{instance="a"}': "0x40",
-    'pando_backup_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
+    'pando_scheduled_backup_interval_seconds{instance="a"}': "0x40",
+    'pando_scheduled_backup_timestamp_seconds{instance="a"}': "0x40",
+    'pando_backup_download_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
+    'pando_archive_enabled{instance="a"}': "0x40",
     'pando_disk_free_bytes{instance="a"}': "0x40", 'pando_disk_size_bytes{instance="a"}': "0x40",
     'pando_disk_full{instance="a"}': "0x40", 'pando_log_uncovered_bytes{instance="a"}': "0x40",
     'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",

@@ -202,5 +202,5 @@ def test_warnings_that_come_again_and_again_are_counted(servers, tmp_path):
     server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
     server.wait_for_log("backup pando-")
     folder.rename(tmp_path / "aside")
-    wait_for(lambda: values(Admin(server).text())[("pando_backups_total", (("result", "failed"),))] >= 7)
+    wait_for(lambda: values(Admin(server).text())[("pando_scheduled_backups_total", (("result", "failed"),))] >= 7)
     assert server.stderr(limit=1 << 30).count("the backup failed") == 5

@@ -144,9 +144,9 @@ class TestMetrics:
         assert change("pando_received_bytes_total") > 100
         assert change("pando_sent_bytes_total") > 100
         assert change("pando_token_verifications_total", result="refused") >= 1
-        assert change("pando_backups_started_total") == 1
-        assert change("pando_backups_finished_total") == 1
-        assert after[("pando_backup_timestamp_seconds", ())] > time.time() - 60
+        assert change("pando_backup_downloads_started_total") == 1
+        assert change("pando_backup_downloads_finished_total") == 1
+        assert after[("pando_backup_download_timestamp_seconds", ())] > time.time() - 60
         assert after[("pando_outbound_queue_bytes", ())] == 0
         assert after[("pando_open_descriptors", ())] > 5
 

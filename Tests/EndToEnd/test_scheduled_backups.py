@@ -1,4 +1,4 @@
-"""Scheduled backups, the archive of the log, and restores from both, also on trial."""
+"""Scheduled backups, the archive of the log, restores from both along timelines, restore tests, disks that come and go."""
 
 import json
 import re
@@ -36,7 +36,7 @@ def put(server, path, value):
 
 def wait_for_backup_behind(server, moment):
     """Waits for a backup that holds everything acknowledged before the moment."""
-    wait_for(lambda: metric(server, "pando_backup_last_success_timestamp_seconds") > moment + 1)
+    wait_for(lambda: metric(server, "pando_scheduled_backup_timestamp_seconds") > moment + 1)
 
 
 def wait_for_archive_behind(server, moment):
@@ -55,15 +55,16 @@ class TestScheduled:
         with Wire(server.port) as rest:
             rest.ask("PUT", "/.settings/rules.json", json.dumps(RULES).encode(), fields=[OWNER]).expect(200)
         wait_for_backup_behind(server, time.time())
-        assert metric(server, "pando_backups_total", result="written") >= 2
-        assert metric(server, "pando_backups_total", result="failed") == 0
-        assert metric(server, "pando_backup_interval_seconds") == 1
-        assert metric(server, "pando_backup_size_bytes") > 1000
+        assert metric(server, "pando_scheduled_backups_total", result="written") >= 2
+        assert metric(server, "pando_scheduled_backups_total", result="failed") == 0
+        assert metric(server, "pando_scheduled_backup_interval_seconds") == 1
+        assert metric(server, "pando_scheduled_backup_size_bytes") > 1000
         assert server.terminate() == 0
         # Of two hours, where the test runs across the end of one.
         kept = backups(folder)
         assert 1 <= len(kept) <= 2
-        assert {path.name for path in folder.iterdir()} == {path.name for path in kept} | {"notes.txt", "LOCK"}
+        assert {path.name for path in folder.iterdir()} == {path.name for path in kept} | {
+            "notes.txt", "LOCK", "pando-place"}
         assert stat.S_IMODE(kept[-1].stat().st_mode) == 0o600
         assert run("check", "backup", kept[-1]).returncode == 0
         # The directory itself names the newest.
@@ -87,7 +88,7 @@ class TestScheduled:
         first = backups(folder)[0]
         server.restart()
         server.wait_for_log("a backup is made every 3600 s")
-        assert metric(server, "pando_backup_last_success_timestamp_seconds") > time.time() - 600
+        assert metric(server, "pando_scheduled_backup_timestamp_seconds") > time.time() - 600
         put(server, "/a", 1)
         server.terminate()
         assert backups(folder) == [first]
@@ -102,11 +103,11 @@ class TestScheduled:
     def test_failures_are_counted_and_the_next_time_is_another_attempt(self, servers, tmp_path):
         folder, aside = tmp_path / "backups", tmp_path / "aside"
         server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
-        wait_for(lambda: metric(server, "pando_backups_total", result="written") >= 1)
+        wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="written") >= 1)
         # As a disk that is gone: an empty directory in its place.
         folder.rename(aside)
         folder.mkdir()
-        wait_for(lambda: metric(server, "pando_backups_total", result="failed") >= 2)
+        wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="failed") >= 2)
         server.wait_for_log("the backup failed")
         assert not list(folder.iterdir())
         folder.rmdir()
@@ -186,7 +187,7 @@ class TestScheduled:
         assert failure.value.code == BAD_CONFIGURATION and "in use by process" in str(failure.value)
 
 
-class TestDrill:
+class TestRestoreTest:
     @pytest.fixture
     def file(self, servers, tmp_path):
         server = servers()
@@ -202,7 +203,7 @@ class TestDrill:
         done = run("restore", "--verify", file)
         assert done.returncode == 0 and done.stderr == "" and done.stdout.count("\n") == 1
         found = re.match(
-            rf"{re.escape(str(file))}: restored and opened on trial: everything up to sequence [0-9]+, "
+            rf"{re.escape(str(file))}: the restore test has passed: everything up to sequence [0-9]+, "
             r"20\S+Z; default with ([0-9]+) leaves; digest ([0-9a-f]{40}); [0-9.]+ s\n$", done.stdout)
         assert found, done.stdout
         assert int(found[1]) == leaves(many(300)) + 1
@@ -237,19 +238,67 @@ class TestDrill:
     def test_wrong_usage(self, file, arguments):
         assert run("restore", file, *arguments).returncode == WRONG_USAGE
 
-    def test_the_server_tries_its_own_backups(self, servers, tmp_path):
+    def test_the_server_tests_its_own_backups(self, servers, tmp_path):
         folder = tmp_path / "backups"
+        folder.mkdir()
+        left = folder / "pando-restore-test-1234.scratch"
+        left.mkdir()
+        (left / "LOCK").write_text("left by a killed restore test")
         server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-verify", "1000000"])
+        wait_for(lambda: not left.exists())
+        assert server.terminate() == 0
+        server = servers(data=server.data, arguments=[
             "--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-verify", "2"])
         put(server, "/rows", many(200))
         with Connection(server.port, "default") as leaving:
             leaving.must("o", {"p": "/gone", "d": "ran"})
-            wait_for(lambda: metric(server, "pando_backup_drills_total", result="passed") >= 1)
-        assert metric(server, "pando_backup_drill_timestamp_seconds") > time.time() - 60
-        assert metric(server, "pando_backup_drills_total", result="failed") == 0
-        server.wait_for_log("restored and opened on trial")
+            wait_for(lambda: metric(server, "pando_restore_tests_total", source="backup", result="passed") >= 1)
+            wait_for(lambda: metric(server, "pando_restore_test_timestamp_seconds") > time.time() - 60)
+        assert metric(server, "pando_restore_tests_total", source="backup", result="failed") == 0
+        server.wait_for_log("the restore test has passed")
+        passed = metric(server, "pando_restore_test_timestamp_seconds")
+        server.restart()
+        # The next start knows it.
+        assert metric(server, "pando_restore_test_timestamp_seconds") >= passed
         assert server.terminate() == 0
-        assert not [path for path in folder.iterdir() if "drill" in path.name]
+        assert not [path for path in folder.iterdir() if "scratch" in path.name]
+
+    def test_the_archive_is_tested_with_the_backup_before(self, servers, tmp_path):
+        """What is archived between two backups makes the second of the first: also rules, settings and onDisconnect."""
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "2s", "--backup-to", folder, "--backup-verify", "1",
+            "--archive-to", archive, "--segment-bytes", 65536])
+        def passed():
+            return metric(server, "pando_restore_tests_total", source="archive", result="passed")
+
+        with Connection(server.port, "default") as connection, Wire(server.port) as rest:
+            connection.must("o", {"p": "/gone", "d": "ran"})
+            rules = json.dumps({"rules": {".read": True, ".write": True}}).encode()
+            rest.ask("PUT", "/.settings/rules.json", rules, fields=[OWNER]).expect(200)
+            for number in range(150):
+                connection.must("p", {"p": f"/r/k{number}", "d": {"text": "x" * 500, ".priority": number}})
+                if number % 50 == 49:
+                    before = passed()
+                    wait_for(lambda: passed() >= before + 2)
+        assert metric(server, "pando_restore_tests_total", source="archive", result="failed") == 0
+        assert metric(server, "pando_restore_tests_total", source="backup", result="failed") == 0
+        server.wait_for_log("restore test has passed")
+        # A segment that is damaged fails it, and the backups that passed stay.
+        server.terminate()
+        damaged = min(archive.glob("*.log"))
+        names = [path.name for path in backups(folder)]
+        for path in archive.iterdir():
+            if path.suffix in (".log", ".partial"):
+                content = bytearray(path.read_bytes())
+                content[64:72] = bytes(8)
+                path.write_bytes(content)
+        assert damaged.exists()
+        server.start()
+        wait_for(lambda: metric(server, "pando_archive_failures_total", reason="damaged") >= 1
+                 or metric(server, "pando_restore_tests_total", source="archive", result="failed") >= 1)
+        assert set(names) & {path.name for path in backups(folder)}
 
 
 def leaves(value):
@@ -378,7 +427,7 @@ class TestArchive:
         with Connection(server.port, "default") as connection:
             for number in range(100):
                 connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
-            wait_for(lambda: metric(server, "pando_archive_failures_total") >= 1)
+            wait_for(lambda: metric(server, "pando_archive_failures_total", reason="disk") >= 1)
             connection.must("p", {"p": "/b", "d": 2})
         server.wait_for_log("the log cannot be archived")
         wait_for_archive_behind(server, time.time())
@@ -442,9 +491,184 @@ class TestArchive:
         with Connection(server.port, "default") as connection:
             for number in range(300):
                 connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
-        wait_for(lambda: metric(server, "pando_archived_segments_total") >= 3 and not list(archive.glob("*.log")))
+        wait_for(lambda: metric(server, "pando_archive_segments_total") >= 3 and not list(archive.glob("*.log")))
         put(server, "/last", "kept")
         wait_for_archive_behind(server, time.time())
         server.kill()
         assert run("restore", folder, "--archive", archive, "--data", tmp_path / "d").returncode == 0
         assert exported(tmp_path / "d", "/last") == "kept" and len(exported(tmp_path / "d", "/r")) == 300
+
+    def test_a_data_directory_that_went_back_is_not_archived_over_what_it_lost(self, servers, tmp_path):
+        """As the snapshot of a machine that is restored: the lost writes are in the archive only, and stay there."""
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        options = ["--admin-listen", "0", "--backup-every", "1h", "--backup-to", folder, "--archive-to", archive]
+        server = servers(arguments=options)
+        wait_for(lambda: backups(folder))
+        put(server, "/first", 1)
+        server.terminate()
+        shutil.copytree(server.data, tmp_path / "snapshot")
+        server.start()
+        put(server, "/second", 2)
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        shutil.rmtree(server.data)
+        (tmp_path / "snapshot").rename(server.data)
+        before = {path.name: path.read_bytes() for path in archive.glob("journal-*")}
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == BAD_CONFIGURATION and "taken back to an earlier state" in str(failure.value)
+        assert {path.name: path.read_bytes() for path in archive.glob("journal-*")} == before
+        # What it says helps: the lost write is restored, and the new directory goes on in the same archive.
+        data = tmp_path / "restored"
+        assert run("restore", folder, "--archive", archive, "--data", data).returncode == 0
+        assert exported(data) == {"first": 1, "second": 2}
+        again = servers(data=data, arguments=options)
+        put(again, "/third", 3)
+        wait_for_archive_behind(again, time.time())
+        assert metric(again, "pando_archive_failures_total", reason="conflict") == 0
+        again.kill()
+        # And the old one, which the new one has replaced, does not.
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == BAD_CONFIGURATION and "has taken its place" in str(failure.value)
+
+    def test_two_that_were_restored_from_one_do_not_share_an_archive(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1h", "--backup-to", folder, "--archive-to", archive])
+        wait_for(lambda: backups(folder))
+        put(server, "/a", 1)
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        for name in ("one", "two"):
+            assert run("restore", folder, "--archive", archive, "--data", tmp_path / name).returncode == 0
+        one = servers(data=tmp_path / "one", arguments=["--admin-listen", "0", "--archive-to", archive])
+        put(one, "/one", 1)
+        wait_for_archive_behind(one, time.time())
+        one.kill()
+        two = servers(data=tmp_path / "two", start=False, arguments=["--archive-to", archive])
+        with pytest.raises(StartFailure) as failure:
+            two.start()
+        assert failure.value.code == BAD_CONFIGURATION and "not the archive of this data directory" in str(failure.value)
+
+
+class TestTimelines:
+    def test_a_restore_follows_the_newest_timeline_and_an_older_one_on_request(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        options = ["--admin-listen", "0", "--archive-to", archive, "--segment-bytes", 65536]
+        server = servers(arguments=[*options, "--backup-every", "1h", "--backup-to", folder])
+        wait_for(lambda: backups(folder))
+        put(server, "/a", "kept")
+        mark = max(int(line.split()[0]) for line in run("log", "--width", 0, server.data).stdout.splitlines()
+                   if line.split() and line.split()[0].isdigit())
+        put(server, "/b", "given up")
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        second = tmp_path / "second"
+        done = run("restore", folder, "--archive", archive, "--data", second, "--until-sequence", mark)
+        assert done.returncode == 0 and "timeline 2" in done.stderr, done.stderr
+        # No backup of timeline 2: its log is in the archive only.
+        again = servers(data=second, arguments=options)
+        put(again, "/c", "on timeline 2")
+        wait_for_archive_behind(again, time.time())
+        again.kill()
+        shutil.rmtree(second)
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "newest").returncode == 0
+        assert exported(tmp_path / "newest") == {"a": "kept", "c": "on timeline 2"}
+        done = run("restore", folder, "--archive", archive, "--data", tmp_path / "old", "--timeline", 1)
+        assert done.returncode == 0 and "timeline 3" in done.stderr, done.stderr
+        assert exported(tmp_path / "old") == {"a": "kept", "b": "given up"}
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "d", "--timeline", 7).returncode == BAD_DATA
+        assert run("restore", folder, "--data", tmp_path / "d", "--timeline", 1).returncode == WRONG_USAGE
+        assert run("restore", "--verify", folder, "--archive", archive).returncode == 0
+
+    def test_a_backup_of_what_was_given_up_is_refused(self, servers, tmp_path):
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        options = ["--admin-listen", "0", "--archive-to", archive]
+        server = servers(arguments=[*options, "--backup-every", "1h", "--backup-to", folder])
+        wait_for(lambda: backups(folder))
+        for number in range(5):
+            put(server, "/n", number)
+        late = tmp_path / "late.backup"
+        server.terminate()
+        assert run("backup", "--data", server.data, "--output", late).returncode == 0
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "second", "--until-sequence", 2).returncode == 0
+        again = servers(data=tmp_path / "second", arguments=options)
+        put(again, "/later", 1)
+        wait_for_archive_behind(again, time.time())
+        again.kill()
+        done = run("restore", late, "--archive", archive, "--data", tmp_path / "d")
+        assert done.returncode == BAD_DATA and "--timeline 1" in done.stderr
+        assert run("restore", late, "--archive", archive, "--data", tmp_path / "d", "--timeline", 1).returncode == 0
+        assert exported(tmp_path / "d", "/n") == 4
+
+
+class TestDisksThatComeAndGo:
+    @pytest.mark.parametrize("leaves_directory", [True, False])
+    def test_an_archive_that_vanishes_is_not_begun_anew(self, servers, tmp_path, leaves_directory):
+        archive, aside = tmp_path / "archive", tmp_path / "aside"
+        server = servers(arguments=["--admin-listen", "0", "--archive-to", archive])
+        put(server, "/a", 1)
+        wait_for_archive_behind(server, time.time())
+        # As a disk that is unmounted: an empty directory is there, or none.
+        archive.rename(aside)
+        if leaves_directory:
+            archive.mkdir()
+        server.kill()
+        server.start()
+        put(server, "/b", 2)
+        reason = "missing" if leaves_directory else "disk"
+        wait_for(lambda: metric(server, "pando_archive_failures_total", reason=reason) >= 1)
+        assert metric(server, "pando_archive_enabled") == 1
+        assert not archive.exists() or not list(archive.iterdir())
+        server.wait_for_log("--archive-to: it cannot be used now")
+        if leaves_directory:
+            archive.rmdir()
+        aside.rename(archive)
+        wait_for_archive_behind(server, time.time())
+        server.kill()
+        partial = next(archive.glob("*.partial"))
+        original = (server.data / partial.name.removesuffix(".partial")).read_bytes()
+        assert original.startswith(partial.read_bytes()) and not any(original[len(partial.read_bytes()):])
+
+    @pytest.mark.parametrize("option", ["--backup-to", "--archive-to"])
+    def test_a_missing_disk_does_not_keep_a_server_from_serving(self, servers, tmp_path, option):
+        place = tmp_path / "disk" / "place"
+        arguments = ["--admin-listen", "0", option, place]
+        arguments += ["--backup-every", "1s"] if option == "--backup-to" else []
+        server = servers(arguments=arguments)
+        put(server, "/a", 1)
+        server.wait_for_log(f"{option}: it cannot be used now")
+        if option == "--backup-to":
+            wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="failed") >= 1)
+        else:
+            wait_for(lambda: metric(server, "pando_archive_failures_total", reason="disk") >= 1)
+            assert metric(server, "pando_archive_timestamp_seconds") == 0
+        place.parent.mkdir()
+        if option == "--backup-to":
+            wait_for(lambda: backups(place) if place.exists() else [])
+        else:
+            wait_for_archive_behind(server, time.time())
+        assert server.terminate() == 0
+
+    @pytest.mark.parametrize("option", ["--backup-to", "--archive-to"])
+    def test_a_file_where_a_directory_should_be_is_refused(self, servers, tmp_path, option):
+        (tmp_path / "file").write_text("mine")
+        arguments = [option, tmp_path / "file"]
+        arguments += ["--backup-every", "1h"] if option == "--backup-to" else []
+        server = servers(start=False, arguments=arguments)
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == BAD_CONFIGURATION and option in str(failure.value)
+
+    def test_another_directory_is_begun_anew_on_request(self, servers, tmp_path):
+        archive = tmp_path / "archive"
+        server = servers(arguments=["--admin-listen", "0", "--archive-to", archive])
+        put(server, "/a", 1)
+        wait_for_archive_behind(server, time.time())
+        server.terminate()
+        shutil.rmtree(archive)
+        (server.data / "archive.place").unlink()
+        server.start()
+        wait_for_archive_behind(server, time.time())
+        assert list(archive.glob("*.partial"))

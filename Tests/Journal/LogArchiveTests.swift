@@ -4,6 +4,8 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
+let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
+
 /// The archive of a log that is being written: what it has, what it survives, and what is restored from it.
 @Suite struct LogArchiveTests {
     /// A data directory and an archive on two simulated disks.
@@ -21,7 +23,7 @@ import Testing
         init(segmentByteLimit: Int = 600) throws {
             var none: [Entry] = []
             journal = try openJournal(on: source, options: smallOptions(segmentByteLimit), entries: &none)
-            archive = LogArchive(of: source, in: target, directory: testID, timeline: 1)
+            archive = LogArchive(of: source, in: target, timeline: firstTimeline)
         }
 
         func write(_ texts: [String]) throws {
@@ -39,7 +41,7 @@ import Testing
         }
 
         /// A new process, which knows nothing but the directories.
-        func restart() { archive = LogArchive(of: source, in: target, directory: testID, timeline: 1) }
+        func restart() { archive = LogArchive(of: source, in: target, timeline: firstTimeline) }
 
         var segments: [String] { source.fileNames.filter { $0.hasSuffix(".log") } }
 
@@ -55,12 +57,7 @@ import Testing
             _ = try writer.finish()
             let log = try ArchivedLog("a.backup", in: backups, header, archive: target)
             var history = History()
-            let summary =
-                if let moment {
-                    try readDirectory(log, until: moment, into: &history)
-                } else {
-                    try readDirectory(log, into: &history)
-                }
+            let summary = try readArchive(log, until: moment, into: &history)
             return (history, summary)
         }
     }
@@ -113,31 +110,6 @@ import Testing
         #expect(history.entries == Array(world.entries.prefix(25)) && summary.hasReachedMoment)
         try world.write(["later", "and later"])
         #expect(throws: JournalError.self) { try world.restore(behind: 62) }
-    }
-
-    @Test func foreignArchiveIsRefused() throws {
-        let world = try World()
-        try world.write(["mine"])
-        try world.update()
-        let other = LogArchive(
-            of: world.source, in: world.target, directory: DirectoryID(1, 2), timeline: 1)
-        #expect(throws: JournalError.self) { try other.refuseIfForeign() }
-        // A restore begins a new timeline in another directory: its log may be archived in the same place.
-        let restored = LogArchive(
-            of: world.source, in: world.target, directory: DirectoryID(1, 2), timeline: 2)
-        try restored.refuseIfForeign()
-    }
-
-    /// A log that was taken back to an earlier state, and written on from there.
-    @Test func copyOfAnotherHistoryIsNotContinued() throws {
-        let world = try World(segmentByteLimit: 100_000)
-        try world.write(["the first", "the second"])
-        try world.update()
-        let other = try World(segmentByteLimit: 100_000)
-        try other.write(["the first", "the other"])
-        var archive = LogArchive(of: other.source, in: world.target, directory: testID, timeline: 1)
-        #expect(try archive.update(upTo: other.journal.writtenPosition) { _ in })
-        #expect(world.target.contents[firstSegment + ".partial"] == other.source.contents[firstSegment])
     }
 
     @Test func gapIsReportedAndABackupBehindItRestores() throws {
@@ -194,6 +166,19 @@ import Testing
         #expect(world.segments.count == left + 2, "\(world.segments)")
     }
 
+    /// Damage of the archive is no conflict: the log goes on to be archived.
+    @Test func damagedCopyIsReported() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        try world.update()
+        let whole = try #require(world.target.fileNames.last { $0.hasSuffix(".log") })
+        world.target.flipBit(of: whole, at: 8 * 100)
+        world.restart()
+        try world.write(["more"])
+        try world.update()
+        #expect(world.events.contains { if case .damaged(whole, _) = $0 { true } else { false } })
+    }
+
     @Test func cancelled() throws {
         let world = try World()
         for number in 0..<30 { try world.write(["entry \(number)"]) }
@@ -225,7 +210,7 @@ import Testing
         }
         let names = try whole.map(name) + [name(partial) + ".partial", "LOCK", "other"]
         #expect(
-            supersededSegments(ofArchive: names, timeline: timeline, sequence: SequenceNumber(sequence)).map(
+            archivedSegments(of: names, coveredBy: timeline, SequenceNumber(sequence)).map(
                 \.file)
                 == (try removed.map(name)))
     }

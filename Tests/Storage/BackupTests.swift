@@ -104,6 +104,46 @@ import Testing
         #expect(superfluous == superfluous.sorted())
     }
 
+    /// What the newest that has passed a restore test keeps is kept, too.
+    @Test(
+        arguments: [
+            // keep     hours since that Monday   tested   kept
+            ("2,0,0", [1, 2, 3, 4, 5], 5, [4, 5]), ("2,0,0", [1, 2, 3, 4, 5], 3, [2, 3, 4, 5]),
+            ("2,0,0", [1, 2, 3, 4, 5], 1, [1, 4, 5]), ("0,2,0", [1, 30, 60, 90], 30, [1, 30, 60, 90]),
+            ("1,0,0", [1, 2, 3], 2.5, [2, 3]), ("0,0,0", [1, 2, 3], 1, [1, 3]),
+        ] as [(String, [Double], Double, [Double])])
+    func retentionKeepsWhatPassedARestoreTest(
+        keep: String, hours: [Double], tested: Double, kept: [Double]
+    ) throws {
+        func name(_ hours: Double) -> BackupName {
+            BackupName(
+                milliseconds: Self.monday + Int64(hours * Double(Self.hour)), timeline: 1,
+                sequence: SequenceNumber(1))
+        }
+        let names = hours.map(name)
+        let superfluous = try #require(BackupRetention(keep)).superfluous(
+            among: names.shuffled(), tested: name(tested))
+        #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)))
+    }
+
+    /// A day between two hourly backups counts as two hours: a clock that jumps makes nothing old.
+    @Test(
+        arguments: [
+            // keep       hours since that Monday       ages in hours
+            ("24,7,4", [1, 2, 3], [2, 1, 0]), ("24,7,4", [1, 2, 9000], [3, 2, 0]),
+            ("24,7,4", [1, 9000, 9001], [3, 1, 0]), ("1,7,4", [1, 25, 49], [48, 24, 0]),
+            ("1,7,4", [1, 25, 9000], [72, 48, 0]), ("1,0,4", [1, 9000], [336, 0]), ("24,7,4", [5], [0]),
+        ] as [(String, [Double], [Int64])])
+    func ages(keep: String, hours: [Double], ages: [Int64]) throws {
+        let names = hours.map {
+            BackupName(
+                milliseconds: Self.monday + Int64($0 * Double(Self.hour)), timeline: 1,
+                sequence: SequenceNumber(1))
+        }
+        let found = try #require(BackupRetention(keep)).ages(of: names.shuffled(), every: Self.hour)
+        #expect(names.map { (found[$0] ?? -1) / Self.hour } == ages)
+    }
+
     /// What a restore has left is kept beside what comes behind it.
     @Test func newestOfTheLastTimelines() {
         let names = (1...6 as ClosedRange<UInt32>).flatMap { timeline in
@@ -156,6 +196,19 @@ import Testing
         #expect(schedule.due == time(due))
         #expect(asked.filter { schedule.beginIfDue(at: time($0)) } == begun)
     }
+
+    /// A directory that is not there is looked for each minute, and the rhythm is kept afterwards.
+    @Test func missingDirectoryIsLookedForEachMinute() {
+        func time(_ seconds: Int) -> MonotonicTime {
+            MonotonicTime(nanoseconds: UInt64(seconds + 100) * 1_000_000_000)
+        }
+        var schedule = BackupSchedule(every: .seconds(3600), newestIsOld: nil, at: time(0))
+        let begun = schedule.beginIfDue(at: time(0))
+        schedule.postpone(at: time(0))
+        #expect(begun && schedule.due == time(60))
+        let begunAgain = schedule.beginIfDue(at: time(60))
+        #expect(begunAgain && schedule.due == time(3660))
+    }
 }
 
 /// Scheduled backups on simulated disks.
@@ -165,19 +218,27 @@ import Testing
         let archive = SimulatedDisk()
         let metrics = BackupMetrics()
         let cancelled = CancellationFlag()
-        var drills: [String] = []
-        var outcome = BackupWriter<SimulatedDisk>.DrillOutcome.passed("fine")
+        var tests: [RestoreTest.Job] = []
+        var cleanCount = 0
+        var outcome = RestoreTest.Outcome.passed("fine")
+        var archiveOutcome = RestoreTest.Outcome.passed("fine")
         var options = BackupOptions()
+        let mark = LogMark()
 
-        init() { disk.add("LOCK", []) }
+        init() {
+            disk.add("LOCK", [])
+            options.interval = .seconds(3600)
+        }
 
         lazy var writer = BackupWriter<SimulatedDisk>(
             options, open: { [disk] in disk }, openArchive: { [archive] in archive },
-            drill: { [unowned self] _, file, digest in
-                drills.append(file + " " + digest)
-                return outcome
-            }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-            cancelled: cancelled)
+            test: RestoreTest(
+                run: { [unowned self] job in
+                    tests.append(job)
+                    return job.archive == nil ? outcome : archiveOutcome
+                }, clean: { [unowned self] _ in cleanCount += 1 }),
+            mark: mark, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            cancelled: cancelled, archiveTimeout: .zero)
 
         static func snapshot(at milliseconds: Int64, _ json: String = #"{"a":{"b":1,".priority":2}}"#) throws
             -> Snapshot
@@ -194,7 +255,11 @@ import Testing
                     timestamp: milliseconds), snapshot: try Self.snapshot(at: milliseconds))
         }
 
-        var backups: [String] { disk.fileNames.filter { $0 != "LOCK" } }
+        var backups: [String] { disk.fileNames.filter { $0.hasSuffix(".backup") } }
+
+        func testCount(_ end: BackupMetrics.RestoreTestEnd) -> UInt64 {
+            metrics.testCount(end, of: .backup)
+        }
     }
 
     @Test func backupIsWhatWasGiven() throws {
@@ -233,13 +298,6 @@ import Testing
         }
     }
 
-    @Test func nothingIsWrittenWhereTheDirectoryIsAnotherOne() throws {
-        let world = World()
-        try world.disk.remove("LOCK")
-        #expect(try !world.writer.write(world.job(at: 1000)))
-        #expect(world.backups.isEmpty && world.metrics.backups.value(of: .failed) == 1)
-    }
-
     @Test func cancelledBackupIsNoFailure() throws {
         let world = World()
         world.cancelled.isSet = true
@@ -268,27 +326,88 @@ import Testing
         arguments: [
             (0, [], "never"), (1, [1, 2, 3, 4, 5, 6], "each"), (3, [3, 6], "every third"), (7, [], "not yet"),
         ] as [(Int, [Int], String)])
-    func drills(every: Int, drilled: [Int], reason: String) throws {
+    func restoreTests(every: Int, tested: [Int], reason: String) throws {
         let world = World()
-        world.options.drillInterval = every
+        world.options.testInterval = every
         for number in 1...6 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
-        let expected = drilled.map { "pando-19700101T00000\($0).000Z-1-7.backup" }
-        #expect(world.drills.map { String($0.split(separator: " ")[0]) } == expected, "\(reason)")
-        #expect(world.metrics.drills.value(of: .passed) == UInt64(drilled.count))
+        let expected = tested.map { "pando-19700101T00000\($0).000Z-1-7.backup" }
+        #expect(world.tests.map(\.file) == expected, "\(reason)")
+        #expect(world.testCount(.passed) == UInt64(tested.count))
+        #expect(world.cleanCount == tested.count, "what a killed one has left is removed before each")
     }
 
-    /// After a failed drill the next backup is tried, too; the digest is that of the state.
-    @Test func failedDrillIsRepeated() throws {
+    /// After a failed restore test the next backup is tested, too; the digest is that of the state.
+    @Test func failedRestoreTestIsRepeated() throws {
         let world = World()
-        world.options.drillInterval = 3
+        world.options.testInterval = 3
         for number in 1...3 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
         world.outcome = .failed("different")
         for number in 4...7 { world.writer.write(try world.job(at: Int64(number) * 1000)) }
-        #expect(world.drills.count == 3)
-        #expect(world.metrics.drills.value(of: .passed) == 1 && world.metrics.drills.value(of: .failed) == 2)
+        #expect(world.tests.count == 3)
+        #expect(world.testCount(.passed) == 1 && world.testCount(.failed) == 2)
         var state = RecoveredState(access: .locked)
         _ = try readCheckpoint(try #require(world.backups.last), on: world.disk, into: &state)
-        #expect(world.drills.last?.hasSuffix(SnapshotDigest.text(of: state)) == true)
+        #expect(world.tests.last?.digest == SnapshotDigest.text(of: state))
+    }
+
+    /// While restore tests fail, the newest backup that has passed one stays, with what it keeps; also for a new process.
+    @Test func backupThatPassedIsKeptWhileOthersFail() throws {
+        let world = World()
+        world.options.retention = BackupRetention(hours: 2, days: 0, weeks: 0)
+        world.options.testInterval = 1
+        for hour in 1...4 as ClosedRange<Int64> {
+            world.writer.write(try world.job(at: hour * 3_600_000, sequence: UInt64(hour)))
+        }
+        world.outcome = .failed("different")
+        for hour in 5...9 as ClosedRange<Int64> {
+            world.writer.write(try world.job(at: hour * 3_600_000, sequence: UInt64(hour)))
+        }
+        #expect(world.backups.compactMap { BackupName($0)?.sequence.rawValue } == [3, 4, 8, 9])
+        world.outcome = .passed("fine")
+        world.writer.write(try world.job(at: 10 * 3_600_000, sequence: 10))
+        #expect(world.backups.compactMap { BackupName($0)?.sequence.rawValue } == [9, 10])
+    }
+
+    /// With an archive, the backup before is restored up to the newest one, from what is archived.
+    @Test(
+        arguments: [
+            // earlier backups: (timeline, sequence)   archived        restored with the archive: behind, up to
+            ([(1, 3), (1, 5)], 0, 9, 5), ([], 0, 9, 9), ([(1, 3), (1, 5)], 5, 9, 5),
+            ([(1, 3), (1, 5)], 6, 9, 9), ([(1, 3), (2, 8)], 0, 30, 3), ([(1, 3)], 0, 8, nil),
+        ] as [([(UInt32, UInt64)], UInt64, UInt64, UInt64?)])
+    func restoreTestWithArchive(
+        earlier: [(UInt32, UInt64)], begin: UInt64, end: UInt64, restored: UInt64?
+    ) throws {
+        let world = World()
+        world.options.testInterval = earlier.count + 1
+        world.options.archiveDirectory = "/archive"
+        world.mark.archived = SequenceNumber(begin)...SequenceNumber(end)
+        for (index, (timeline, sequence)) in earlier.enumerated() {
+            world.writer.write(
+                try world.job(at: Int64(index) * 1000, sequence: sequence, timeline: timeline))
+        }
+        world.writer.write(try world.job(at: 60_000, sequence: 9))
+        let job = world.tests.last { $0.archive != nil }
+        #expect(job.flatMap { BackupName($0.file)?.sequence.rawValue } == restored)
+        #expect(world.metrics.testCount(.passed, of: .archive) == (restored == nil ? 0 : 1))
+        #expect(world.metrics.testCount(.failed, of: .archive) == (restored == nil ? 1 : 0))
+        #expect((world.metrics.lastTestTime.value > 0) == (restored != nil))
+        guard let job else { return }
+        #expect(job.archive == RestoreTest.Archive(directory: "/archive", sequence: SequenceNumber(9)))
+        #expect(job.digest == world.tests[0].digest)
+    }
+
+    @Test func failedRestoreTestOfTheArchiveIsCountedAndRepeated() throws {
+        let world = World()
+        world.options.testInterval = 2
+        world.options.archiveDirectory = "/archive"
+        world.mark.archived = .zero...SequenceNumber(100)
+        world.archiveOutcome = .failed("a gap")
+        for number in 1...4 as ClosedRange<UInt64> {
+            world.writer.write(try world.job(at: Int64(number) * 1000, sequence: number))
+        }
+        #expect(world.metrics.testCount(.failed, of: .archive) == 3)
+        #expect(world.testCount(.passed) == 3 && world.metrics.lastTestTime.value == 0)
     }
 
     @Test func digestsDiffer() throws {
@@ -305,21 +424,34 @@ import Testing
         #expect(digests.allSatisfy { $0.utf8.count == 40 })
     }
 
+    /// A backup of timeline 1 on each of these days, behind the record of that day.
+    static func daily(_ days: ClosedRange<Int64>) -> [(Int64, UInt32, UInt64)] {
+        days.map { ($0, 1, UInt64($0) + 1) }
+    }
+
     /// Archived segments go when they are old enough, and a backup that is, too, has their records.
     @Test(
         arguments: [
-            // archive keep  backups: (day, timeline, sequence)     the first that is left
-            (0, [(0, 1, 1), (9, 1, 10)], 1),
-            (7, [(0, 1, 1), (9, 1, 10)], 2),
-            (3, [(0, 1, 1), (5, 1, 6), (9, 1, 10)], 7),
-            (30, [(0, 1, 1), (9, 1, 10)], 1),
-            (7, [(9, 2, 10)], 3),
-            (7, [(3, 1, 4), (9, 1, 10)], 3),
-        ] as [(Int, [(Int64, UInt32, UInt64)], UInt64)])
-    func archivedSegments(keep: Int, backups: [(Int64, UInt32, UInt64)], left: UInt64) throws {
+            // archive keep  backups  passed a restore test  the first that is left
+            (0, daily(0...9), nil, 1, "all are kept"),
+            (7, daily(0...9), nil, 4, "before the backup that is seven days old"),
+            (3, daily(0...9), nil, 8, "before the backup that is three days old"),
+            (30, daily(0...9), nil, 1, "no backup is as old, and none lies before the oldest"),
+            (3, daily(0...9), 2, 4, "before the newest backup that has passed a restore test"),
+            (3, daily(0...9), 8, 8, "where that is old enough"),
+            (7, [(9, 2, 10)], nil, 3, "of an earlier timeline what is older"),
+            (7, [(3, 1, 4), (9, 1, 10)], nil, 1, "days without a server do not count"),
+            (7, daily(0...5) + [(9000, 1, 10)], nil, 2, "a clock that has jumped by years counts two days"),
+            (1, daily(0...5) + [(9000, 1, 10)], nil, 7, "and leaves what the newest backups need"),
+        ] as [(Int, [(Int64, UInt32, UInt64)], Int?, UInt64, String)])
+    func archivedSegments(
+        keep: Int, backups: [(Int64, UInt32, UInt64)], tested: Int?, left: UInt64, reason: String
+    ) throws {
         let day: Int64 = 86_400_000
         let world = World()
         world.options.archiveKeepTime = .seconds(keep * 86_400)
+        world.options.retention = BackupRetention(hours: 0, days: 100, weeks: 0)
+        world.options.interval = .seconds(86_400)
         // A segment for each of ten days.
         let source = SimulatedDisk()
         var options = JournalOptions()
@@ -347,9 +479,17 @@ import Testing
                     milliseconds: number * day, timeline: timeline, sequence: SequenceNumber(sequence)
                 ).text, [1])
         }
+        if let tested {
+            let (number, timeline, sequence) = backups[tested]
+            let name = BackupName(
+                milliseconds: number * day, timeline: timeline, sequence: SequenceNumber(sequence))
+            world.options.testInterval = 1
+            world.outcome = .failed("different")
+            world.disk.add("restore-test.passed", Array("\(name.text) 5\n".utf8))
+        }
         let (number, timeline, sequence) = try #require(backups.last)
         #expect(try world.writer.write(world.job(at: number * day, sequence: sequence, timeline: timeline)))
-        #expect(world.archive.fileNames.count == 11 - Int(left))
+        #expect(world.archive.fileNames.count == 11 - Int(left), "\(reason)")
         #expect(
             world.archive.fileNames.first
                 == SegmentName(timeline: 1, firstSequence: SequenceNumber(left)).text)
@@ -367,7 +507,9 @@ import Testing
         var copier = ArchiveCopier<SimulatedDisk>(
             open: {
                 openings += 1
-                return LogArchive(of: source, in: target, directory: DirectoryID(1, 2), timeline: 1)
+                return LogArchive(
+                    of: source, in: target,
+                    timeline: TimelineHistory(timeline: 1, directory: DirectoryID(1, 2)))
             }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
         #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(metrics.archivedTime.value == 5 && openings == 1)
@@ -377,7 +519,7 @@ import Testing
         try journal.sync()
         target.failingOperation = target.operationCount
         #expect(!copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
-        #expect(metrics.archiveFailures.value == 1)
+        #expect(metrics.archiveFailures.value(of: .disk) == 1)
         target.failingOperation = nil
         #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(openings == 2, "opened anew after a failure")

@@ -163,6 +163,13 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner) {
     return file;
 }
 
+int pando_disk_is_same(int directory, const char *name, int file) {
+    struct stat named, open;
+    if (fstat(file, &open) != 0) return -errno;
+    if (fstatat(directory, name, &named, AT_SYMLINK_NOFOLLOW) != 0) return errno == ENOENT ? 0 : -errno;
+    return named.st_dev == open.st_dev && named.st_ino == open.st_ino;
+}
+
 int pando_disk_would_block(void) {
     return EWOULDBLOCK;
 }
@@ -177,6 +184,10 @@ int pando_disk_lacks_descriptors(int error) {
 
 int pando_disk_is_missing(int error) {
     return error == ENOENT;
+}
+
+int pando_disk_is_no_directory(int error) {
+    return error == ENOTDIR;
 }
 
 const char *pando_disk_error_text(int error) {

@@ -4,22 +4,22 @@ import PandoJournal
 import PandoServer
 import PandoStorage
 
-/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment; or does so
-/// on trial.
+/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment; or tests
+/// that.
 struct Restore: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Creates a data directory from a backup, or tries that out.",
+        abstract: "Creates a data directory from a backup, or tests that.",
         discussion: """
             The backup is a file that `pando backup` or --backup-every made; a directory of such files, of which the \
             newest is taken; or a directory with its log: one made by `pando backup --with-log`, or a data \
-            directory. With --archive, the log that --archive-to has copied is replayed behind the file. Where there \
-            is a log, --until-sequence and --until-time name the last moment to restore; `pando log DIR` prints \
+            directory. With --archive, the log that --archive-to has copied is replayed behind the file, along the \
+            newest timeline there, or along --timeline. Where there is a log, --until-sequence and --until-time name the last moment to restore; `pando log DIR` prints \
             both. Everything is read and checked before anything is changed, and the change is atomic. The \
             directory begins a new timeline, so that its log cannot be confused with the log of the backup or of \
             what was there before.
 
-            With --verify, the backup is restored into a directory of its own, which is opened as a server does, \
-            compared with the backup, and removed: one line says what it holds, and the exit code is 0.
+            --verify is a restore test: the backup is restored into a directory of its own, which is opened as a server \
+            does, compared with the backup, and removed. One line says what it holds, and the exit code is 0.
             """
     )
 
@@ -29,6 +29,12 @@ struct Restore: ParsableCommand {
     @Option(
         help: ArgumentHelp("The archive of the log, which is replayed behind the backup.", valueName: "dir"))
     var archive: String?
+
+    @Option(
+        help: ArgumentHelp(
+            "With --archive: the timeline to restore, unless the newest. A restore begins a timeline, and leaves out what was behind the moment that it restored.",
+            valueName: "number"))
+    var timeline: UInt32?
 
     @Option(help: ArgumentHelp("The last record to restore.", valueName: "number"))
     var untilSequence: UInt64?
@@ -42,12 +48,12 @@ struct Restore: ParsableCommand {
     @Flag(help: "Replace the data of the directory.")
     var replace = false
 
-    @Flag(help: "Restore on trial: compare what a server would have, and leave nothing behind.")
+    @Flag(help: "Test the restore: compare what a server would have, and leave nothing behind.")
     var verify = false
 
     @Option(
         help: ArgumentHelp(
-            "With --verify: the directory to restore into; it must not exist. Beside the backup, unless given.",
+            "With --verify: the directory to restore into, which takes the space of a checkpoint; it must not exist. Beside the backup, unless given.",
             valueName: "dir"))
     var scratch: String?
 
@@ -69,6 +75,7 @@ struct Restore: ParsableCommand {
         if verify, replace { throw ValidationError("--replace: not with --verify") }
         if !verify, scratch != nil { throw ValidationError("--scratch: only with --verify") }
         if !verify, digest != nil { throw ValidationError("--digest: only with --verify") }
+        if timeline != nil, archive == nil { throw ValidationError("--timeline: only with --archive") }
         _ = try moment
     }
 
@@ -86,7 +93,7 @@ struct Restore: ParsableCommand {
     }
 
     func run() throws {
-        guard let data else { return try rehearse() }
+        guard let data else { return try test() }
         var progress = Progress("restoring \(backup)", isQuiet: quiet)
         progress.step("reading")
         var state = RecoveredState(access: .locked)
@@ -135,16 +142,27 @@ struct Restore: ParsableCommand {
         let (name, directory) = (url.lastPathComponent, url.deletingLastPathComponent().path)
         if let archive {
             return (
-                try DataDirectory.read(
-                    name, in: directory, archive: archive, until: moment, into: &state,
-                    warn: { printError("warning: \($0)") }), path
+                try withTimelines(
+                    of: DataDirectory.read(
+                        name, in: directory, archive: archive, timeline: timeline, until: moment,
+                        into: &state,
+                        warn: { printError("warning: \($0)") })), path
             )
         }
         guard moment == nil || path != backup else {
             throw .badData(
                 "\(path): a file is one moment; other moments need --archive, or a directory with its log")
         }
-        return (try DataDirectory.readBackup(name, in: directory, into: &state), path)
+        return (try withTimelines(of: DataDirectory.readBackup(name, in: directory, into: &state)), path)
+    }
+
+    /// A restore begins a timeline that none of the scheduled backups has, where there are some.
+    private func withTimelines(of summary: BackupSummary) throws(StorageError) -> BackupSummary {
+        guard isDirectory(backup) else { return summary }
+        var summary = summary
+        summary.newestTimeline = max(
+            summary.newestTimeline, try DataDirectory.newestTimeline(ofBackupsIn: backup))
+        return summary
     }
 
     /// The backup, or the newest one of a directory of scheduled backups.
@@ -153,7 +171,8 @@ struct Restore: ParsableCommand {
             throw .badData("\(backup): no such file or directory")
         }
         guard isDirectory(backup), try !DataDirectory.isDataDirectory(backup),
-            let file = try DataDirectory.newestBackup(in: backup, until: moment)
+            let file = try DataDirectory.newestBackup(
+                in: backup, archive: archive, timeline: timeline, until: moment)
         else { return backup }
         return backup.hasSuffix("/") ? backup + file : backup + "/" + file
     }
@@ -164,21 +183,21 @@ struct Restore: ParsableCommand {
             && isDirectory.boolValue
     }
 
-    // MARK: On trial
+    // MARK: The restore test
 
-    private func rehearse() throws {
+    private func test() throws {
         let began = Date()
         preferToBeKilled()
         var state = RecoveredState(access: .locked)
         do throws(StorageError) {
             let source = try read(into: &state, until: try? moment)
             let place = URL(fileURLWithPath: source.path).standardizedFileURL.path
-            let scratch = self.scratch ?? "\(place).\(ProcessInfo.processInfo.processIdentifier).drill"
+            let scratch = self.scratch ?? "\(place).\(ProcessInfo.processInfo.processIdentifier).restore-test"
             guard !FileManager.default.fileExists(atPath: scratch) else {
                 throw .locked("--scratch: \(scratch) exists already")
             }
             defer { try? FileManager.default.removeItem(atPath: scratch) }
-            let report = try DataDirectory.rehearse(
+            let report = try DataDirectory.testRestore(
                 &state, from: source.summary, in: scratch, directoryID: randomID, logger: quietLogger)
             if let digest, report.digest != digest.lowercased() {
                 throw .badData("\(source.path): the digest is \(report.digest), not \(digest)")
@@ -187,7 +206,7 @@ struct Restore: ParsableCommand {
             let seconds = String(format: "%.1f", Date().timeIntervalSince(began))
             try? writeOutput(
                 Array(
-                    ("\(source.path): restored and opened on trial: everything up to sequence "
+                    ("\(source.path): the restore test has passed: everything up to sequence "
                         + "\(report.summary.sequence), \(Moment.text(report.summary.timestamp)); "
                         + "\(databases.joined(separator: ", ")); digest \(report.digest); \(seconds) s\n")
                         .utf8))

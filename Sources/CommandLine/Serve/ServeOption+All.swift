@@ -192,15 +192,21 @@ extension ServeOption {
             "backup-every", in: BackupOptions.secondsRange, zero: "off", default: "off", \.backups.interval,
             """
             Time between two backups to --backup-to, such as 1h, 30m or 1s. A failed one is logged and counted, and tried \
-            again at the next time.
+            again at the next time; while the directory is missing, each minute.
             """),
         text(
             "backup-to", "dir", \.backups.directory,
-            "Directory of the scheduled backups, best on another disk; made when it is missing."),
+            """
+            Directory of the scheduled backups, best on another disk. It is made when it is missing, unless the data \
+            directory has used it before: then its disk is not mounted.
+            """),
         ServeOption(
             "backup-keep", .value(placeholder: "hours,days,weeks"),
             default: "\(Configuration().backups.retention)",
-            "Of how many hours, days and weeks the newest scheduled backup is kept; the others are removed."
+            """
+            Of how many hours, days and weeks the newest scheduled backup is kept; the others are removed. What the newest \
+            backup that has passed a restore test keeps stays, too.
+            """
         ) { configuration, text throws(Problem) in
             guard let retention = BackupRetention(text) else {
                 throw .wrongType(
@@ -210,16 +216,17 @@ extension ServeOption {
             configuration.backups.retention = retention
         },
         number(
-            "backup-verify", .count, in: 0...BackupOptions.highestDrillInterval, \.backups.drillInterval,
+            "backup-verify", .count, in: 0...BackupOptions.highestTestInterval, \.backups.testInterval,
             """
-            After so many scheduled backups the newest is restored on trial, in a process of its own that needs the memory \
-            of the data once more; 0 for never.
+            After so many scheduled backups there is a restore test of the newest, and of the archive behind the one before \
+            it; 0 for never. A process of its own needs the memory of the data once more, and in --backup-to the space of \
+            one more backup.
             """),
         text(
             "archive-to", "dir", \.backups.archiveDirectory,
             """
             Directory, best on another disk, to which the log is copied each second. With a backup it restores every \
-            later moment.
+            later moment. It is made when it is missing, unless the data directory has used it before.
             """),
         duration(
             "archive-keep", in: BackupOptions.secondsRange, zero: "all", default: "7d",

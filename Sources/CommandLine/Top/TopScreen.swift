@@ -124,15 +124,20 @@ struct TopScreen {
 
     private var backups: [String] {
         var parts: [String] = []
-        let newest = current.sum("pando_backup_last_success_timestamp_seconds")
-        if current.sum("pando_backup_interval_seconds") > 0 {
+        let newest = current.sum("pando_scheduled_backup_timestamp_seconds")
+        if current.sum("pando_scheduled_backup_interval_seconds") > 0 {
             parts.append(newest > 0 ? "newest \(Self.age(now - newest)) ago" : "none yet")
-            parts.append("failed \(count("pando_backups_total", ["result": "failed"]))")
+            parts.append("failed \(count("pando_scheduled_backups_total", ["result": "failed"]))")
         } else {
             parts.append("not scheduled")
         }
         let archived = current.sum("pando_archive_timestamp_seconds")
-        parts.append(archived > 0 ? "archive \(Self.age(max(0, now - archived))) behind" : "no archive")
+        if current.sum("pando_archive_enabled") > 0 {
+            parts.append(
+                archived > 0 ? "archive \(Self.age(max(0, now - archived))) behind" : "nothing archived yet")
+        } else {
+            parts.append("no archive")
+        }
         return parts
     }
 

@@ -3,7 +3,11 @@ import PandoBytes
 /// A backup, and the archive of the log behind it (``LogArchive``), as if both were one data directory: the backup is
 /// its only checkpoint. For reading.
 ///
-/// ``readDirectory(_:until:into:)`` reads it as any other directory, with all its checks: a foreign log, a gap and damage
+/// The log goes through the timelines of the archive, up to the newest one or to the one that is asked for
+/// (``TimelineHistory``). What a timeline has behind the record at which the next one begins is left out: it was given up
+/// by the restore.
+///
+/// ``readArchive(_:until:into:)`` reads it as any other directory, with all its checks: a foreign log, a gap and damage
 /// are refused.
 package final class ArchivedLog<Storage: Disk>: Disk {
     package struct File: Sendable {
@@ -17,48 +21,81 @@ package final class ArchivedLog<Storage: Disk>: Disk {
     /// The name under which ``list()`` has the backup.
     private let checkpoint: CheckpointName
     private let archive: Storage
-    /// The segment of which the archive has a part, and where its last whole entry ends; nil for none.
-    private let partial: (name: SegmentName, end: Int)?
-    /// Bytes behind that end that cannot be read: a power cut has interrupted their copying, or they are damaged. The
-    /// durable marks of the records there are those of the data directory, so they do not tell the two apart.
+    /// The timeline that is read, with its ancestors.
+    package let timeline: TimelineHistory
+    /// The newest timeline in the archive, or of the backup.
+    package let newestTimeline: UInt32
+    /// Copies that are not whole, and where their last whole entries end.
+    private let partials: [SegmentName: Int]
+    /// Where segments end that the next timeline does not have as a whole.
+    private let cuts: [SegmentName: Int]
+    /// Bytes behind the last whole entry that cannot be read: a power cut has interrupted their copying, or they are
+    /// damaged. The durable marks of the records there are those of the data directory, so they do not tell the two apart.
     package let unreadableByteCount: Int
 
     /// - Parameters:
     ///   - name: The file of the backup, in the directory `backup`.
     ///   - header: Of the backup.
-    /// - Throws: ``JournalError/disk(_:)``.
+    ///   - wanted: The timeline to be read; nil for the newest.
+    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and for a backup that the timeline does not contain;
+    ///   ``JournalError/disk(_:)``.
     package init(
-        _ name: String, in backup: Storage, _ header: CheckpointHeader, archive: Storage
+        _ name: String, in backup: Storage, _ header: CheckpointHeader, archive: Storage,
+        timeline wanted: UInt32? = nil
     ) throws(JournalError) {
         self.backup = backup
         backupName = name
         checkpoint = header.name
         self.archive = archive
         let listing = ArchiveListing(try onDisk { () throws(DiskFailure) in try archive.list() })
-        guard let name = listing.partial.last(where: { $0.timeline == header.timeline }),
-            let found = try Self.endOfEntries(name, on: archive)
-        else {
-            partial = nil
-            unreadableByteCount = 0
-            return
+        newestTimeline = max(listing.newestTimeline ?? 0, header.timeline)
+        let timeline = try ArchiveTimelines(listing, on: archive).history(
+            of: wanted ?? newestTimeline, orOf: header)
+        guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
+            let flaw = JournalFlaw.backupNotOnTimeline(
+                timeline.timeline, backup: header.timeline, sequence: header.sequence)
+            throw .corrupt(JournalProblem(file: name, byteOffset: 28, flaw: flaw))
         }
-        partial = (name, found.end)
-        unreadableByteCount = found.byteCount - found.end
+        self.timeline = timeline
+        var (partials, cuts): ([SegmentName: Int], [SegmentName: Int]) = ([:], [:])
+        var unreadableByteCount = 0
+        for number in timeline.ancestors.map(\.timeline) + [timeline.timeline] {
+            let end = timeline.end(of: number)
+            let whole = listing.whole.last { $0.timeline == number }
+            if let name = listing.partial.last(where: { $0.timeline == number && $0.isBehind(whole) }),
+                let found = try Self.endOfEntries(name, name.partialText, upTo: end, on: archive)
+            {
+                partials[name] = found.end
+                if end == nil { unreadableByteCount = found.byteCount - found.end }
+            }
+            guard let end else { continue }
+            let last = listing.whole.last { $0.timeline == number && $0.firstSequence <= end }
+            if let last, let found = try Self.endOfEntries(last, last.text, upTo: end, on: archive) {
+                cuts[last] = found.end
+            }
+        }
+        self.partials = partials
+        self.cuts = cuts
+        self.unreadableByteCount = unreadableByteCount
     }
 
+    /// - Parameter end: The last record that is wanted; nil for all.
     /// - Returns: Nil for a copy that was only begun.
     private static func endOfEntries(
-        _ name: SegmentName, on archive: Storage
+        _ name: SegmentName, _ file: String, upTo end: SequenceNumber?, on archive: Storage
     ) throws(JournalError) -> (end: Int, byteCount: Int)? {
         do throws(JournalError) {
-            var reader = try SegmentReader.open(
-                name, mode: .read, on: archive, fileNamed: name.partialText)
+            var reader = try SegmentReader.open(name, mode: .read, on: archive, fileNamed: file)
+            var offset = reader.offset
             do throws(DiskFailure) {
-                while case .entry = try reader.nextEntry() {}
+                while case .entry(_, _, let sequence) = try reader.nextEntry() {
+                    if let end, sequence > end { break }
+                    offset = reader.offset
+                }
             } catch {
                 throw JournalError.disk(error)
             }
-            return (reader.offset, reader.byteCount)
+            return (offset, reader.byteCount)
         } catch {
             guard case .corrupt = error else { throw error }
             return nil
@@ -69,22 +106,28 @@ package final class ArchivedLog<Storage: Disk>: Disk {
 
     package var overwritesInPlace: Bool { false }
 
-    /// The backup, and the segments of its timeline.
+    /// The backup, and the segments of its timelines.
     package func list() throws(DiskFailure) -> [String] {
-        let segments = ArchiveListing(try archive.list()).whole.filter { $0.timeline == checkpoint.timeline }
-        var names = [checkpoint.text] + segments.map(\.text)
-        if let partial, !segments.contains(partial.name) { names.append(partial.name.text) }
-        return names
+        let whole = ArchiveListing(try archive.list()).whole.filter(isWanted)
+        let rest = partials.keys.filter { isWanted($0) && !whole.contains($0) }
+        return [checkpoint.text] + (whole + rest).map(\.text)
+    }
+
+    private func isWanted(_ segment: SegmentName) -> Bool {
+        if segment.timeline == timeline.timeline { return true }
+        guard let end = timeline.end(of: segment.timeline) else { return false }
+        return segment.firstSequence <= end
     }
 
     package func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
         precondition(mode == .read, "an archive is not changed by reading it")
         if name == checkpoint.text { return File(file: try backup.open(backupName, .read), end: nil) }
+        let segment = SegmentName(name)
         do throws(DiskFailure) {
-            return File(file: try archive.open(name, .read), end: nil)
+            return File(file: try archive.open(name, .read), end: segment.flatMap { cuts[$0] })
         } catch {
-            guard error.isMissing, let partial, partial.name.text == name else { throw error }
-            return File(file: try archive.open(partial.name.partialText, .read), end: partial.end)
+            guard error.isMissing, let segment, let end = partials[segment] else { throw error }
+            return File(file: try archive.open(segment.partialText, .read), end: end)
         }
     }
 
@@ -112,6 +155,17 @@ package final class ArchivedLog<Storage: Disk>: Disk {
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> { refuse() }
 
     private func refuse() -> Never { preconditionFailure("an archive is not changed by reading it") }
+}
+
+/// Reads a backup and the archived log behind it.
+/// - Parameter moment: Nil for everything that is archived.
+/// - Returns: ``RecoverySummary/timeline`` is that of the last record that counts.
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeLog(earliest:)`` for a moment before the backup, unless
+///   the archive begins with the first record.
+package func readArchive<Storage: Disk>(
+    _ log: ArchivedLog<Storage>, until moment: PointInTime?, into host: inout some RecoveryTarget
+) throws(JournalError) -> RecoverySummary {
+    try readDirectory(log, until: moment, along: log.timeline, into: &host)
 }
 
 /// Reads the header of a checkpoint of any name, such as a backup.
@@ -150,8 +204,8 @@ package func firstTime<Storage: Disk>(
 ///   - timeline: Of the backup, and `sequence` the last record that it has.
 /// - Returns: The files, the oldest first, each with the file that continues it. Copies that are not whole are not among
 ///   them.
-package func supersededSegments(
-    ofArchive names: [String], timeline: UInt32, sequence: SequenceNumber
+package func archivedSegments(
+    of names: [String], coveredBy timeline: UInt32, _ sequence: SequenceNumber
 ) -> [(file: String, next: String)] {
     let listing = ArchiveListing(names)
     let all = (listing.whole + listing.partial).sorted()

@@ -3,10 +3,13 @@ package struct LogPosition: Equatable, Sendable {
     package var segment: SegmentName
     /// The offset in the segment.
     package var byteOffset: Int
+    /// The last record before it.
+    package var sequence: SequenceNumber
 
-    package init(segment: SegmentName, byteOffset: Int) {
+    package init(segment: SegmentName, byteOffset: Int, sequence: SequenceNumber) {
         self.segment = segment
         self.byteOffset = byteOffset
+        self.sequence = sequence
     }
 }
 
@@ -15,6 +18,6 @@ extension Journal {
     package var writtenPosition: LogPosition {
         LogPosition(
             segment: SegmentName(timeline: timeline, firstSequence: segmentFirstSequence),
-            byteOffset: byteOffset)
+            byteOffset: byteOffset, sequence: lastWritten)
     }
 }

@@ -7,47 +7,52 @@ extension ServerMetrics {
     var scheduledBackups: [MetricFamily] {
         let backups = backups
         return [
-            MetricFamily(.counter, "pando_backups_total", "Scheduled backups, by how they ended.") {
+            MetricFamily(.counter, "pando_scheduled_backups_total", "Scheduled backups, by how they ended.") {
                 BackupMetrics.BackupEnd.allCases.map {
                     Sample(.unsigned(backups.backups.value(of: $0)), labels: [("result", "\($0)")])
                 }
             },
             MetricFamily(
-                .gauge, "pando_backup_last_success_timestamp_seconds",
+                .gauge, "pando_scheduled_backup_timestamp_seconds",
                 "When the newest scheduled backup was taken, since 1970; 0 for none."
             ) {
                 .integer(backups.lastSuccessTime.value)
             },
             MetricFamily(
-                .gauge, "pando_backup_interval_seconds",
+                .gauge, "pando_scheduled_backup_interval_seconds",
                 "Time between two scheduled backups (--backup-every); 0 for none."
             ) {
                 .integer(backups.interval.value)
             },
             MetricFamily(
-                .gauge, "pando_backup_size_bytes",
+                .gauge, "pando_scheduled_backup_size_bytes",
                 "Size of the newest scheduled backup; 0 for none since the start."
             ) {
                 .integer(backups.lastByteCount.value)
             },
             MetricFamily(
-                .histogram, "pando_backup_write_seconds", "How long writing a scheduled backup takes."
+                .histogram, "pando_scheduled_backup_write_seconds",
+                "How long writing a scheduled backup takes."
             ) {
                 .histogram(backups.times.snapshot)
             },
             MetricFamily(
-                .counter, "pando_backup_drills_total",
-                "Scheduled backups that were restored on trial (--backup-verify), by the result."
+                .counter, "pando_restore_tests_total",
+                "Restore tests (--backup-verify) of a scheduled backup, and of the archive behind one, by the result."
             ) {
-                BackupMetrics.DrillEnd.allCases.map {
-                    Sample(.unsigned(backups.drills.value(of: $0)), labels: [("result", "\($0)")])
+                BackupMetrics.RestoreTestSource.allCases.flatMap { source in
+                    BackupMetrics.RestoreTestEnd.allCases.map {
+                        Sample(
+                            .unsigned(backups.testCount($0, of: source)),
+                            labels: [("source", source.rawValue), ("result", "\($0)")])
+                    }
                 }
             },
             MetricFamily(
-                .gauge, "pando_backup_drill_timestamp_seconds",
-                "When a backup was last restored on trial with success, since 1970; 0 for not since the start."
+                .gauge, "pando_restore_test_timestamp_seconds",
+                "When the last restore test passed, since 1970; 0 for none."
             ) {
-                .integer(backups.lastDrillTime.value)
+                .integer(backups.lastTestTime.value)
             },
         ]
     }
@@ -56,24 +61,32 @@ extension ServerMetrics {
         let backups = backups
         return [
             MetricFamily(
+                .gauge, "pando_archive_enabled", "1 where the log is to be archived (--archive-to), else 0."
+            ) {
+                .integer(backups.isArchiving.value)
+            },
+            MetricFamily(
                 .gauge, "pando_archive_timestamp_seconds",
-                "What was on disk at this time, since 1970, is in the archive of the log; 0 without --archive-to."
+                "What was on disk at this time, since 1970, is in the archive of the log; 0 where nothing was archived since the start."
             ) {
                 .integer(backups.archivedTime.value)
             },
             MetricFamily(
-                .counter, "pando_archived_segments_total",
+                .counter, "pando_archive_segments_total",
                 "Segments of the log that were archived as a whole."
             ) {
                 .unsigned(backups.archivedSegments.value)
             },
-            MetricFamily(.counter, "pando_archived_bytes_total", "Bytes that were written to the archive.") {
+            MetricFamily(.counter, "pando_archive_bytes_total", "Bytes that were written to the archive.") {
                 .unsigned(backups.archivedBytes.value)
             },
             MetricFamily(
-                .counter, "pando_archive_failures_total", "Attempts to archive the log that failed."
+                .counter, "pando_archive_failures_total",
+                "Attempts to archive the log that failed, by the reason: a disk that fails, a directory that is missing, an archive that contradicts the log, damage."
             ) {
-                .unsigned(backups.archiveFailures.value)
+                BackupMetrics.ArchiveFailure.allCases.map {
+                    Sample(.unsigned(backups.archiveFailures.value(of: $0)), labels: [("reason", "\($0)")])
+                }
             },
             MetricFamily(
                 .counter, "pando_archive_gaps_total",

@@ -92,14 +92,18 @@ extension ServerMetrics {
             ) {
                 .integer(machine.newestCheckpointTime.value)
             },
-            MetricFamily(.counter, "pando_backups_started_total", "Backups that clients began to download.") {
+            MetricFamily(
+                .counter, "pando_backup_downloads_started_total", "Backups that clients began to download."
+            ) {
                 .unsigned(database.backups.value)
             },
-            MetricFamily(.counter, "pando_backups_finished_total", "Backups that were read to their end.") {
+            MetricFamily(
+                .counter, "pando_backup_downloads_finished_total", "Backups that were read to their end."
+            ) {
                 .unsigned(database.finishedBackupCount)
             },
             MetricFamily(
-                .gauge, "pando_backup_timestamp_seconds",
+                .gauge, "pando_backup_download_timestamp_seconds",
                 "When the last backup was read to its end, since 1970; 0 for none since the start."
             ) {
                 .integer(database.lastBackupTime)

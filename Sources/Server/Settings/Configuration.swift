@@ -248,7 +248,7 @@ extension BackupOptions {
         if interval == .zero, directory != nil {
             found.append("--backup-to: needs the time between two backups: --backup-every")
         }
-        if interval == .zero, drillInterval > 0 {
+        if interval == .zero, testInterval > 0 {
             found.append("--backup-verify: needs scheduled backups: --backup-every and --backup-to")
         }
         if archiveDirectory != nil, dataDirectory == nil {

@@ -17,52 +17,48 @@ package final class ArchiveThread: Sendable {
     /// The time between two looks: about as much is lost with the disk of the data directory.
     private static let interval: Duration = .seconds(1)
     private static let retryInterval: Duration = .seconds(5)
+    /// The time between two checks that the directory is still the same.
+    private static let checkInterval: Duration = .seconds(60)
     /// How long the last copy may take when the server stops.
     private static let stopTime: Duration = .seconds(10)
 
     /// - Parameters:
     ///   - source: The data directory; used by this thread alone.
+    ///   - timeline: Of its log.
     ///   - mark: How far its log is on disk.
-    /// - Throws: ``StorageError`` where the archive is that of another data directory, or cannot be read; ``SocketError``
-    ///   where the process has no free descriptor or thread.
+    /// - Throws: ``StorageError/locked(_:)`` where the archive and the log contradict each other: it is another data
+    ///   directory's, or it is ahead of the log. ``SocketError`` where the process has no free descriptor or thread.
     package init(
-        of source: SystemDisk, in directory: BackupDirectory, origin: JournalOrigin, mark: LogMark,
+        of source: SystemDisk, in directory: BackupDirectory, timeline: TimelineHistory, mark: LogMark,
         metrics: BackupMetrics, logger: Logger
     ) throws {
-
-        do throws(JournalError) {
-            let target: SystemDisk
-            do throws(DiskFailure) { target = try directory.open() } catch { throw .disk(error) }
-            try LogArchive(
-                of: source, in: target, directory: origin.directory, timeline: origin.timeline
-            ).refuseIfForeign()
-        } catch {
-            if case .corrupt(let problem) = error {
-                throw StorageError.locked(
-                    "--archive-to: \(directory.path): not the archive of this data directory: \(problem)")
-            }
-            throw StorageError(error)
+        if let position = mark.position {
+            try Self.refuse(directory, source, timeline, position)
         }
-        metrics.archivedTime.set(Int(Environment.machine.wallMilliseconds / 1000))
+        metrics.isArchiving.set(1)
         // Until it is known what is archived, everything is kept.
         mark.archiving = .zero
         thread = try WorkerThread("pando-archive", niceness: Self.niceness)
         try thread.start { queue in
             var copier = ArchiveCopier(
-                open: { () throws(DiskFailure) in
-                    LogArchive(
-                        of: source, in: try directory.open(), directory: origin.directory,
-                        timeline: origin.timeline)
-                }, metrics: metrics, logger: logger)
+                open: { () throws(BackupDirectory.Failure) in
+                    LogArchive(of: source, in: try directory.open(), timeline: timeline)
+                }, isUnchanged: { directory.isUnchanged }, metrics: metrics, logger: logger)
             var none: [Never] = []
             var retryTime: MonotonicTime?
+            var checkTime = MonotonicTime.now + Self.checkInterval
             while queue.receive(into: &none, timeout: Self.interval) {
                 if let retryTime, retryTime > .now { continue }
+                if checkTime <= .now {
+                    checkTime = .now + Self.checkInterval
+                    copier.checkPlace()
+                }
                 // Before the mark is read: what was on disk then is in front of the mark.
                 let time = Environment.machine.wallMilliseconds
                 guard let position = mark.position else { continue }
                 let isCopied = copier.copy(upTo: position, at: time) { queue.isStopping }
                 if let segment = copier.segment { mark.archiving = segment.firstSequence }
+                mark.archived = copier.archived
                 retryTime = isCopied || queue.isStopping ? nil : .now + Self.retryInterval
             }
             // What became durable while the server stopped.
@@ -74,84 +70,21 @@ package final class ArchiveThread: Sendable {
         }
     }
 
+    /// Refuses an archive that is there and contradicts the log. Any other problem is the thread's.
+    private static func refuse(
+        _ directory: BackupDirectory, _ source: SystemDisk, _ timeline: TimelineHistory,
+        _ position: LogPosition
+    ) throws(StorageError) {
+        guard let target = try? directory.open() else { return }
+        do throws(JournalError) {
+            try LogArchive(of: source, in: target, timeline: timeline).refuseIfForeign(at: position)
+        } catch {
+            guard error.archiveFailure == .conflict else { return }
+            throw .locked(
+                "--archive-to: \(directory.path): not the archive of this data directory: \(error.ofArchive)")
+        }
+    }
+
     /// Copies the rest, and ends the thread. The journal thread has ended before.
     package func stop() { thread.stop() }
-}
-
-/// Copies the log, and counts what it does; it has no thread of its own.
-struct ArchiveCopier<Storage: Disk> {
-    private let open: () throws(DiskFailure) -> LogArchive<Storage>
-    /// Nil before the first copy, and after a failure.
-    private var archive: LogArchive<Storage>?
-    private let metrics: BackupMetrics
-    private let logger: Logger
-    private var hasFailed = false
-    /// How far the archive reaches.
-    private var copied: LogPosition?
-
-    /// - Parameter open: Opens the archive, which may be on a disk that comes and goes.
-    init(
-        open: @escaping () throws(DiskFailure) -> LogArchive<Storage>, metrics: BackupMetrics, logger: Logger
-    ) {
-        self.open = open
-        self.metrics = metrics
-        self.logger = logger
-    }
-
-    /// The segment that the archive does not have as a whole yet; nil before the first copy, and after a failure.
-    var segment: SegmentName? { archive?.segment }
-
-    /// Copies everything that is on disk and not in the archive.
-    /// - Parameter milliseconds: A time, since 1970, at which nothing behind `position` was on disk.
-    /// - Returns: false after a failure, or where it was cancelled.
-    mutating func copy(
-        upTo position: LogPosition, at milliseconds: Int64, isCancelled: () -> Bool
-    ) -> Bool {
-        let time = Int(milliseconds / 1000)
-        guard copied != position else {
-            metrics.archivedTime.set(time)
-            return true
-        }
-        do throws(JournalError) {
-            var archive: LogArchive<Storage>
-            if let kept = self.archive.take() {
-                archive = kept
-            } else {
-                do throws(DiskFailure) { archive = try open() } catch { throw .disk(error) }
-            }
-            let isDone = try archive.update(upTo: position, isCancelled: isCancelled) {
-                [metrics, logger] event in
-                switch event {
-                case .copied(let byteCount): metrics.archivedBytes.add(byteCount)
-                case .closed(let segment):
-                    metrics.archivedSegments.add()
-                    logger.info("archived: \(segment.text)")
-                case .gap(let segment):
-                    metrics.archiveGaps.add()
-                    logger.error(
-                        "the archive has a gap before \(segment.text): a checkpoint has made the segments before it superfluous, and they were removed before they were copied. A restore with the archive needs a backup from now on"
-                    )
-                }
-            }
-            self.archive = archive
-            guard isDone else { return false }
-        } catch {
-            metrics.archiveFailures.add()
-            hasFailed = true
-            logger.error("the log cannot be archived, it is tried again: \(error.ofArchive)")
-            return false
-        }
-        if hasFailed { logger.notice("the log is archived again") }
-        hasFailed = false
-        copied = position
-        metrics.archivedTime.set(time)
-        return true
-    }
-}
-
-extension JournalError {
-    /// The advice that the journal gives for a damaged log does not fit a copy, so it is left out.
-    fileprivate var ofArchive: String {
-        if case .corrupt(let problem) = self { problem.description } else { description }
-    }
 }

@@ -1,49 +1,153 @@
 import PandoJournal
+import Synchronization
 
-/// A directory for backups or for the archive of the log, which one server at a time uses.
-package struct BackupDirectory: Sendable {
-    package let path: String
-    /// Held and never read: no other server writes there.
-    private let lock: SystemDisk.File
+/// A directory for backups or for the archive of the log, which one server at a time uses, and whose disk may come and go.
+///
+/// Each ``open()`` checks that the directory is the one that it was: by the device and the inode of the lock that is held
+/// there, and after a disk was mounted anew by the id of the directory (``BackupPlace``).
+package final class BackupDirectory: Sendable {
+    /// Why the directory cannot be used now.
+    package enum Failure: Error, CustomStringConvertible {
+        /// A system call failed, such as one on a path that does not exist.
+        case disk(DiskFailure)
+        /// Another directory is there than before: most often, a disk is not mounted.
+        case missing(String)
+        /// Another process uses it.
+        case inUse(String)
 
-    /// Makes the directory where it does not exist, and locks it.
-    /// - Parameter option: The option that names it, for messages.
-    /// - Throws: ``StorageError``.
-    package init(_ path: String, option: String) throws(StorageError) {
-        self.path = path
-        do throws(JournalError) {
-            let disk: SystemDisk
-            do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: true) } catch {
-                throw JournalError.disk(error)
+        package var description: String {
+            switch self {
+            case .disk(let failure): failure.description
+            case .missing(let text), .inUse(let text): text
             }
-            lock = try Journal.acquireLock(on: disk)
-        } catch {
+        }
+    }
+
+    private struct State {
+        /// Held and never read: no other server writes there. Nil until the directory was there for the first time.
+        var lock: SystemDisk.File?
+        var id: DirectoryID?
+        /// Where its id is remembered; nil for nowhere.
+        var dataDirectory: String?
+    }
+
+    package let path: String
+    package let use: BackupUse
+    /// What the data directory remembers; nil for nothing.
+    private let remembered: BackupPlace?
+    private let randomID: DirectoryID
+    private let state = Mutex(State())
+
+    /// Makes the directory where it does not exist and none is expected, and locks it.
+    ///
+    /// A directory that is not there now is no error: ``open()`` tries again, and says why.
+    /// - Parameters:
+    ///   - path: Absolute.
+    ///   - remembered: What the data directory remembers of it.
+    /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no directory, and
+    ///   a directory that another process uses.
+    package init(_ path: String, use: BackupUse, remembered: BackupPlace?) throws(StorageError) {
+        self.path = path
+        self.use = use
+        // Of another path it says nothing: then another directory was chosen.
+        self.remembered = remembered?.path == path ? remembered : nil
+        randomID = DirectoryID(Environment.machine.randomBits(), Environment.machine.randomBits())
+        do throws(Failure) { _ = try open() } catch {
+            switch error {
+            case .inUse(let text): throw .locked("\(use.option): \(text)")
+            case .disk(let failure) where failure.isNoDirectory: throw .locked("\(use.option): \(failure)")
+            case .disk, .missing: break
+            }
+        }
+    }
+
+    /// Has a data directory remember which directory it uses.
+    /// - Throws: ``DiskFailure``.
+    package func remember(in dataDirectory: String) throws(DiskFailure) {
+        let id = state.withLock { state in
+            state.dataDirectory = dataDirectory
+            return state.id
+        }
+        if let id { try remember(id, in: dataDirectory) }
+    }
+
+    private func remember(_ id: DirectoryID, in dataDirectory: String) throws(DiskFailure) {
+        let place = BackupPlace(id: id, path: path)
+        guard BackupPlace.read(use, in: dataDirectory) != place else { return }
+        try place.write(use, in: dataDirectory)
+    }
+
+    /// Opens the directory, if it is there.
+    /// - Throws: ``Failure``. A later call may succeed.
+    package func open() throws(Failure) -> SystemDisk {
+        try state.withLock { state throws(Failure) in
+            let isExpected = remembered != nil || state.id != nil
+            let disk = try onPlace { () throws(DiskFailure) in
+                try SystemDisk(directory: path, create: !isExpected)
+            }
+            // The lock of a disk that was pulled out cannot be compared: then the id decides.
+            if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
+            let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
+            try refuseOther(found, on: disk, state.id)
+            let lock = try Self.lock(disk)
+            let id = found ?? randomID
+            try onPlace { () throws(DiskFailure) in
+                if found == nil { try BackupPlace.writeID(id, on: disk) }
+                if let dataDirectory = state.dataDirectory { try remember(id, in: dataDirectory) }
+            }
+            state.lock = lock
+            state.id = id
+            return disk
+        }
+    }
+
+    /// Whether the directory at the path is the one whose lock is held.
+    package var isUnchanged: Bool {
+        state.withLock { state in
+            guard let lock = state.lock, let disk = try? SystemDisk(directory: path, create: false) else {
+                return false
+            }
+            return (try? disk.isSame(lock, as: Self.lockFileName)) == true
+        }
+    }
+
+    /// Refuses a directory that is not the one that was there before.
+    /// - Parameter known: The id that it had since the start; nil where it was not there yet.
+    private func refuseOther(
+        _ found: DirectoryID?, on disk: SystemDisk, _ known: DirectoryID?
+    ) throws(Failure) {
+        if let known {
+            guard found != known else { return }
+            throw .missing(
+                "\(path): another directory is there than at the start, without \(BackupPlace.idFileName) \(known): is the disk mounted?"
+            )
+        }
+        guard let remembered, found != remembered.id else { return }
+        let names = try onPlace { () throws(DiskFailure) in try disk.list() }
+        // A copy of the directory on another disk may have lost the file. Whose it is, the archive checks.
+        guard !use.isUsed(names) else { return }
+        throw .missing(
+            "\(path): nothing is there, but the data directory has used the directory \(remembered.id) at this path: is the disk mounted? To begin anew there, stop the server and remove \(use.recordName) from the data directory"
+        )
+    }
+
+    private static var lockFileName: String { Journal<SystemDisk>.lockFileName }
+
+    private static func lock(_ disk: SystemDisk) throws(Failure) -> SystemDisk.File {
+        do throws(JournalError) { return try Journal.acquireLock(on: disk) } catch {
             switch error {
             case .lockedByAnotherProcess(_, let processID):
                 let process = processID.map { "process \($0)" } ?? "another process"
-                throw .locked("\(option): \(path): in use by \(process)")
-            default: throw StorageError.disk("\(option): \(error)")
+                throw .inUse("\(disk.directory): in use by \(process)")
+            case .disk(let failure): throw .disk(failure)
+            default: preconditionFailure("locking throws no other error: \(error)")
             }
         }
     }
+}
 
-    /// - Throws: ``DiskFailure``.
-    package func open() throws(DiskFailure) -> SystemDisk { try SystemDisk(directory: path, create: false) }
-
-    /// The scheduled backups in it, the oldest first. Removes what a process has left unfinished.
-    /// - Throws: ``DiskFailure``.
-    package func backups() throws(DiskFailure) -> [BackupName] {
-        let disk = try open()
-        var found: [BackupName] = []
-        for name in try disk.list() {
-            if let backup = BackupName(name) {
-                found.append(backup)
-            } else if name.hasSuffix(CheckpointName.unfinishedEnd),
-                BackupName(String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))) != nil
-            {
-                try disk.remove(name)
-            }
-        }
-        return found.sorted()
-    }
+private func onPlace<Result>(
+    _ body: () throws(DiskFailure) -> Result
+) throws(BackupDirectory.Failure) -> Result {
+    do throws(DiskFailure) { return try body() } catch { throw .disk(error) }
 }

@@ -4,8 +4,23 @@ import PandoMetrics
 package final class BackupMetrics: Sendable {
     /// How a scheduled backup ended.
     package enum BackupEnd: UInt8, CaseIterable, Sendable { case written, failed }
-    /// How a restore on trial ended.
-    package enum DrillEnd: UInt8, CaseIterable, Sendable { case passed, failed }
+
+    /// What a restore test has restored: a backup alone, or a backup with the archive behind it.
+    package enum RestoreTestSource: String, CaseIterable, Sendable { case backup, archive }
+    /// How a restore test ended.
+    package enum RestoreTestEnd: UInt8, CaseIterable, Sendable { case passed, failed }
+
+    /// Why the log could not be archived.
+    package enum ArchiveFailure: UInt8, CaseIterable, Sendable {
+        /// A system call failed.
+        case disk
+        /// The directory is not there, or another one is.
+        case missing
+        /// The archive is another data directory's, ahead of the log, or has other records.
+        case conflict
+        /// A segment of the log or of the archive is damaged.
+        case damaged
+    }
 
     // The backup thread.
     package let backups = CounterTable<BackupEnd>()
@@ -17,17 +32,35 @@ package final class BackupMetrics: Sendable {
         bounds: [10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000].map { $0 * 1_000_000 }, unitsPerBase: 1e9)
     /// Seconds between two backups; 0 without scheduled backups. Set before the threads start.
     package let interval = Gauge()
-    package let drills = CounterTable<DrillEnd>()
-    /// When a backup was last restored on trial with success: seconds since 1970; 0 for not since the start.
-    package let lastDrillTime = Gauge()
+    private let backupTests = CounterTable<RestoreTestEnd>()
+    private let archiveTests = CounterTable<RestoreTestEnd>()
+    /// When the last restore test passed, also before the start: seconds since 1970; 0 for none.
+    package let lastTestTime = Gauge()
 
     // The archive thread.
+    /// 1 where the log is to be archived, else 0. Set before the threads start.
+    package let isArchiving = Gauge()
     package let archivedSegments = Counter()
     package let archivedBytes = Counter()
-    package let archiveFailures = Counter()
+    package let archiveFailures = CounterTable<ArchiveFailure>()
     package let archiveGaps = Counter()
-    /// What was on disk at this time is in the archive: seconds since 1970; 0 without an archive.
+    /// What was on disk at this time is in the archive: seconds since 1970; 0 where nothing was archived since the start.
     package let archivedTime = Gauge()
 
     package init() {}
+
+    func add(_ end: RestoreTestEnd, of source: RestoreTestSource) {
+        switch source {
+        case .backup: backupTests.add(end)
+        case .archive: archiveTests.add(end)
+        }
+    }
+
+    /// How many restore tests have ended in one way.
+    package func testCount(_ end: RestoreTestEnd, of source: RestoreTestSource) -> UInt64 {
+        switch source {
+        case .backup: backupTests.value(of: end)
+        case .archive: archiveTests.value(of: end)
+        }
+    }
 }

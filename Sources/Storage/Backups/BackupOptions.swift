@@ -1,3 +1,5 @@
+import PandoJournal
+
 /// What is copied elsewhere while the server runs: scheduled backups, and the log.
 package struct BackupOptions: Sendable {
     /// The time between two scheduled backups; zero for none.
@@ -5,8 +7,8 @@ package struct BackupOptions: Sendable {
     /// Where scheduled backups are put.
     package var directory: String?
     package var retention = BackupRetention()
-    /// Every so many backups, the newest is restored on trial; 0 for never.
-    package var drillInterval = 0
+    /// Every so many backups there is a restore test; 0 for never.
+    package var testInterval = 0
     /// Where the log is copied to; nil for nowhere.
     package var archiveDirectory: String?
     /// How far back archived segments are kept, where there are scheduled backups; zero for all.
@@ -16,6 +18,6 @@ package struct BackupOptions: Sendable {
 
     /// The range of ``interval`` and ``archiveKeepTime``.
     package static let secondsRange = 1...365 * 86_400
-    /// The largest ``drillInterval``.
-    package static let highestDrillInterval = 1_000_000
+    /// The largest ``testInterval``.
+    package static let highestTestInterval = 1_000_000
 }

@@ -38,28 +38,66 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
     /// The first day of 1970 was a Thursday.
     private static let mondayOffset: Int64 = 3 * day
 
-    /// The backups that are kept no more. The newest is always kept.
+    /// The backups that are kept no more. The newest is always kept, and so is what would be kept if the newest that has
+    /// passed a restore test were the newest of all: as long as the backups since then fail, they replace nothing.
+    /// - Parameter tested: The newest that has passed a restore test; nil for none.
+    /// - Returns: The oldest first.
     /// - Complexity: O(n log n).
-    package func superfluous(among names: [BackupName]) -> [BackupName] {
+    package func superfluous(among names: [BackupName], tested: BackupName? = nil) -> [BackupName] {
+        var kept = Set(kept(of: names).keys)
+        if let tested { kept.formUnion(self.kept(of: names.filter { $0 <= tested }).keys) }
+        return names.sorted().filter { !kept.contains($0) }
+    }
+
+    /// The backups that are kept, each with the length of the shortest period of which it is the newest: zero for one that
+    /// is kept for its timeline only.
+    private func kept(of names: [BackupName]) -> [BackupName: Int64] {
         let newestFirst = names.sorted(by: >)
-        guard let newest = newestFirst.first else { return [] }
-        var kept: Set<BackupName> = [newest]
-        for (count, period) in [
-            (hours, { (time: Int64) in time / Self.hour }), (days, { $0 / Self.day }),
-            (weeks, { ($0 + Self.mondayOffset) / (7 * Self.day) }),
+        guard let newest = newestFirst.first else { return [:] }
+        var kept = [newest: Self.hour]
+        for (count, length, offset) in [
+            (hours, Self.hour, 0), (days, Self.day, 0), (weeks, 7 * Self.day, Self.mondayOffset),
         ] {
             var periods = 0
             var last: Int64?
-            for name in newestFirst where periods < count && period(name.milliseconds) != last {
-                last = period(name.milliseconds)
+            for name in newestFirst where periods < count {
+                let period = (name.milliseconds + offset) / length
+                guard period != last else { continue }
+                last = period
                 periods += 1
-                kept.insert(name)
+                kept[name] = min(length, kept[name] ?? length)
             }
         }
         let timelines = Set(names.map(\.timeline)).sorted(by: >).prefix(Self.timelineCount)
         for timeline in timelines {
-            if let newest = newestFirst.first(where: { $0.timeline == timeline }) { kept.insert(newest) }
+            if let newest = newestFirst.first(where: { $0.timeline == timeline }), kept[newest] == nil {
+                kept[newest] = 0
+            }
         }
-        return newestFirst.reversed().filter { !kept.contains($0) }
+        return kept
+    }
+
+    // MARK: Ages
+
+    /// How old each backup is, in milliseconds, as far as the backups prove it: from one to the next no more time counts
+    /// than two of the periods of which the older one is kept, or two intervals. So a clock that jumps forward, or a server
+    /// that was off, makes no backup old.
+    /// - Parameters:
+    ///   - names: Those that are kept.
+    ///   - interval: Between two backups, in milliseconds.
+    /// - Complexity: O(n log n).
+    package func ages(of names: [BackupName], every interval: Int64) -> [BackupName: Int64] {
+        let periods = kept(of: names)
+        var ages: [BackupName: Int64] = [:]
+        var (age, newer): (Int64, BackupName?) = (0, nil)
+        for name in names.sorted(by: >) {
+            if let newer {
+                let limit = 2 * max(interval, periods[name] ?? 0, Self.hour)
+                age += min(newer.milliseconds - name.milliseconds, limit)
+            }
+            ages[name] = age
+            newer = name
+        }
+        return ages
     }
 }

@@ -3,7 +3,7 @@ import PandoTime
 /// When the next scheduled backup is made. A value: its caller reports the time.
 ///
 /// Backups are made in even steps from the first one on. A step that comes while a backup is still being made is left
-/// out, and so is a failed one: the next step tries again.
+/// out, and so is a failed one: the next step tries again. While the directory is not there, it is looked for more often.
 struct BackupSchedule {
     private let interval: Duration
     private(set) var due: MonotonicTime
@@ -16,6 +16,11 @@ struct BackupSchedule {
         // A clock that was set back gives a negative age.
         due = age.map { now + max(.zero, interval - max(.zero, $0)) } ?? now
     }
+
+    /// The directory was not there.
+    mutating func postpone(at now: MonotonicTime) { due = min(due, now + Self.retryInterval) }
+
+    private static let retryInterval: Duration = .seconds(60)
 
     /// - Returns: Whether a backup is due; then the next one is due a step later.
     mutating func beginIfDue(at now: MonotonicTime) -> Bool {

@@ -9,48 +9,60 @@ package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
 
+    /// Where backups and the archive are.
+    package struct Places: Sendable {
+        package var backups: BackupDirectory
+        /// The archive whose segments the backups make superfluous; nil for none.
+        package var archive: BackupDirectory?
+        /// How far the log is archived; nil without an archive.
+        package var mark: LogMark?
+        /// A checkpoint that began the log, of an import or a restore; nil where there is none. An archive of the log does
+        /// not hold what it holds, so a backup behind it is made at once.
+        package var beginning: CheckpointHeader?
+
+        package init(
+            backups: BackupDirectory, archive: BackupDirectory?, mark: LogMark?, beginning: CheckpointHeader?
+        ) {
+            self.backups = backups
+            self.archive = archive
+            self.mark = mark
+            self.beginning = beginning
+        }
+    }
+
     /// Snapshots are walked recursively: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
     private static let niceness = 10
 
     /// - Parameters:
-    ///   - directory: Where the backups are put.
-    ///   - archive: The archive whose segments the backups make superfluous; nil for none.
-    ///   - beginning: A checkpoint that began the log, of an import or a restore; nil where there is none. An archive of
-    ///     the log does not hold what it holds, so a backup behind it is made at once.
-    ///   - drill: Restores a backup on trial, on this thread.
-    ///   - cancelled: Set by ``stop()``: gives up the backup being written, and the drill.
+    ///   - test: Restores backups, on this thread.
+    ///   - cancelled: Set by ``stop()``: gives up the backup being written, and the restore test.
     ///   - request: Asks the databases for a snapshot, which they give to the function that it gets, on any thread.
-    /// - Throws: ``DiskFailure`` where the directory cannot be read; ``SocketError`` where the process has no free
-    ///   descriptor or thread.
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(
-        _ options: BackupOptions, in directory: BackupDirectory, archive: BackupDirectory?,
-        beginning: CheckpointHeader?, drill: @escaping BackupWriter<SystemDisk>.Drill, metrics: BackupMetrics,
+        _ options: BackupOptions, in places: Places, test: RestoreTest, metrics: BackupMetrics,
         logger: Logger, cancelled: CancellationFlag = CancellationFlag(),
         request: @escaping @Sendable (_ give: @escaping @Sendable (CheckpointJob) -> Void) -> Void
     ) throws {
         self.cancelled = cancelled
-        let newest = try directory.backups().last
         metrics.interval.set(Int(options.interval.components.seconds))
-        var age: Duration?
-        if let newest {
-            metrics.lastSuccessTime.set(Int(newest.milliseconds / 1000))
-            if !(beginning.map { newest.isBefore($0) } ?? false) {
-                age = .milliseconds(Environment.machine.wallMilliseconds - newest.milliseconds)
-            }
-        }
+        let newest = Self.findNewest(in: places.backups, metrics)
         thread = try WorkerThread(
             "pando-backup", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
-        let newestAge = age
         let mailbox = thread.mailbox
         try thread.start { queue in
-            var openArchive: (() throws(DiskFailure) -> SystemDisk)?
-            if let archive { openArchive = { () throws(DiskFailure) in try archive.open() } }
+            let backups = places.backups
+            var openArchive: BackupWriter<SystemDisk>.Opener?
+            if let archive = places.archive {
+                openArchive = { () throws(BackupDirectory.Failure) in try archive.open() }
+            }
             var writer = BackupWriter<SystemDisk>(
-                options, open: { () throws(DiskFailure) in try directory.open() }, openArchive: openArchive,
-                drill: drill, metrics: metrics, logger: logger, cancelled: cancelled,
-                pause: { queue.pause(for: $0) })
-            var schedule = BackupSchedule(every: options.interval, newestIsOld: newestAge, at: .now)
+                options, open: { () throws(BackupDirectory.Failure) in try backups.open() },
+                openArchive: openArchive, test: test, mark: places.mark, metrics: metrics, logger: logger,
+                cancelled: cancelled, pause: { queue.pause(for: $0) })
+            var schedule = BackupSchedule(
+                every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
+            if (try? backups.open()) != nil { test.clean(backups.path) }
             var isAsked = false
             var jobs: [CheckpointJob] = []
             while queue.receive(into: &jobs, timeout: schedule.due - .now), !cancelled.isSet {
@@ -64,6 +76,11 @@ package final class BackupThread: Sendable {
                     writer.noteFailure("the databases have given no snapshot since the last time")
                     continue
                 }
+                do throws(BackupDirectory.Failure) { _ = try backups.open() } catch {
+                    writer.noteFailure("\(error)")
+                    schedule.postpone(at: .now)
+                    continue
+                }
                 isAsked = true
                 request { job in mailbox.post(job) }
             }
@@ -75,11 +92,27 @@ package final class BackupThread: Sendable {
         cancelled.isSet = true
         thread.stop()
     }
+
+    /// The newest backup; nil where there is none, or the directory is not there. Removes what a process has left
+    /// unfinished.
+    private static func findNewest(in directory: BackupDirectory, _ metrics: BackupMetrics) -> BackupName? {
+        guard let disk = try? directory.open(), let names = try? disk.list() else { return nil }
+        for name in names where name.hasSuffix(CheckpointName.unfinishedEnd) {
+            let finished = String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))
+            if BackupName(finished) != nil { try? disk.remove(name) }
+        }
+        let newest = names.compactMap { BackupName($0) }.max()
+        if let newest { metrics.lastSuccessTime.set(Int(newest.milliseconds / 1000)) }
+        if let record = try? RestoreTestRecord.read(on: disk) { metrics.lastTestTime.set(Int(record.time)) }
+        return newest
+    }
 }
 
 extension BackupName {
-    /// Whether the backup lacks what this checkpoint brought.
-    fileprivate func isBefore(_ beginning: CheckpointHeader) -> Bool {
-        (timeline, sequence) < (beginning.timeline, beginning.sequence)
+    /// How old the backup is.
+    /// - Returns: Nil where it lacks what the checkpoint brought: it must be followed by another one at once.
+    fileprivate func age(behind beginning: CheckpointHeader?) -> Duration? {
+        if let beginning, (timeline, sequence) < (beginning.timeline, beginning.sequence) { return nil }
+        return .milliseconds(Environment.machine.wallMilliseconds - milliseconds)
     }
 }

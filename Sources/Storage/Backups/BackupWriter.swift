@@ -2,56 +2,53 @@ import Logging
 import PandoJournal
 import PandoTime
 
-/// Writes scheduled backups, has them restored on trial, and removes those that are kept no more; it has no thread of its
-/// own.
+/// Writes scheduled backups, has them restored to test them, and removes those that are kept no more; it has no thread of
+/// its own.
 ///
 /// No failure of the disk is final here: it is counted and logged, and the next backup is another attempt.
 package struct BackupWriter<Storage: Disk> {
-    /// What a restore on trial has found.
-    package enum DrillOutcome: Equatable, Sendable {
-        /// The backup was restored and holds what was backed up. A sentence for the log.
-        case passed(String)
-        case failed(String)
-        /// The server stops.
-        case cancelled
-    }
-
-    /// Restores a backup on trial.
-    /// - Parameter digest: What the restored state must have (``SnapshotDigest``).
-    package typealias Drill =
-        @Sendable (_ directory: String, _ file: String, _ digest: String) -> DrillOutcome
+    /// Opens a directory, which may be on a disk that comes and goes.
+    package typealias Opener = () throws(BackupDirectory.Failure) -> Storage
 
     private let options: BackupOptions
-    private let open: () throws(DiskFailure) -> Storage
-    /// Opens the archive whose segments the backups make superfluous; nil where there is none, or all are kept.
-    private let openArchive: (() throws(DiskFailure) -> Storage)?
-    private let drill: Drill
+    private let open: Opener
+    /// Opens the archive of the same data directory; nil where there is none.
+    private let openArchive: Opener?
+    private let test: RestoreTest
+    /// How far the log is archived.
+    private let mark: LogMark?
     private let metrics: BackupMetrics
     private let logger: Logger
     private let cancelled: CancellationFlag
     private let pause: (Duration) -> Void
-    private var backupsUntilDrill: Int
+    private let archiveTimeout: Duration
+    private var backupsUntilTest: Int
+
+    /// How long a restore test waits until the archive has what the backup has: it is a second behind.
+    private static var archiveTimeout: Duration { .seconds(60) }
+    private static var archiveCheckInterval: Duration { .milliseconds(250) }
 
     /// - Parameters:
-    ///   - open: Opens the directory of the backups, for each backup anew: it may be on a disk that comes and goes.
-    ///   - openArchive: Opens the archive of the same data directory.
+    ///   - open: Opens the directory of the backups, for each backup anew.
+    ///   - mark: How far the log is archived; nil without an archive.
     ///   - cancelled: Gives up the backup being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
-        _ options: BackupOptions, open: @escaping () throws(DiskFailure) -> Storage,
-        openArchive: (() throws(DiskFailure) -> Storage)? = nil, drill: @escaping Drill,
-        metrics: BackupMetrics,
-        logger: Logger, cancelled: CancellationFlag, pause: @escaping (Duration) -> Void = { _ in }
+        _ options: BackupOptions, open: @escaping Opener, openArchive: Opener? = nil, test: RestoreTest,
+        mark: LogMark? = nil, metrics: BackupMetrics, logger: Logger, cancelled: CancellationFlag,
+        archiveTimeout: Duration = Self.archiveTimeout, pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.options = options
         self.open = open
-        self.openArchive = options.archiveKeepTime > .zero ? openArchive : nil
-        self.drill = drill
+        self.openArchive = openArchive
+        self.test = test
+        self.mark = mark
         self.metrics = metrics
         self.logger = logger
         self.cancelled = cancelled
+        self.archiveTimeout = archiveTimeout
         self.pause = pause
-        backupsUntilDrill = options.drillInterval
+        backupsUntilTest = options.testInterval
     }
 
     /// Writes one backup, and does what is due behind it. O(bytes of the snapshot).
@@ -62,14 +59,12 @@ package struct BackupWriter<Storage: Disk> {
         let name = BackupName(job.header)
         var digest = SnapshotDigest()
         let disk: Storage
+        do throws(BackupDirectory.Failure) { disk = try open() } catch {
+            noteFailure("\(error)")
+            return false
+        }
         let written: (byteCount: Int, recordCount: Int)
         do throws(SnapshotWriter<Storage>.Interruption) {
-            do throws(DiskFailure) {
-                disk = try open()
-                try refuseIfForeign(disk)
-            } catch {
-                throw .disk(error)
-            }
             let snapshots = SnapshotWriter(disk: disk, cancelled: cancelled, pause: pause)
             written = try snapshots.write(job, named: name.text) {
                 digest.add($0, namespace: $1, payload: $2)
@@ -88,7 +83,7 @@ package struct BackupWriter<Storage: Disk> {
         logger.info(
             "backup \(name.text): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms"
         )
-        rehearseIfDue(name, on: disk, digest.finish())
+        testIfDue(name, on: disk, digest.finish())
         removeSuperfluous(on: disk, at: name)
         return true
     }
@@ -96,34 +91,75 @@ package struct BackupWriter<Storage: Disk> {
     /// Counts and logs a backup that could not be made.
     package func noteFailure(_ reason: String) {
         metrics.backups.add(.failed)
-        logger.error("the backup failed, it is tried again at the next time: \(reason)")
+        logger.error("the backup failed, it is tried again: \(reason)")
     }
 
-    /// A disk that is gone leaves an empty directory where it was mounted: nothing is written there.
-    private func refuseIfForeign(_ disk: Storage) throws(DiskFailure) {
-        guard try !disk.list().contains(Journal<Storage>.lockFileName) else { return }
-        throw DiskFailure(
-            operation: .open, path: disk.directory, errorNumber: 0,
-            errorText:
-                "it is not the directory that was there at the start: \(Journal<Storage>.lockFileName) is gone"
-        )
+    // MARK: Restore tests
+
+    private mutating func testIfDue(_ name: BackupName, on disk: Storage, _ digest: String) {
+        guard options.testInterval > 0 else { return }
+        backupsUntilTest -= 1
+        guard backupsUntilTest <= 0 else { return }
+        test.clean(disk.directory)
+        let job = RestoreTest.Job(directory: disk.directory, file: name.text, digest: digest)
+        guard passes(job, .backup) else { return }
+        let time = Environment.machine.wallMilliseconds / 1000
+        do throws(DiskFailure) {
+            try RestoreTestRecord(backup: name, time: time).write(on: disk)
+        } catch {
+            logger.warning("it cannot be noted that \(name.text) has passed a restore test: \(error)")
+        }
+        if let archive = options.archiveDirectory, let mark {
+            guard passesWithArchive(job, name, archive, mark, on: disk) else { return }
+        }
+        // After a failure the next backup is tested, too.
+        backupsUntilTest = options.testInterval
+        metrics.lastTestTime.set(Int(time))
     }
 
-    private mutating func rehearseIfDue(_ name: BackupName, on disk: Storage, _ digest: String) {
-        guard options.drillInterval > 0 else { return }
-        backupsUntilDrill -= 1
-        guard backupsUntilDrill <= 0 else { return }
-        switch drill(disk.directory, name.text, digest) {
+    /// Restores the backup before this one with the archive behind it, up to this one: it must be the same state.
+    private func passesWithArchive(
+        _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: LogMark, on disk: Storage
+    ) -> Bool {
+        guard waitForArchive(of: name.sequence, mark), let archived = mark.archived else {
+            if cancelled.isSet { return false }
+            metrics.add(.failed, of: .archive)
+            logger.error(
+                "the restore test of the archive failed: it does not have everything up to sequence \(name.sequence)"
+            )
+            return false
+        }
+        var job = job
+        let earlier = (try? disk.list())?.compactMap { BackupName($0) }.filter {
+            $0.timeline == name.timeline && $0.sequence <= name.sequence && $0 < name
+                && $0.sequence >= archived.lowerBound
+        }.max()
+        if let earlier { job.file = earlier.text }
+        job.archive = RestoreTest.Archive(directory: archive, sequence: name.sequence)
+        return passes(job, .archive)
+    }
+
+    private func waitForArchive(of sequence: SequenceNumber, _ mark: LogMark) -> Bool {
+        let deadline = MonotonicTime.now + archiveTimeout
+        while mark.archived.map({ $0.upperBound < sequence }) ?? true {
+            guard !cancelled.isSet, MonotonicTime.now < deadline else { return false }
+            pause(Self.archiveCheckInterval)
+        }
+        return true
+    }
+
+    private func passes(_ job: RestoreTest.Job, _ source: BackupMetrics.RestoreTestSource) -> Bool {
+        switch test.run(job) {
         case .passed(let report):
-            backupsUntilDrill = options.drillInterval
-            metrics.drills.add(.passed)
-            metrics.lastDrillTime.set(Int(Environment.machine.wallMilliseconds / 1000))
+            metrics.add(.passed, of: source)
             logger.info("\(report)")
+            return true
         case .failed(let report):
-            // The next backup is tried, too.
-            metrics.drills.add(.failed)
-            logger.error("the restore of \(name.text) on trial failed: \(report)")
-        case .cancelled: break
+            metrics.add(.failed, of: source)
+            let archive = job.archive.map { " with the archive up to sequence \($0.sequence)" } ?? ""
+            logger.error("the restore test of \(job.file)\(archive) failed: \(report)")
+            return false
+        case .cancelled: return false
         }
     }
 
@@ -132,14 +168,19 @@ package struct BackupWriter<Storage: Disk> {
     private func removeSuperfluous(on disk: Storage, at newest: BackupName) {
         do throws(DiskFailure) {
             let names = try disk.list().compactMap { BackupName($0) }
-            let superfluous = options.retention.superfluous(among: names).filter { $0 != newest }
+            let tested =
+                options.testInterval > 0
+                ? try RestoreTestRecord.read(on: disk)?.backup : nil
+            let superfluous = options.retention.superfluous(among: names, tested: tested).filter {
+                $0 != newest
+            }
             for name in superfluous { try disk.remove(name.text) }
             if !superfluous.isEmpty {
                 try disk.syncDirectory()
                 logger.info("backups removed: \(superfluous.map(\.text).joined(separator: ", "))")
             }
             let kept = Set(names).subtracting(superfluous)
-            if let openArchive { try removeArchived(behind: kept, at: newest, on: openArchive()) }
+            try removeArchived(behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil })
         } catch {
             logger.warning(
                 "old backups or archived segments cannot be removed now, it is tried again: \(error)")
@@ -147,22 +188,24 @@ package struct BackupWriter<Storage: Disk> {
     }
 
     /// Removes archived segments that are older than they are to be kept, and lie before the newest backup which is, too;
-    /// where there is none, before the oldest backup.
-    private func removeArchived(
-        behind kept: Set<BackupName>, at newest: BackupName, on archive: Storage
-    ) throws(DiskFailure) {
-        let seconds = options.archiveKeepTime.components.seconds
-        let horizon = newest.milliseconds - min(seconds, Int64.max / 2000) * 1000
-        let sorted = kept.sorted()
-        guard let oldestNeeded = sorted.last(where: { $0.milliseconds <= horizon }) ?? sorted.first else {
+    /// where there is none, before the oldest backup; and before the newest that has passed a restore test.
+    private func removeArchived(behind kept: Set<BackupName>, _ tested: BackupName?) throws(DiskFailure) {
+        guard options.archiveKeepTime > .zero, let openArchive, let archive = try? openArchive() else {
             return
         }
-        let covered = supersededSegments(
-            ofArchive: try archive.list(), timeline: oldestNeeded.timeline, sequence: oldestNeeded.sequence)
+        let keepTime = options.archiveKeepTime.inMilliseconds
+        let ages = options.retention.ages(of: Array(kept), every: options.interval.inMilliseconds)
+        let sorted = kept.sorted()
+        guard let old = sorted.last(where: { ages[$0] ?? 0 >= keepTime }) ?? sorted.first else { return }
+        let needed = min(old, tested ?? old)
+        let covered = archivedSegments(
+            of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
         var names: [String] = []
         for (file, next) in covered {
             // All of its records are older than those of the next one. Those behind it in the log are younger.
-            guard let time = try firstTime(ofArchived: next, on: archive), time <= horizon else { break }
+            guard let time = try firstTime(ofArchived: next, on: archive),
+                (ages[needed] ?? 0) + max(0, needed.milliseconds - time) >= keepTime
+            else { break }
             names.append(file)
         }
         guard !names.isEmpty else { return }

@@ -41,6 +41,8 @@ int pando_disk_sync_directory(int directory);
 /// dies) and writes the process id into it. Returns the descriptor that holds the lock. -EWOULDBLOCK when another process
 /// holds it; `owner` is then the process id found in the file, or 0.
 int pando_disk_lock(int directory, const char *name, int64_t *owner);
+/// 1 when the name is that of the open file: the same device and inode. 0 for another file, and for none.
+int pando_disk_is_same(int directory, const char *name, int file);
 /// The value of EWOULDBLOCK.
 int pando_disk_would_block(void);
 /// Whether the error is ENOSPC or EDQUOT: no space now, but perhaps later.
@@ -49,6 +51,8 @@ int pando_disk_is_full(int error);
 int pando_disk_lacks_descriptors(int error);
 /// Whether the error is ENOENT: there is no file of that name.
 int pando_disk_is_missing(int error);
+/// Whether the error is ENOTDIR: what should be a directory is something else.
+int pando_disk_is_no_directory(int error);
 /// The message of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 

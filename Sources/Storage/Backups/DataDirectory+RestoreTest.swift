@@ -2,8 +2,8 @@ import Logging
 import PandoJournal
 import PandoTree
 
-/// What a restore on trial has found.
-package struct DrillReport: Sendable {
+/// What a restore test has found.
+package struct RestoreTestReport: Sendable {
     /// One database of the restored directory.
     package struct Database: Sendable {
         package var name: String
@@ -24,10 +24,10 @@ extension DataDirectory {
     ///   - state: What was read from a backup; dropped as soon as it is restored, so that it is in memory once.
     ///   - path: A directory that does not exist, or is empty. It stays.
     /// - Throws: ``StorageError``; `.badData` where the restored directory holds something else.
-    package static func rehearse(
+    package static func testRestore(
         _ state: inout RecoveredState, from summary: BackupSummary, in path: String, directoryID: DirectoryID,
         logger: Logger, progress: (_ byteCount: Int) -> Void = { _ in }
-    ) throws(StorageError) -> DrillReport {
+    ) throws(StorageError) -> RestoreTestReport {
         let expected = SnapshotDigest.text(of: state)
         let leafCounts = state.leafCounts
         _ = try restore(
@@ -41,7 +41,7 @@ extension DataDirectory {
                 "what was restored is not what was backed up: digest \(found), expected \(expected); "
                     + "leaves \(foundCounts), expected \(leafCounts)")
         }
-        return DrillReport(
+        return RestoreTestReport(
             summary: summary,
             databases: leafCounts.sorted { $0.key < $1.key }.map { .init(name: $0.key, leafCount: $0.value) },
             digest: found)

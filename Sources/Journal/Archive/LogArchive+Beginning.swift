@@ -1,0 +1,311 @@
+import PandoBytes
+
+// What an archive has, and whether that is a beginning of this log.
+
+extension LogArchive {
+    /// Refuses an archive that is not of this log, and changes nothing:
+    /// - of another data directory, or of a later timeline: another data directory goes on there, which was restored from
+    ///   this one or from one before it;
+    /// - ahead of the log, or with other records than the log.
+    /// - Parameter position: How far the log is on disk.
+    /// - Throws: ``JournalError/corrupt(_:)`` with a flaw that ``JournalFlaw/isArchiveConflict``; also for a copy of a newer
+    ///   version. ``JournalError/disk(_:)``.
+    /// - Complexity: One read of the newest copies, and of their segments.
+    package func refuseIfForeign(at position: LogPosition) throws(JournalError) {
+        let listing = try targetListing()
+        try refuseIfForeign(listing)
+        try refuseIfDifferent(listing, try sourceSegments(upTo: position), position)
+    }
+
+    /// The segments of the log up to a place, which is in the last one.
+    func sourceSegments(upTo position: LogPosition) throws(JournalError) -> [SegmentName] {
+        let names = try onDisk { () throws(DiskFailure) in try source.list() }
+        let segments = DirectoryListing(names).segments.filter {
+            $0.timeline == timeline.timeline && $0 <= position.segment
+        }
+        guard segments.last == position.segment else {
+            throw .corrupt(JournalProblem(file: position.segment.text, byteOffset: 0, flaw: .noSegments))
+        }
+        return segments
+    }
+
+    private func targetListing() throws(JournalError) -> ArchiveListing {
+        ArchiveListing(try onDisk { () throws(DiskFailure) in try target.list() })
+    }
+
+    /// Finds the first segment that the archive does not have as a whole.
+    /// - Parameter segments: Of the log, up to `position`.
+    func beginAgain(
+        _ segments: [SegmentName], upTo position: LogPosition, _ note: (ArchiveEvent) -> Void
+    ) throws(JournalError) -> Copy {
+        let listing = try targetListing()
+        try refuseIfForeign(listing)
+        try refuseIfDifferent(listing, segments, position, note)
+        try copyHistory(listing)
+        let whole = listing.whole.last { $0.timeline == timeline.timeline }
+        let partial = listing.partial.last { $0.timeline == timeline.timeline && $0.isBehind(whole) }
+        if let partial, segments.contains(partial) { return try resume(partial) }
+        // The archive is not ahead, so the log has a segment behind what is whole there.
+        guard let wanted = segments.first(where: { $0.isBehind(whole) }) else {
+            preconditionFailure("the last segment is not in the archive")
+        }
+        if let partial {
+            // The data directory does not have its segment any more. The copy may be whole all the same.
+            if try lastSequence(of: partial, in: partial.partialText).successor == wanted.firstSequence {
+                try close(partial, before: wanted)
+                note(.closed(partial))
+            } else {
+                note(.gap(before: wanted))
+            }
+        } else if let whole, !segments.contains(whole),
+            try lastSequence(of: whole, in: whole.text).successor != wanted.firstSequence
+        {
+            note(.gap(before: wanted))
+        }
+        return try make(wanted)
+    }
+
+    // MARK: Whose archive it is
+
+    private func refuseIfForeign(_ listing: ArchiveListing) throws(JournalError) {
+        for (name, file) in listing.newestFirst {
+            // A copy without a whole header was begun, and belongs to nothing yet.
+            guard let owner = try header(of: name, in: file)?.directory else { continue }
+            guard let flaw = try flaw(ofOwner: owner, name.timeline) else { return }
+            throw .corrupt(JournalProblem(file: file, byteOffset: 12, flaw: flaw))
+        }
+    }
+
+    /// Why this log may not be archived behind the newest timeline there; nil where it may.
+    private func flaw(ofOwner owner: DirectoryID, _ newest: UInt32) throws(JournalError) -> JournalFlaw? {
+        let flaw = JournalFlaw.foreignDirectory(expected: timeline.directory, found: owner)
+        if newest == timeline.timeline { return owner == timeline.directory ? nil : flaw }
+        if newest > timeline.timeline {
+            return .laterTimelineArchived(newest, of: owner, log: timeline.timeline)
+        }
+        if timeline.ancestors.contains(where: { $0.directory == owner && $0.timeline == newest }) {
+            return nil
+        }
+        // Another branch of the same origin: its data directory was given up for an earlier state.
+        let other = try TimelineHistory.read(newest, on: target)
+        let origin = other?.origin ?? owner
+        return origin == timeline.origin ? nil : flaw
+    }
+
+    /// - Returns: The header of a copy; nil for one that was begun only.
+    private func header(of name: SegmentName, in file: String) throws(JournalError) -> SegmentHeader? {
+        do throws(JournalError) {
+            return try SegmentReader.open(name, mode: .read, on: target, fileNamed: file).header
+        } catch {
+            guard case .corrupt(let problem) = error, file != name.text, problem.flaw.isUnwrittenHeader else {
+                throw error
+            }
+            return nil
+        }
+    }
+
+    /// Before the first segment of a timeline: a restore can follow it then.
+    private func copyHistory(_ listing: ArchiveListing) throws(JournalError) {
+        guard !timeline.ancestors.isEmpty, !listing.histories.contains(timeline.timeline) else { return }
+        do throws(DiskFailure) { try timeline.write(on: target) } catch { throw .disk(error) }
+    }
+
+    // MARK: Whether it is a beginning of this log
+
+    /// What a copy holds up to the first bytes that are no entry.
+    private struct Survey {
+        /// 0 without a whole header.
+        var end: Int
+        /// That before the first sequence for a copy without entries.
+        var last: SequenceNumber
+        var fileByteCount: Int
+    }
+
+    private func refuseIfDifferent(
+        _ listing: ArchiveListing, _ segments: [SegmentName], _ position: LogPosition,
+        _ note: (ArchiveEvent) -> Void = { _ in }
+    ) throws(JournalError) {
+        let whole = listing.whole.last { $0.timeline == timeline.timeline }
+        let partial = listing.partial.last { $0.timeline == timeline.timeline && $0.isBehind(whole) }
+        let wholeSurvey: Survey? =
+            if let whole { try survey(whole, in: whole.text) } else { nil }
+        let partialSurvey: Survey? =
+            if let partial { try survey(partial, in: partial.partialText) } else { nil }
+        let comparison = Comparison(
+            segments: segments, position: position,
+            archived: max(wholeSurvey?.last ?? .zero, partialSurvey?.last ?? .zero))
+        // Both: two histories may have a segment of the same name behind different records.
+        if let whole, let wholeSurvey {
+            try refuseIfDifferent(whole, in: whole.text, wholeSurvey, comparison)
+            let isDamaged = wholeSurvey.end < wholeSurvey.fileByteCount
+            if isDamaged { note(.damaged(file: whole.text, byteOffset: wholeSurvey.end)) }
+            // A segment is whole in the archive only when the log has gone on to the next.
+            guard let next = segments.first(where: { $0 > whole }) else {
+                throw comparison.conflict(of: whole.text)
+            }
+            let isNext = wholeSurvey.last.successor == next.firstSequence
+            // Otherwise the log repeats records, or has more of them in the same segment.
+            guard isDamaged || isNext || !segments.contains(whole) && wholeSurvey.last < next.firstSequence
+            else { throw comparison.conflict(of: whole.text) }
+        }
+        if let partial, let partialSurvey {
+            try refuseIfDifferent(partial, in: partial.partialText, partialSurvey, comparison)
+            if !segments.contains(partial), let next = segments.first(where: { $0 > partial }) {
+                guard partialSurvey.last < next.firstSequence else {
+                    throw comparison.conflict(of: partial.partialText)
+                }
+            }
+        }
+    }
+
+    /// What the copies are compared with.
+    private struct Comparison {
+        /// Of the log, up to `position`.
+        let segments: [SegmentName]
+        let position: LogPosition
+        /// The last record in the archive.
+        let archived: SequenceNumber
+
+        func conflict(of file: String) -> JournalError {
+            let flaw =
+                archived > position.sequence
+                ? JournalFlaw.archiveAhead(archived: archived, log: position.sequence) : .archiveDiffers
+            return .corrupt(JournalProblem(file: file, byteOffset: 0, flaw: flaw))
+        }
+    }
+
+    private func refuseIfDifferent(
+        _ name: SegmentName, in file: String, _ survey: Survey, _ comparison: Comparison
+    ) throws(JournalError) {
+        guard comparison.segments.contains(name) else {
+            // A log loses its oldest segments first, so one without this segment has none before it.
+            guard let oldest = comparison.segments.first, oldest < name else { return }
+            throw comparison.conflict(of: file)
+        }
+        let position = comparison.position
+        let limit = name == position.segment ? position.byteOffset : nil
+        let isSame: Bool
+        do throws(DiskFailure) {
+            isSame = try hasSameBytes(name, in: file, survey, notBehind: limit)
+        } catch {
+            throw .disk(error)
+        }
+        guard !isSame else { return }
+        // Not the copy's fault where the segment is damaged: then this throws.
+        var reader = try SegmentReader.open(name, mode: .read, on: source, upTo: limit)
+        reader.isFollowed = limit == nil
+        _ = try reader.readEntries(atLeast: .max, behind: 0)
+        throw comparison.conflict(of: file)
+    }
+
+    /// Reads the entries of a copy. What is behind them a power cut has torn, or it is damaged.
+    private func survey(_ name: SegmentName, in file: String) throws(JournalError) -> Survey {
+        let last = SequenceNumber(name.firstSequence.rawValue &- 1)
+        guard try header(of: name, in: file) != nil else {
+            do throws(DiskFailure) {
+                let byteCount = try target.byteCount(of: try target.open(file, .read))
+                return Survey(end: 0, last: last, fileByteCount: byteCount)
+            } catch {
+                throw .disk(error)
+            }
+        }
+        var reader = try SegmentReader.open(name, mode: .read, on: target, fileNamed: file)
+        var survey = Survey(end: reader.offset, last: last, fileByteCount: reader.byteCount)
+        while true {
+            let step: SegmentReader<Storage>.Step
+            do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
+            guard case .entry(_, _, let sequence) = step else { return survey }
+            survey.end = reader.offset
+            survey.last = sequence
+        }
+    }
+
+    /// - Returns: The last sequence of a copy, before any torn tail.
+    func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
+        try survey(name, in: file).last
+    }
+
+    /// Whether a copy has the bytes of its segment, and is not longer.
+    /// - Parameter limit: The end of the segment; nil for that of its file.
+    private func hasSameBytes(
+        _ name: SegmentName, in file: String, _ survey: Survey, notBehind limit: Int?
+    ) throws(DiskFailure) -> Bool {
+        var original = try window(on: name.text, of: source)
+        var copied = try window(on: file, of: target)
+        guard survey.fileByteCount <= limit ?? original.fileByteCount,
+            survey.end <= original.fileByteCount
+        else { return false }
+        var offset = 0
+        while offset < survey.end {
+            let range = offset..<min(offset + FileWindow<Storage>.usualByteCount, survey.end)
+            try original.load(range)
+            try copied.load(range)
+            guard original.bytes(range).hasSameBytes(as: copied.bytes(range)) else { return false }
+            offset = range.upperBound
+        }
+        return true
+    }
+
+    // MARK: Going on
+
+    /// Continues a copy that is a beginning of its segment.
+    private func resume(_ name: SegmentName) throws(JournalError) -> Copy {
+        let end = try survey(name, in: name.partialText).end
+        guard end > 0 else { return try make(name) }
+        do throws(DiskFailure) {
+            // Once more: a sync of them, or of the name, may have failed.
+            var window = try window(on: name.partialText, of: target, .readWrite)
+            try window.rewriteDurably(0..<end, end: end)
+            let file = window.finish()
+            try target.syncDirectory()
+            return Copy(name: name, file: file, byteCount: end)
+        } catch {
+            throw .disk(error)
+        }
+    }
+
+    func window(
+        on name: String, of disk: Storage, _ mode: OpenMode = .read
+    ) throws(DiskFailure) -> FileWindow<Storage> {
+        let file = try disk.open(name, mode)
+        return FileWindow(
+            of: file, path: disk.directory + "/" + name, byteCount: try disk.byteCount(of: file), on: disk)
+    }
+}
+
+extension JournalFlaw {
+    /// Whether an archive and a log contradict each other, so that the log must not be archived there.
+    package var isArchiveConflict: Bool {
+        switch self {
+        case .foreignDirectory, .laterTimelineArchived, .archiveAhead, .archiveDiffers: true
+        default: false
+        }
+    }
+
+    /// Whether a file may have been made and not written: of a newer version it was.
+    fileprivate var isUnwrittenHeader: Bool {
+        switch self {
+        case .headerCutShort, .notASegment, .headerChecksumMismatch: true
+        default: false
+        }
+    }
+}
+
+extension RawSpan {
+    fileprivate func hasSameBytes(as other: RawSpan) -> Bool {
+        guard byteCount == other.byteCount else { return false }
+        var offset = 0
+        while byteCount - offset >= 8 {
+            guard
+                littleEndian(at: offset, as: UInt64.self) == other.littleEndian(at: offset, as: UInt64.self)
+            else { return false }
+            offset += 8
+        }
+        while offset < byteCount {
+            guard littleEndian(at: offset, as: UInt8.self) == other.littleEndian(at: offset, as: UInt8.self)
+            else { return false }
+            offset += 1
+        }
+        return true
+    }
+}

@@ -1,0 +1,52 @@
+import Foundation
+import PandoJournal
+import PandoReactor
+import PandoStorage
+
+/// Tests the restore of backups (`--backup-verify`): `pando restore --verify` in a process of its own. So the memory that it
+/// takes is given back, the system ends it before the server where memory is short, and its threads have the low priority of
+/// the thread that starts it.
+enum RestoreTester {
+    /// The running program, also where its file was replaced by a newer version.
+    private static let program = "/proc/self/exe"
+    /// Backups are restored into PREFIX…SUFFIX in the directory of the backups. Only restore tests make such directories.
+    private static let (scratchPrefix, scratchSuffix) = ("pando-restore-test-", ".scratch")
+
+    /// - Parameter cancelled: Set when the server stops.
+    static func test(cancelled: CancellationFlag) -> RestoreTest {
+        RestoreTest(run: { run($0, cancelled) }, clean: { clean($0) })
+    }
+
+    private static func clean(_ directory: String) {
+        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
+        for name in names where name.hasPrefix(scratchPrefix) && name.hasSuffix(scratchSuffix) {
+            try? FileManager.default.removeItem(atPath: directory + "/" + name)
+        }
+    }
+
+    private static func run(_ job: RestoreTest.Job, _ cancelled: CancellationFlag) -> RestoreTest.Outcome {
+        // A name of its own: the process of a server that was killed may go on for a while, and then removes its own.
+        let random = UInt64.random(in: .min ... .max)
+        let scratch =
+            job.directory + "/" + scratchPrefix + String(random, radix: 16) + scratchSuffix
+        defer { try? FileManager.default.removeItem(atPath: scratch) }
+        var arguments = [
+            "restore", "--verify", "--digest", job.digest, "--scratch", scratch,
+        ]
+        if let archive = job.archive {
+            arguments += ["--archive", archive.directory, "--until-sequence", "\(archive.sequence)"]
+        }
+        arguments.append(job.directory + "/" + job.file)
+        do throws(SocketError) {
+            let outcome = try ChildProcess.run(program, arguments, isCancelled: { cancelled.isSet })
+            switch outcome {
+            case .cancelled: return .cancelled
+            case .ended(let code, let output):
+                let line = output.split(whereSeparator: \.isNewline).joined(separator: "; ")
+                return code == 0 ? .passed(line) : .failed("exit code \(code): \(line)")
+            }
+        } catch {
+            return .failed("\(error)")
+        }
+    }
+}

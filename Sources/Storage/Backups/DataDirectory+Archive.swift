@@ -1,0 +1,144 @@
+import PandoJournal
+
+extension DataDirectory {
+    /// Reads a backup, and the archived log behind it.
+    /// - Parameters:
+    ///   - file: The name of the backup in its directory.
+    ///   - archive: The directory of `--archive-to`; a server may write to it.
+    ///   - timeline: Which one to follow; nil for the newest in the archive.
+    ///   - moment: Nil for everything that is archived.
+    ///   - warn: Gets a sentence for the operator where bytes of the archive cannot be read that may have been cut off by a
+    ///     power cut.
+    /// - Throws: ``StorageError``; `.badData` also where the archive does not continue the backup, or does not reach the
+    ///   moment. Then `state` is unchanged.
+    package static func read(
+        _ file: String, in directory: String, archive: String, timeline: UInt32? = nil,
+        until moment: PointInTime?, into state: inout RecoveredState, warn: (String) -> Void
+    ) throws(StorageError) -> BackupSummary {
+        var recovered = state
+        let log: ArchivedLog<SystemDisk>
+        do throws(JournalError) {
+            let backups = try openDisk(directory, create: false)
+            let header = try readCheckpointHeader(file, on: backups)
+            log = try ArchivedLog(
+                file, in: backups, header, archive: try openDisk(archive, create: false), timeline: timeline)
+        } catch {
+            throw error.ofArchive(archive, file)
+        }
+        let summary: RecoverySummary
+        do throws(JournalError) {
+            summary = try readArchive(log, until: moment, into: &recovered)
+        } catch {
+            switch error {
+            case .corrupt(let problem):
+                throw .badData("\(archive): the log there does not continue \(file): \(problem)")
+            case .beforeLog:
+                throw .badData("\(file): the backup is later than that moment; restore an earlier one")
+            default: throw StorageError(error)
+            }
+        }
+        if let damage = summary.damagedCheckpoints.first {
+            throw .badData("\(file): \(damage): not a complete backup")
+        }
+        try refuse(moment, ifNotReachedIn: archive, summary)
+        if log.unreadableByteCount > 0, !summary.hasReachedMoment {
+            warn(
+                "\(archive): the last \(log.unreadableByteCount) bytes cannot be read: a power cut has interrupted their copying, or they are damaged"
+            )
+        }
+        guard let directory = summary.directory else {
+            preconditionFailure("a backup that was read has a data directory")
+        }
+        state = recovered
+        var result = BackupSummary(
+            sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,
+            timeline: summary.timeline)
+        result.ancestors = log.timeline.ancestors.filter { $0.timeline < summary.timeline }
+        result.newestTimeline = log.newestTimeline
+        return result
+    }
+
+    /// The newest scheduled backup of a directory that is not later than a moment.
+    /// - Parameters:
+    ///   - archive: The archive that is to be replayed behind it; nil for none.
+    ///   - timeline: Which timeline of the archive to follow; nil for the newest.
+    /// - Returns: Its file; nil where there is none.
+    /// - Throws: ``StorageError``.
+    package static func newestBackup(
+        in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?
+    ) throws(StorageError) -> String? {
+        let backups = try scheduledBackups(in: directory)
+        guard let newest = backups.last else { return nil }
+        var wanted = timeline ?? backups.map(\.timeline).max() ?? newest.timeline
+        var history: TimelineHistory?
+        if let archive {
+            do throws(JournalError) {
+                let disk = try openDisk(archive, create: false)
+                if timeline == nil { wanted = max(wanted, try ArchiveTimelines(of: disk).newest ?? 0) }
+                history = try TimelineHistory.read(wanted, on: disk)
+            } catch {
+                throw StorageError(error)
+            }
+        }
+        func isOnTimeline(_ backup: BackupName) -> Bool {
+            backup.timeline == wanted
+                || history?.end(of: backup.timeline).map { backup.sequence <= $0 } ?? false
+        }
+        let chosen = backups.last { backup in
+            switch moment {
+            case nil: archive == nil || isOnTimeline(backup)
+            case .time(let milliseconds)?:
+                backup.milliseconds <= milliseconds && (archive == nil || isOnTimeline(backup))
+            // Sequences count on one timeline.
+            case .sequence(let sequence)?: isOnTimeline(backup) && backup.sequence <= sequence
+            }
+        }
+        if let chosen { return chosen.text }
+        guard archive != nil else {
+            throw .badData(
+                "\(directory): no backup there is early enough for \(moment.map { "\($0)" } ?? "it")")
+        }
+        // An archive may begin with the first record. Otherwise reading it says what is missing.
+        return (backups.first(where: isOnTimeline) ?? newest).text
+    }
+
+    /// The newest timeline of the scheduled backups in a directory; 0 where there are none.
+    /// - Throws: ``StorageError/disk(_:)``.
+    package static func newestTimeline(ofBackupsIn directory: String) throws(StorageError) -> UInt32 {
+        try scheduledBackups(in: directory).map(\.timeline).max() ?? 0
+    }
+
+    private static func scheduledBackups(in directory: String) throws(StorageError) -> [BackupName] {
+        do throws(DiskFailure) {
+            return try SystemDisk(directory: directory, create: false).list().compactMap { BackupName($0) }
+                .sorted()
+        } catch {
+            throw .disk(error.description)
+        }
+    }
+
+    /// Whether a directory holds segments or checkpoints of a log.
+    /// - Throws: ``StorageError/disk(_:)``.
+    package static func isDataDirectory(_ path: String) throws(StorageError) -> Bool {
+        do throws(DiskFailure) {
+            return try !DirectoryContents(of: SystemDisk(directory: path, create: false)).journalFiles.isEmpty
+        } catch {
+            throw .disk(error.description)
+        }
+    }
+}
+
+extension JournalError {
+    /// What an archive and a backup that do not fit together are reported as.
+    fileprivate func ofArchive(_ archive: String, _ file: String) -> StorageError {
+        guard case .corrupt(let problem) = self else { return StorageError(self) }
+        switch problem.flaw {
+        case .backupNotOnTimeline(let timeline, let backup, _):
+            return .badData(
+                "\(archive): goes on with timeline \(timeline): \(problem.flaw). Restore an older backup, or --timeline \(backup)"
+            )
+        case .damagedHistory: return .badData("\(archive): \(problem)")
+        default: return ofBackup
+        }
+    }
+}
