@@ -60,7 +60,7 @@ package final class Server: @unchecked Sendable {
     /// Databases that had no rules when the server started.
     private let unruledNames: [String]
 
-    /// How long clients may take to hear that the server goes away.
+    /// How long clients may take to read what was sent to them when the server goes away.
     private static let farewellTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
@@ -437,8 +437,14 @@ package final class Server: @unchecked Sendable {
         let farewell = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         database.post(
             .drain {
-                for loop in ioLoops { loop.loop.submit { loop.whenEmpty { farewell.oneIsEmpty() } } }
-                main.submit { _ = main.schedule(after: Self.farewellTimeout) { self.stopLoops() } }
+                for loop in ioLoops { loop.loop.submit { loop.farewell { farewell.oneIsEmpty() } } }
+                main.submit {
+                    _ = main.schedule(after: Self.farewellTimeout) {
+                        let seconds = Self.farewellTimeout.components.seconds
+                        self.logger.notice("stopping: clients have not read everything in \(seconds) s")
+                        self.stopLoops()
+                    }
+                }
             })
     }
 

@@ -48,7 +48,8 @@ final class IOLoop: @unchecked Sendable {
     var endedPolling: [PollingSession] = []
     /// What the databases have left here without a signal; empty between calls.
     var delivered: [OutputBatch] = []
-    private var onEmpty: (() -> Void)?
+    /// While the process ends: see `IOLoop+Farewell.swift`.
+    var onFarewellOver: (() -> Void)?
     let memory: MemoryBudget
     /// See `IOLoop+Memory.swift`.
     var pressure = PressureState()
@@ -142,21 +143,6 @@ final class IOLoop: @unchecked Sendable {
             for connection in connections { adopt(connection) }
         }
         loop.attach(verified) { [self] tokens in finish(tokens) }
-    }
-
-    // MARK: The end
-
-    /// Calls `body` once the last session is gone; at once when there is none.
-    func whenEmpty(_ body: @escaping () -> Void) {
-        onEmpty = body
-        for session in sessions { session?.endIfIdle() }
-        reportIfEmpty()
-    }
-
-    func reportIfEmpty() {
-        guard let onEmpty, freeSlots.count == sessions.count else { return }
-        self.onEmpty = nil
-        onEmpty()
     }
 
     /// Keys or revocations have changed.
