@@ -226,7 +226,8 @@ struct PeerOptions: ParsableArguments {
     /// - Parameters:
     ///   - first: The options of the server that peers are compared with: those at a URL get the same but for it.
     ///   - wireProtocol: What the peers at a URL speak. The others are for the realtime protocol.
-    func targets(beside first: TargetOptions, _ wireProtocol: WireProtocol = .realtime) throws -> [LoadTarget] {
+    func targets(beside first: TargetOptions, _ wireProtocol: WireProtocol = .realtime) throws -> [LoadTarget]
+    {
         try peer.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
             if parts.count == 2, parts[1].hasPrefix("http://") || parts[1].hasPrefix("https://") {

@@ -12,7 +12,8 @@ import Synchronization
     static func main() {
         let name = unsafe getenv("PANDO_FUZZ_TARGET").map { unsafe String(cString: $0) }
         guard let target = FuzzTarget.all.first(where: { $0.name == name }) else {
-            fatalError("PANDO_FUZZ_TARGET must be one of \(FuzzTarget.all.map(\.name).joined(separator: ", "))")
+            let names = FuzzTarget.all.map(\.name).joined(separator: ", ")
+            fatalError("PANDO_FUZZ_TARGET must be one of \(names)")
         }
         chosen.withLock { $0 = target }
         var count = CommandLine.argc
