@@ -52,7 +52,7 @@ struct FanOut: ParsableCommand {
     func run() throws {
         try checkCount(connections, "--connections")
         try checkCount(topics, "--topics", upTo: connections)
-        let targets = try peers.targets()
+        let targets = try peers.targets(beside: target)
         guard topics == 1 || !targets.contains(where: { $0.wireProtocol == .echo }) else {
             throw ValidationError("--peer echo: a broadcast has one topic")
         }
@@ -75,8 +75,8 @@ struct Writes: ParsableCommand {
     func run() throws {
         try checkCount(connections, "--connections")
         try Runner.run(
-            .writes, connections: connections, defaultInFlight: 16, target, effort, peers: try peers.targets()
-        )
+            .writes, connections: connections, defaultInFlight: 16, target, effort,
+            peers: try peers.targets(beside: target))
     }
 }
 
@@ -267,6 +267,7 @@ struct REST: ParsableCommand {
 
     @OptionGroup var target: TargetOptions
     @OptionGroup var effort: EffortOptions
+    @OptionGroup var peers: PeerOptions
 
     @Option(help: "Connections.")
     var connections = 64
@@ -277,6 +278,8 @@ struct REST: ParsableCommand {
     func run() throws {
         try checkCount(connections, "--connections")
         guard (0...100).contains(reads) else { throw ValidationError("--reads must be 0 to 100") }
-        try Runner.run(.rest(readShare: reads), connections: connections, target, effort, wireProtocol: .rest)
+        try Runner.run(
+            .rest(readShare: reads), connections: connections, target, effort,
+            peers: try peers.targets(beside: target, .rest), wireProtocol: .rest)
     }
 }

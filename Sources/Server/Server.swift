@@ -51,8 +51,8 @@ package final class Server: @unchecked Sendable {
     /// Databases that had no rules when the server started.
     private let unruledNames: [String]
 
-    /// How long clients may take to hear that the server goes away.
-    private static let farewellTimeout: Duration = .seconds(3)
+    /// How long clients may take to read what was sent to them when the server goes away.
+    private static let unreadOutputTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
     /// - Parameters:
@@ -283,11 +283,17 @@ package final class Server: @unchecked Sendable {
     /// Sessions end that are still there, and come while the server stops.
     private func endSessions() {
         let (main, ioLoops) = (main, ioLoops)
-        let allEmpty = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
+        let sent = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         resources.database.post(
             .drain {
-                for loop in ioLoops { loop.loop.submit { loop.whenEmpty { allEmpty.countDown() } } }
-                main.submit { _ = main.schedule(after: Self.farewellTimeout) { self.stopLoops() } }
+                for loop in ioLoops { loop.loop.submit { loop.shutdown.begin { sent.countDown() } } }
+                main.submit {
+                    _ = main.schedule(after: Self.unreadOutputTimeout) {
+                        let seconds = Self.unreadOutputTimeout.components.seconds
+                        self.logger.notice("stopping: clients have not read everything in \(seconds) s")
+                        self.stopLoops()
+                    }
+                }
             })
     }
 

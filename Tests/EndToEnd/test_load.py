@@ -128,6 +128,20 @@ def test_peer(world, scenario):
     assert report["ratios"]["echo"] > 0
 
 
+@pytest.mark.parametrize("scenario", ["fan-out", "rest"])
+def test_peer_at_a_url(servers, scenario):
+    """The same server through TLS, as beside a proxy; the ratio compares the two."""
+    pair = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
+    secure, plain = servers(memory=True, arguments=pair), servers(memory=True)
+    arguments = ["--ca", FIXTURES / "issuer.pem", "--peer", f"plain=http://localhost:{plain.port}", "--connections", 4]
+    # The last --url counts.
+    result, report = load(scenario, secure.port, *arguments, "--url", f"https://localhost:{secure.port}")
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert [run["target"] for run in report["runs"]] == ["pando", "plain"]
+    assert all(run["errors"] == dict.fromkeys(COUNTS, 0) and run["operations"] > 0 for run in report["runs"])
+    assert report["ratios"]["plain"] > 0
+
+
 def test_reports(world, tmp_path):
     page = tmp_path / "report.html"
     command = [str(BINARY), "fan-out", "--url", f"http://127.0.0.1:{world.port}", "--namespace", world.ns]
@@ -139,6 +153,15 @@ def test_reports(world, tmp_path):
     html = page.read_text()
     assert html.count("<svg") == 3 and "http" not in html and "<script" not in html
     assert json.loads((tmp_path / "report.json").read_text())["scenario"] == "fan-out"
+
+
+def test_a_run_in_which_nothing_is_due_lasts_until_its_end(world):
+    """Clients that wait for a restart send nothing: longer than the patience, here."""
+    arguments = ["--namespace", world.ns, "--connections", 5]
+    result, report = load(
+        "restart", world.port, *arguments, smoke=["--duration", "5", "--warm-up", "0", "--patience", "2"])
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert report["runs"][0]["seconds"] >= 5
 
 
 def test_interrupt_prints_the_results_so_far(world):
@@ -197,6 +220,8 @@ def test_a_server_that_is_not_there():
         (["writes", "--size", "3"], "--size"),
         (["writes", "--url", "ftp://x"], "--url"),
         (["writes", "--peer", "mysql=127.0.0.1:1"], "--peer"),
+        (["writes", "--peer", "x=ftp://localhost:1"], "--peer"),
+        (["rest", "--peer", "redis=127.0.0.1:6379"], "--peer"),
         (["writes", "--token", "secret"], "--token"),
         (["hostile", "--only", "nonsense"], "many-windows"),
         (["hostile", "--honest", "nonsense"], "slow-readers"),

@@ -466,6 +466,35 @@ def test_clients_are_told_to_go_over_a_time(servers):
         connect(server.port)
 
 
+def test_silent_clients_do_not_hold_up_the_end(servers):
+    """They have been sent everything: a WebSocket that never answers the close frame, half a request, a request that has its
+    response."""
+    server = servers(memory=True)
+    silent = Raw(server.port, extension=None)
+    half, idle = connect(server.port), connect(server.port)
+    half.sendall(b"GET /a.json HT")
+    idle.sendall(b"GET /a.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert status(idle.recv(1 << 16)) == "200"
+    assert server.terminate() == 0
+    assert "have not read everything" not in server.stderr()
+    assert silent.frame()[1] and silent.close_code() == 1001, "the handshake, then the end, which outlive the process"
+    half.close()
+    idle.close()
+
+
+def test_what_a_client_has_not_read_is_waited_for(servers):
+    server = servers(memory=True)
+    with Connection(server.port, "default") as writer:
+        for part in range(4):  # more than the kernel takes
+            writer.must("p", {"p": f"/large/{part}", "d": "x" * (8 << 20)})
+    slow = connect(server.port)
+    slow.sendall(b"GET /large.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert slow.recv(1).startswith(b"H")
+    assert server.terminate() == 0
+    server.wait_for_log("have not read everything", timeout=0)
+    slow.close()
+
+
 def test_drain_without_clients_is_short(servers):
     server = servers(memory=True, arguments=["--drain-time", "600"])
     assert server.terminate() == 0

@@ -2,28 +2,54 @@
 long, `pando-load` measures (`hostile --only flood-connections`, `restart`); here it must stay within memory and forget
 nothing."""
 
+import contextlib
+import http.client
 import json
 import pathlib
 import re
+import select
 import socket
+import ssl
+import struct
 import subprocess
 import time
 
+import pytest
+
 from admin import Admin
-from pando_client import Connection
+from pando_client import compact
 from server import clean_environment
 from test_load import BINARY as LOAD, COUNTS, pytestmark  # noqa: F401 (without the harness nothing here runs)
+from test_tls import Client as SecureClient, client_context, pair
 
 DEADLINE = 60  # seconds; only bounds a test that would otherwise hang
 REQUEST = b"GET /a.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
-# A connection takes some KiB; what else the process has is its code, its stacks and the allocator's.
-CONNECTION_BYTES = 32 << 10
-PROCESS_BYTES = 64 << 20
+UPGRADE = (
+    b"GET /.ws?v=5&ns=default HTTP/1.1\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
+    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"
+)
+# What a connection may take while all of them shake hands at once, and what all together may make the server hold besides
+# (--memory-limit).
+CONNECTION_BYTES, SECURE_CONNECTION_BYTES = 4 << 10, 64 << 10
+LIMIT_BYTES = 64 << 20
+KINDS = {"plain": (5000, CONNECTION_BYTES, []), "tls": (500, SECURE_CONNECTION_BYTES, pair("localhost"))}
 
 
-def resident(server):
-    status = pathlib.Path(f"/proc/{server.process.pid}/status").read_text()
-    return int(next(line for line in status.splitlines() if line.startswith("VmRSS:")).split()[1]) << 10
+class Memory:
+    """The most resident memory that the process has had since this was made, beyond what it had then."""
+
+    def __init__(self, server):
+        self.folder = pathlib.Path(f"/proc/{server.process.pid}")
+        (self.folder / "clear_refs").write_text("5")  # VmHWM begins anew (proc(5))
+        self.before = self.bytes("VmRSS")
+
+    def bytes(self, name):
+        lines = (self.folder / "status").read_text().splitlines()
+        return int(next(line for line in lines if line.startswith(name)).split()[1]) << 10
+
+    @property
+    def growth(self):
+        return self.bytes("VmHWM") - self.before
 
 
 def listen_count(server):
@@ -37,45 +63,107 @@ def wait_for(condition):
         time.sleep(0.05)
 
 
-def test_accept_storm(servers):
-    """All connect before any is served; each is answered."""
-    server = servers(memory=True)
-    server_port, count = server.port, 1000
-    before = resident(server)
-    connections = []
-    for _ in range(count):
-        connection = socket.socket()
+def connect_at_once(port, count, secure):
+    """All begin to connect before any is waited for. With TLS all have sent the first message of the handshake before any
+    reads what the server answers."""
+    connections = [socket.socket() for _ in range(count)]
+    for connection in connections:
         connection.setblocking(False)
-        connection.connect_ex(("127.0.0.1", server_port))
-        connections.append(connection)
+        connection.connect_ex(("127.0.0.1", port))
+    for connection in connections:
+        connected = select.poll()
+        connected.register(connection, select.POLLOUT)
+        assert connected.poll(DEADLINE * 1000)
+    if secure:
+        context = client_context()
+        connections = [
+            context.wrap_socket(connection, server_hostname="localhost", do_handshake_on_connect=False)
+            for connection in connections
+        ]
+        for connection in connections:
+            with contextlib.suppress(ssl.SSLWantReadError):
+                connection.do_handshake()
     for connection in connections:
         connection.settimeout(DEADLINE)
+        if secure:
+            connection.do_handshake()
+    return connections
+
+
+def read_until(connection, end):
+    received = b""
+    while end not in received:
+        piece = connection.recv(1 << 16)
+        assert piece, received
+        received += piece
+    return received
+
+
+def text_frame(message):
+    """A short message in a frame with the masking key 0 (RFC 6455 5.2)."""
+    payload = compact(message).encode()
+    assert len(payload) < 126
+    return struct.pack(">BBI", 0x81, 0x80 | len(payload), 0) + payload
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_accept_storm(servers, kind):
+    """All connect before any is served; each is answered."""
+    count, connection_bytes, options = KINDS[kind]
+    server = servers(memory=True, arguments=["--memory-limit", LIMIT_BYTES, *options])
+    memory = Memory(server)
+    connections = connect_at_once(server.port, count, secure=kind == "tls")
+    for connection in connections:
         connection.sendall(REQUEST)
     for connection in connections:
         assert connection.recv(1 << 16).startswith(b"HTTP/1.1 200")
-    assert resident(server) - before < PROCESS_BYTES + count * CONNECTION_BYTES
+    assert memory.growth < LIMIT_BYTES + count * connection_bytes
     for connection in connections:
         connection.close()
 
 
-def test_disconnect_storm(servers):
+@pytest.mark.parametrize("kind", KINDS)
+def test_disconnect_storm(servers, kind):
     """All clients vanish at once, each with writes for its end: every one of them is done."""
-    server = servers()
-    count = 300
-    clients = [Connection(server.port) for _ in range(count)]
-    for number, client in enumerate(clients):
-        assert client.ask("o", {"p": f"/left/{number}", "d": {".sv": "timestamp"}})["s"] == "ok"
-    before = resident(server)
-    with Connection(server.port) as watcher:
-        for client in clients:
-            client.close()
-        wait_for(lambda: len(watcher.get("/left") or {}) == count)
-    assert resident(server) - before < PROCESS_BYTES
+    count, connection_bytes, options = KINDS[kind]
+    server = servers(arguments=["--memory-limit", LIMIT_BYTES, *options])
+    memory = Memory(server)
+    connections = connect_at_once(server.port, count, secure=kind == "tls")
+    for connection in connections:
+        connection.sendall(UPGRADE)
+    for number, connection in enumerate(connections):
+        read_until(connection, b'"t":"h"')
+        body = {"p": f"/left/{number}", "d": {".sv": "timestamp"}}
+        connection.sendall(text_frame({"t": "d", "d": {"r": 1, "a": "o", "b": body}}))
+    for connection in connections:
+        assert b'"s":"ok"' in read_until(connection, b'"r":1')
+        # A reset, as of a process that dies.
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    for connection in connections:
+        connection.close()
+    left = Watcher(server, secure=kind == "tls")
+    wait_for(lambda: len(left.get() or {}) == count)
+    assert memory.growth < LIMIT_BYTES + count * connection_bytes
     # They survive the process, too.
     server.kill()
     server.start()
-    with Connection(server.port) as watcher:
-        assert len(watcher.get("/left")) == count
+    assert len(left.get()) == count
+
+
+class Watcher:
+    """What clients have left behind."""
+
+    def __init__(self, server, secure):
+        self.server, self.secure = server, secure
+
+    def get(self):
+        kind = http.client.HTTPConnection
+        client = SecureClient(self.server.port) if self.secure else kind("127.0.0.1", self.server.port, timeout=DEADLINE)
+        try:
+            client.request("GET", "/left.json")
+            return json.loads(client.getresponse().read())
+        finally:
+            client.close()
 
 
 def test_clients_come_back_after_a_restart_and_get_nothing_twice(servers):

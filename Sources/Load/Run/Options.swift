@@ -52,11 +52,12 @@ struct TargetOptions: ParsableArguments {
         }
     }
 
-    func target(_ wireProtocol: WireProtocol) throws -> LoadTarget {
+    /// - Parameter option: The one that has the URL, for error messages.
+    func target(_ wireProtocol: WireProtocol, option: String = "--url") throws -> LoadTarget {
         let authority = url.drop { $0 != "/" }.dropFirst(2).prefix { $0 != "/" }
         var target = try LoadTarget.at(
             String(authority), defaultPort: isSecure ? 443 : 80, name: "pando", wireProtocol: wireProtocol,
-            option: "--url")
+            option: option)
         target.compresses = compress
         if isSecure { target.security = try security(host: target.host) }
         return target
@@ -217,20 +218,33 @@ struct EffortOptions: ParsableArguments {
 struct PeerOptions: ParsableArguments {
     @Option(
         help: ArgumentHelp(
-            "Measure the same against another server afterwards, and show the ratio: redis=HOST:PORT or "
-                + "echo=HOST:PORT (pando-echo). Repeatable.", valueName: "kind=address"))
+            "Measure the same against another server afterwards, and show the ratio: NAME=URL (another address of a "
+                + "database, as that of a proxy in front of it), redis=HOST:PORT or echo=HOST:PORT (pando-echo). Repeatable.",
+            valueName: "name=address"))
     var peer: [String] = []
 
-    func targets() throws -> [LoadTarget] {
+    /// - Parameters:
+    ///   - first: The options of the server that peers are compared with: those at a URL get the same but for it.
+    ///   - wireProtocol: What the peers at a URL speak. The others are for the realtime protocol.
+    func targets(beside first: TargetOptions, _ wireProtocol: WireProtocol = .realtime) throws -> [LoadTarget]
+    {
         try peer.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            guard parts.count == 2, let wireProtocol = WireProtocol(rawValue: parts[0]),
-                wireProtocol == .redis || wireProtocol == .echo
+            if parts.count == 2, parts[1].hasPrefix("http://") || parts[1].hasPrefix("https://") {
+                var other = first
+                other.url = parts[1]
+                var target = try other.target(wireProtocol, option: "--peer")
+                target.name = parts[0]
+                return target
+            }
+            guard parts.count == 2, wireProtocol == .realtime, let own = WireProtocol(rawValue: parts[0]),
+                own == .redis || own == .echo
             else {
-                throw ValidationError("--peer: \(text) is neither redis=HOST:PORT nor echo=HOST:PORT")
+                let others = wireProtocol == .realtime ? ", redis=HOST:PORT or echo=HOST:PORT" : ""
+                throw ValidationError("--peer: \(text) is not NAME=http://HOST:PORT (or https)\(others)")
             }
             return try LoadTarget.at(
-                parts[1], defaultPort: 0, name: parts[0], wireProtocol: wireProtocol, option: "--peer")
+                parts[1], defaultPort: 0, name: parts[0], wireProtocol: own, option: "--peer")
         }
     }
 }

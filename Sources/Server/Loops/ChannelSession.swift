@@ -43,6 +43,10 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.router?.learnedClient(of: self)
     }
 
+    final override var hasUnsentOutput: Bool { channel.outboundByteCount > 0 }
+
+    final override var writtenByteCount: Int { channel.writtenByteCount }
+
     final override var isReserved: Bool { channel.isReserved }
 
     /// Before an event: sets the time and the state of the socket in the context.

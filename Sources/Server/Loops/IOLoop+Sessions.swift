@@ -106,6 +106,6 @@ extension IOLoop {
         guard let session = table[id] else { return }
         evictor.forget(session)
         table.remove(session)
-        reportIfEmpty()
+        shutdown.sessionHasEnded()
     }
 }

@@ -34,7 +34,7 @@ final class IOLoop: @unchecked Sendable {
     var delivered: [OutputBatch] = []
     var foreignRequests = ForeignRequestLog()
     var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
-    private var onEmpty: (() -> Void)?
+    let shutdown: ShutdownWait
 
     /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one, and it does
     /// not stop by itself.
@@ -56,6 +56,7 @@ final class IOLoop: @unchecked Sendable {
         polls = PollingSessions(table, on: loop, resources.directory, loopCount: loopCount, logger)
         memory = LoopMemory(table, services, loopCount: loopCount, resources.memory, logger)
         sweep = SessionSweep(table, on: loop, configuration)
+        shutdown = ShutdownWait(table, on: loop)
         addresses = resources.addresses.map { [loop, services, logger] addresses in
             AddressAdmissions(
                 addresses, on: loop, configuration, speaksTLS: resources.certificates != nil,
@@ -146,18 +147,5 @@ final class IOLoop: @unchecked Sendable {
     /// - Parameter done: Called on the loop after the last.
     func dismiss(over time: Duration, _ done: @escaping () -> Void) {
         SessionDismissal(table: table, loop: loop).begin(over: time, done)
-    }
-
-    /// Calls `body` once the last session is gone; at once when there is none.
-    func whenEmpty(_ body: @escaping () -> Void) {
-        onEmpty = body
-        for session in table.slots { session?.endIfIdle() }
-        reportIfEmpty()
-    }
-
-    func reportIfEmpty() {
-        guard let onEmpty, table.isEmpty else { return }
-        self.onEmpty = nil
-        onEmpty()
     }
 }

@@ -46,6 +46,12 @@ class LoopSession {
     /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
     var heldByteCount: Int { 0 }
 
+    /// Bytes for the client that the kernel has not taken yet are there.
+    var hasUnsentOutput: Bool { false }
+
+    /// Bytes that were written to the client, sent or not.
+    var writtenByteCount: Int { 0 }
+
     /// What the client has taken lately.
     var progress: ClientProgress { .unknown }
 

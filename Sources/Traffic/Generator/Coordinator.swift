@@ -231,8 +231,7 @@ final class Coordinator {
             "nothing moved for \(Figures.decimal(Double(plan.patience) / 1e9, places: 1)) s while \(step)"
         switch step {
         case .seeding, .connecting: end(with: words)
-        // At a low rate nothing is due for long, and idle connections send nothing.
-        case .running: if isClosedLoop { stop() }
+        case .running: if movesAlways { stop() }
         // Operations without a response are counted when the check begins.
         case .draining: proceed()
         case .checking, .finishing, .closing, .cleaning:
@@ -242,8 +241,13 @@ final class Coordinator {
         }
     }
 
-    private var isClosedLoop: Bool {
-        if case .idle = plan.work { false } else { plan.pattern == nil }
+    /// Something moves throughout the run. At a low rate nothing is due for long; idle connections, and those that wait
+    /// for the server to be started again, send nothing.
+    private var movesAlways: Bool {
+        switch plan.work {
+        case .idle, .restart: false
+        case .fanOut, .writes, .chat, .counter, .query, .presence, .reconnectStorm, .rest: plan.pattern == nil
+        }
     }
 
     // MARK: Results

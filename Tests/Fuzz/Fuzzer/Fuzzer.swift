@@ -2,13 +2,16 @@ import Dispatch
 import PandoFuzzTargets
 import Synchronization
 
+#if canImport(Glibc)
+    import Glibc
+#endif
+
 /// libFuzzer over one ``FuzzTarget``: `PANDO_FUZZ_TARGET=json pando-fuzz CORPUS -max_total_time=60`. Built only where
 /// `PANDO_FUZZ` is set (`Package.swift`).
 @main struct Fuzzer {
     static func main() {
-        guard let name = environment("PANDO_FUZZ_TARGET"),
-            let target = FuzzTarget.all.first(where: { $0.name == name })
-        else {
+        let name = unsafe getenv("PANDO_FUZZ_TARGET").map { unsafe String(cString: $0) }
+        guard let target = FuzzTarget.all.first(where: { $0.name == name }) else {
             let names = FuzzTarget.all.map(\.name).joined(separator: ", ")
             fatalError("PANDO_FUZZ_TARGET must be one of \(names)")
         }
@@ -16,40 +19,35 @@ import Synchronization
         var count = CommandLine.argc
         var arguments = unsafe CommandLine.unsafeArgv
         let status = unsafe fuzzerRunDriver(&count, &arguments) { bytes, count in
-            unsafe check(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
+            unsafe Fuzzer.check(Array(UnsafeRawBufferPointer(start: bytes, count: count)))
             return 0
         }
         exit(status)
     }
 
-    private static func check(_ input: [UInt8]) {
-        guard let target = chosen.withLock({ $0 }) else { return }
-        let isDone = DispatchSemaphore(value: 0)
-        Task.detached {
-            do {
-                try await target.run(input)
-            } catch {
-                fatalError("\(error)")
-            }
-            isDone.signal()
-        }
-        isDone.wait()
-    }
-
     private static let chosen = Mutex<FuzzTarget?>(nil)
-}
 
-#if canImport(Glibc)
-    import Glibc
-#endif
-
-private func environment(_ name: String) -> String? {
-    unsafe getenv(name).map { unsafe String(cString: $0) }
+    /// A failure ends the process, as a trap does: libFuzzer keeps the input.
+    private static func check(_ input: [UInt8]) {
+        switch chosen.withLock({ $0 })?.check {
+        case .direct(let check):
+            do { try check(input) } catch { fatalError("\(error)") }
+        case .awaited(let check):
+            let isDone = DispatchSemaphore(value: 0)
+            Task.detached {
+                do { try await check(input) } catch { fatalError("\(error)") }
+                isDone.signal()
+            }
+            isDone.wait()
+        case nil: break
+        }
+    }
 }
 
 private typealias Callback = @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
 
-/// libFuzzer as a library (https://llvm.org/docs/LibFuzzer.html#using-libfuzzer-as-a-library).
+/// libFuzzer as a library (https://llvm.org/docs/LibFuzzer.html#using-libfuzzer-as-a-library). For these parameters Swift's
+/// calling convention is that of C.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func fuzzerRunDriver(
     _ argumentCount: UnsafeMutablePointer<Int32>,
