@@ -236,7 +236,7 @@ extension HTTPConnection {
         guard case .answering(let pending) = stage, case .readingBody = work else { return }
         work = .none
         unfinishedByteCount = 0
-        countInflated(body.byteCount, of: pending, &context)
+        client.countInflated(body.byteCount, of: pending, &context)
         do throws(RESTError) {
             switch body.content {
             case .data(let content):

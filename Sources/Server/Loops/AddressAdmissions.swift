@@ -25,7 +25,6 @@ final class AddressAdmissions {
     private let loop: EventLoop
     private let limit: Int
     private let addresses: AddressLimiter
-    private let trustedProxies: TrustedProxies
     private let speaksTLS: Bool
     private let metrics: SessionMetrics
     private let logger: Logger
@@ -41,7 +40,6 @@ final class AddressAdmissions {
         self.addresses = addresses
         self.loop = loop
         limit = configuration.addressConnectionLimit
-        trustedProxies = configuration.trustedProxies
         self.speaksTLS = speaksTLS
         self.metrics = metrics
         self.logger = logger
@@ -84,23 +82,12 @@ final class AddressAdmissions {
     /// Counts a client of which its proxy has said where it is, as long as the object exists.
     /// - Parameter client: nil where that is not known.
     func admit(_ client: SocketAddress?) -> AddressAdmission {
-        guard let client, !trustedProxies.contains(client) else { return .uncounted }
+        guard let client else { return .uncounted }
         guard let grant = addresses.admit(client) else {
             noteRefusal()
             return .refused
         }
         return .granted(grant)
-    }
-
-    /// The network of the client behind the trusted proxy on whose connection the present event is.
-    /// - Parameter values: Of `X-Forwarded-For`.
-    /// - Returns: nil where it is not known.
-    func network(forwardedFor values: [String]) -> ClientNetwork? {
-        guard let proxy = services.proxy else { return nil }
-        let client = services.trustedProxies.client(forwardedFor: values, by: proxy)
-        guard !services.trustedProxies.contains(client) else { return nil }
-        let network = AddressNetwork(client)
-        return ClientNetwork(family: network.family, prefix: network.prefix)
     }
 
     /// Counts a refusal, and reports such from time to time.

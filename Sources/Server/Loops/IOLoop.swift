@@ -65,14 +65,16 @@ final class IOLoop: @unchecked Sendable {
         services.router = self
         if let addresses {
             services.context.admitClient = { [unowned services] values in
-                let client = services.proxy.map {
-                    services.trustedProxies.client(forwardedFor: values, by: $0)
-                }
-                return addresses.admit(client).forMachines
+                addresses.admit(services.client(forwardedFor: values)).forMachines
             }
         }
         if !configuration.writeRates.isUnlimited {
-            services.context.clientNetwork = { [unowned self] in network(forwardedFor: $0) }
+            services.context.clientNetwork = { [unowned services] values in
+                services.client(forwardedFor: values).map { client in
+                    let network = AddressNetwork(client)
+                    return ClientNetwork(family: network.family, prefix: network.prefix)
+                }
+            }
         }
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in

@@ -36,6 +36,7 @@ final class SessionServices {
     let trustedProxies: TrustedProxies
     /// The trusted proxy on whose connection the present event is.
     var proxy: SocketAddress?
+
     private let resources: LoopResources
     /// Has the server answer what is asked of itself, and of no database. Set before the loop runs.
     var answerServerQuestion: ((ServerQuestion, @escaping @Sendable (RESTReport) -> Void) -> Void)?
@@ -87,6 +88,15 @@ final class SessionServices {
         line.append("\r\n")
         context.dateLine = line
         context.wallSeconds = seconds
+    }
+
+    /// The client behind the trusted proxy on whose connection the present event is.
+    /// - Parameter values: Of `X-Forwarded-For`.
+    /// - Returns: nil where there is no such proxy, or it does not say who its client is.
+    func client(forwardedFor values: [String]) -> SocketAddress? {
+        guard let proxy else { return nil }
+        let client = trustedProxies.client(forwardedFor: values, by: proxy)
+        return trustedProxies.contains(client) ? nil : client
     }
 
     // MARK: Actions that lead to events
