@@ -218,7 +218,7 @@ extension HTTPConnection {
                 return try post(pending.write(body), pending, byteCount: bytes.count, &context)
             }
             if isGzip, case .data = request.location, !pending.isAdministrators,
-                !context.settings.rates.isUnlimited
+                !context.settings.limits.rates.isUnlimited
             {
                 pending.countedByteCount = bytes.count
             }

@@ -50,7 +50,9 @@ struct RequestClient {
     /// of many clients.
     /// - Returns: Whether there may be one more.
     mutating func admits(_ context: inout ConnectionContext) -> Bool {
-        guard context.socket.isTrustedProxy, let admission = context.admitClient?(forwardedFor) else {
+        guard context.socket.isTrustedProxy,
+            let admission = context.settings.limits.admitClient?(forwardedFor)
+        else {
             return true
         }
         switch admission {
@@ -67,10 +69,11 @@ struct RequestClient {
         of request: RESTRequest, _ pending: PendingRequest, byteCount: Int, _ context: inout ConnectionContext
     ) throws(RESTError) {
         guard case .data = request.location, !pending.isAdministrators else { return }
-        if request.method.isWrite, !context.settings.rates.isUnlimited {
+        if request.method.isWrite, !context.settings.limits.rates.isUnlimited {
             let verdict = madeAllowance().takeWrite(
                 byteCount, of: writer(of: pending, &context),
-                countsConnection: !context.socket.isTrustedProxy, &context)
+                countsConnection: !context.socket.isTrustedProxy, at: context.now,
+                context.settings.limits)
             // None waits: a client by REST tries again by itself.
             if case .refused(let excess) = verdict {
                 context.append(.countLimit(excess.limit))
@@ -78,9 +81,9 @@ struct RequestClient {
             }
         }
         if request.method.isRead, request.wantsStream, let user = pending.limitedUser,
-            let users = context.users, users.connectionLimit > 0
+            let users = context.settings.limits.users, users.connectionLimit > 0
         {
-            guard madeAllowance().become(user, &context) else {
+            guard madeAllowance().become(user, at: context.now, context.settings.limits) else {
                 context.append(.countLimit(.connectionsPerUser))
                 throw .limitExceeded(.connectionsPerUser, retrySeconds: 1)
             }
@@ -91,7 +94,7 @@ struct RequestClient {
     private func writer(of pending: PendingRequest, _ context: inout ConnectionContext) -> LimitedClient? {
         if let user = pending.limitedUser { return .user(user) }
         guard context.socket.isTrustedProxy else { return nil }
-        return context.clientNetwork?(forwardedFor).map { .network($0) }
+        return context.settings.limits.clientNetwork?(forwardedFor).map { .network($0) }
     }
 
     /// Counts the rest of a body that was counted as it travelled.
@@ -103,7 +106,8 @@ struct RequestClient {
         pending.countedByteCount = nil
         madeAllowance().take(
             moreBytes: byteCount - counted, of: writer(of: pending, &context),
-            countsConnection: !context.socket.isTrustedProxy, &context)
+            countsConnection: !context.socket.isTrustedProxy, at: context.now,
+            context.settings.limits)
     }
 
     /// The request is over, and with it what it counted for.

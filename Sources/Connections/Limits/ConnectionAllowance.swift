@@ -1,4 +1,3 @@
-import PandoREST
 import PandoTime
 
 /// What one connection has of the limits of clients: how much it has written lately, and as whose connection it is
@@ -17,55 +16,44 @@ final class ConnectionAllowance {
     ///   - limit: The longest that it may wait; nil where it must be made now.
     func takeWrite(
         _ byteCount: Int, of client: LimitedClient?, countsConnection: Bool = true,
-        waitingAtMost limit: Duration? = nil, _ context: inout ConnectionContext
+        waitingAtMost limit: Duration? = nil, at now: MonotonicTime, _ limits: borrowing ClientLimits
     ) -> RateVerdict {
-        let rates = context.settings.rates
-        let own = countsConnection ? buckets.excess(at: context.now, rates) : nil
+        let own = countsConnection ? buckets.excess(at: now, limits.rates) : nil
         if let own, own.isLonger(than: limit) { return .refused(own) }
         var shared: RateExcess?
-        if let client, let users = context.users {
-            switch users.takeWrite(byteCount, of: client, waitingAtMost: limit, at: context.now) {
+        if let client, let users = limits.users {
+            switch users.takeWrite(byteCount, of: client, waitingAtMost: limit, at: now) {
             case .now: break
             case .later(let excess): shared = excess
             case .refused(let excess): return .refused(excess)
             }
         }
-        if countsConnection { buckets.take(byteCount, at: context.now, rates) }
+        if countsConnection { buckets.take(byteCount, at: now, limits.rates) }
         return RateExcess.longer(own, shared).map { .later($0) } ?? .now
     }
 
     /// Counts bytes of a write that was counted before: its body has become longer when it was inflated.
     func take(
-        moreBytes byteCount: Int, of client: LimitedClient?, countsConnection: Bool,
-        _ context: inout ConnectionContext
+        moreBytes byteCount: Int, of client: LimitedClient?, countsConnection: Bool, at now: MonotonicTime,
+        _ limits: borrowing ClientLimits
     ) {
-        let rates = context.settings.rates
-        if countsConnection { buckets.take(moreBytes: byteCount, at: context.now, rates) }
-        if let client { context.users?.take(moreBytes: byteCount, of: client, at: context.now) }
+        if countsConnection { buckets.take(moreBytes: byteCount, at: now, limits.rates) }
+        if let client { limits.users?.take(moreBytes: byteCount, of: client, at: now) }
     }
 
     /// Counts the connection as one of a user, in place of the one before.
     /// - Parameter user: nil for a client that is not counted.
     /// - Returns: Whether it may be; otherwise nothing has changed.
-    func become(_ user: LimitedUser?, _ context: inout ConnectionContext) -> Bool {
-        guard let users = context.users, users.connectionLimit > 0, userGrant?.user != user else {
+    func become(_ user: LimitedUser?, at now: MonotonicTime, _ limits: borrowing ClientLimits) -> Bool {
+        guard let users = limits.users, users.connectionLimit > 0, userGrant?.user != user else {
             return true
         }
         guard let user else {
             userGrant = nil
             return true
         }
-        guard let grant = users.admit(user, at: context.now) else { return false }
+        guard let grant = users.admit(user, at: now) else { return false }
         userGrant = grant
         return true
     }
-}
-
-/// Whether the client behind a trusted proxy may make one more request.
-package enum ClientAdmission {
-    /// It is not counted: its address is not known, or has no limit.
-    case uncounted
-    /// It is counted until the object is freed.
-    case granted(AnyObject)
-    case refused
 }

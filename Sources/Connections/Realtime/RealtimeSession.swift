@@ -174,7 +174,7 @@ package struct RealtimeSession {
     private mutating func take(
         _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
     ) -> Outcome {
-        guard request.action.countsAsWrite, !context.settings.rates.isUnlimited,
+        guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,
             identity?.value.credential.isAdmin != true
         else {
             hand(request, byteCount: byteCount, &context)
@@ -182,7 +182,8 @@ package struct RealtimeSession {
         }
         let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
         switch madeAllowance().takeWrite(
-            byteCount, of: client, waitingAtMost: WriteRates.longestDelay, &context)
+            byteCount, of: client, waitingAtMost: WriteRates.longestDelay, at: context.now,
+            context.settings.limits)
         {
         case .now: hand(request, byteCount: byteCount, &context)
         case .later(let excess):
@@ -243,8 +244,9 @@ package struct RealtimeSession {
     /// Counts the connection as one of the user from now on.
     /// - Returns: Whether the user may have one more.
     private mutating func count(as identity: Identity, _ context: inout ConnectionContext) -> Bool {
-        guard let users = context.users, users.connectionLimit > 0 else { return true }
-        return madeAllowance().become(LimitedUser(identity), &context)
+        let limits = context.settings.limits
+        guard let users = limits.users, users.connectionLimit > 0 else { return true }
+        return madeAllowance().become(LimitedUser(identity), at: context.now, limits)
     }
 
     /// The number of the sign-in that is in force, under which something is queued; 0 for none. Nil when

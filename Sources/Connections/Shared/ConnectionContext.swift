@@ -55,15 +55,6 @@ package struct ConnectionContext {
     package var compressingCount = 0
     /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees on none.
     package var compression: SharedCompression?
-    /// The connections and writes of users, and the writes of other clients of trusted proxies, which all loops share; nil
-    /// where none is limited.
-    package var users: UserLimiter?
-    /// Counts a request of the client behind a trusted proxy, by the values of `X-Forwarded-For`; nil where the
-    /// connections of one address are not limited.
-    package var admitClient: (([String]) -> ClientAdmission)?
-    /// The address of the client behind a trusted proxy, by the values of `X-Forwarded-For`; nil where writes have no rate.
-    /// It gives nil where the address is not known.
-    package var clientNetwork: (([String]) -> ClientNetwork?)?
 
     /// - Parameter now: The time of the first event.
     package init(_ settings: ConnectionSettings, now: MonotonicTime) {

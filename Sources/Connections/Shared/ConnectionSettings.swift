@@ -16,8 +16,7 @@ package struct ConnectionSettings {
     package var chunkCountLimit = 1100
     /// What exceeds these in the head of a request is refused.
     package var headLimits = HeadLimits()
-    /// How much a client may write in a second.
-    package var rates = WriteRates()
+    package var limits = ClientLimits()
     /// Bytes of the response to one REST read, and of one REST write.
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount

@@ -17,7 +17,7 @@ extension ConnectionSettings {
         messageByteLimit = configuration.messageByteLimit
         chunkCountLimit = configuration.chunkCountLimit
         headLimits = configuration.headLimits
-        rates = configuration.writeRates
+        limits.rates = configuration.writeRates
         readByteLimit = configuration.readByteLimit
         writeByteLimit = configuration.writeByteLimit
         idleTimeout = configuration.idleTimeout

@@ -64,12 +64,12 @@ final class IOLoop: @unchecked Sendable {
         }
         services.router = self
         if let addresses {
-            services.context.admitClient = { [unowned services] values in
+            services.context.settings.limits.admitClient = { [unowned services] values in
                 addresses.admit(services.client(forwardedFor: values)).forMachines
             }
         }
         if !configuration.writeRates.isUnlimited {
-            services.context.clientNetwork = { [unowned services] values in
+            services.context.settings.limits.clientNetwork = { [unowned services] values in
                 services.client(forwardedFor: values).map { client in
                     let network = AddressNetwork(client)
                     return ClientNetwork(family: network.family, prefix: network.prefix)

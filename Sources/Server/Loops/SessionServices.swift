@@ -63,7 +63,7 @@ final class SessionServices {
                 configuration, loop: index, of: resources.eventLoops.count, loop.configuration,
                 site: resources.site),
             now: loop.now)
-        context.users = resources.users
+        context.settings.limits.users = resources.users
         if configuration.compressesMessages {
             context.compression = SharedCompression(
                 deferringBeyond: ConnectionLimits.smallByteCount, budget: Self.compressionBudget)

@@ -10,7 +10,7 @@ import Testing
 /// Limits of writes, of a user's event streams, and of clients behind a proxy, over REST.
 @Suite struct HTTPLimitTests {
     @Test func writesOfOneConnection() {
-        var driver = HTTPDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        var driver = HTTPDriver { $0.limits.rates = WriteRates(writesPerSecond: 1) }
         for _ in 1...10 {
             #expect(driver.receive(write("PUT /a.json", "1")) == ["PUT /a 1"])
             #expect(driver.receive(.written(node("1"))) == ["200 1"])
@@ -50,8 +50,8 @@ import Testing
             return lines.count == 1
         }
         func driver(isProxy: Bool = false) -> HTTPDriver {
-            var driver = HTTPDriver { $0.rates = rates }
-            driver.base.context.users = users
+            var driver = HTTPDriver { $0.limits.rates = rates }
+            driver.base.context.settings.limits.users = users
             driver.base.socket.isTrustedProxy = isProxy
             return driver
         }
@@ -71,7 +71,7 @@ import Testing
     /// A body counts as long as it is when it is inflated.
     @Test(arguments: [(50, false), (5000, true)])
     func compressedBodies(inflatedByteCount: Int, isRefused: Bool) {
-        var driver = HTTPDriver { $0.rates = WriteRates(bytesPerSecond: 100) }
+        var driver = HTTPDriver { $0.limits.rates = WriteRates(bytesPerSecond: 100) }
         #expect(driver.receive(write("PUT /a.json", "packed", "Content-Encoding: gzip")).count == 1)
         let body = BodyResult(
             session: HTTPDriver.id, content: .data(.value(Draft(node("1")))), byteCount: inflatedByteCount)
@@ -88,10 +88,10 @@ import Testing
         func accepted(_ count: Int, from address: String, isProxy: Bool = true) -> Int {
             var accepted = 0
             for _ in 0..<count {
-                var driver = HTTPDriver { $0.rates = rates }
-                driver.base.context.users = users
+                var driver = HTTPDriver { $0.limits.rates = rates }
+                driver.base.context.settings.limits.users = users
                 driver.base.socket.isTrustedProxy = isProxy
-                driver.base.context.clientNetwork = { values in
+                driver.base.context.settings.limits.clientNetwork = { values in
                     guard let first = values.first, let number = UInt64(first) else { return nil }
                     return ClientNetwork(family: 4, prefix: number)
                 }
@@ -110,7 +110,7 @@ import Testing
         let users = UserLimiter(connectionLimit: 1, rates: WriteRates())
         func driver() -> HTTPDriver {
             var driver = HTTPDriver()
-            driver.base.context.users = users
+            driver.base.context.settings.limits.users = users
             return driver
         }
         func stream(_ driver: inout HTTPDriver) -> [String] {
@@ -149,7 +149,7 @@ import Testing
         func driver(isProxy: Bool = true) -> HTTPDriver {
             var driver = HTTPDriver()
             driver.base.socket.isTrustedProxy = isProxy
-            driver.base.context.admitClient = { counter.admit($0) }
+            driver.base.context.settings.limits.admitClient = { counter.admit($0) }
             return driver
         }
         let get = request("GET /a.json", "Host: localhost", "X-Forwarded-For: 1.2.3.4")

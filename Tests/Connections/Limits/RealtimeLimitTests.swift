@@ -9,7 +9,7 @@ import Testing
 @Suite struct RealtimeLimitTests {
     /// A client that has used up its ten seconds' worth of one write a second.
     private func busyDriver() -> WebSocketDriver {
-        var driver = WebSocketDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        var driver = WebSocketDriver { $0.limits.rates = WriteRates(writesPerSecond: 1) }
         for number in 1...10 {
             #expect(driver.receive(putMessage(number)) == ["request \(number) put /a 1"])
         }
@@ -69,7 +69,7 @@ import Testing
 
     /// It is made as whoever the client is by then.
     @Test func credentialThatIsOverMeanwhile() {
-        var driver = WebSocketDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        var driver = WebSocketDriver { $0.limits.rates = WriteRates(writesPerSecond: 1) }
         _ = signIn(&driver, 1, as: user("ada", validUntil: 99))
         for number in 2...11 { #expect(driver.receive(putMessage(number)).count == 1) }
         #expect(driver.receive(putMessage(12)) == Self.delay(until: 0))
@@ -79,7 +79,7 @@ import Testing
 
     /// Beyond half a minute a write is refused, and costs nothing; what only reads is done.
     @Test func bytesOfWrites() {
-        var driver = WebSocketDriver { $0.rates = WriteRates(bytesPerSecond: 10) }
+        var driver = WebSocketDriver { $0.limits.rates = WriteRates(bytesPerSecond: 10) }
         let value = "\"" + String(repeating: "v", count: 500) + "\""
         #expect(driver.receive(putMessage(1, "/a", value)).count == 1, "one of any size")
         for _ in 0..<100 {
@@ -94,7 +94,7 @@ import Testing
     }
 
     @Test func longPollingWaitsToo() {
-        var driver = PollingDriver { $0.rates = WriteRates(writesPerSecond: 1) }
+        var driver = PollingDriver { $0.limits.rates = WriteRates(writesPerSecond: 1) }
         let writes = (1...12).map { putMessage($0) }
         let lines = driver.poll(1, on: 2, writes + [ask(13, "g", #"{"p":"/a"}"#)])
         #expect(lines.filter { $0.hasPrefix("request ") }.count == 10, "\(lines)")
@@ -108,7 +108,7 @@ import Testing
 
     /// A message that a worker parses counts, too.
     @Test func largeWrites() {
-        var driver = WebSocketDriver { $0.rates = WriteRates(bytesPerSecond: 1000) }
+        var driver = WebSocketDriver { $0.limits.rates = WriteRates(bytesPerSecond: 1000) }
         let text = putMessage(1, "/a", "\"" + String(repeating: "v", count: 100_000) + "\"")
         for isRefused in [false, true] {
             #expect(driver.receive(text).count == 1)
@@ -140,8 +140,8 @@ import Testing
         let users = UserLimiter(connectionLimit: 0, rates: rates)
         var (made, waits): (Int, [String]) = (0, [])
         for _ in 0..<4 {
-            var driver = WebSocketDriver { $0.rates = rates }
-            driver.base.context.users = users
+            var driver = WebSocketDriver { $0.limits.rates = rates }
+            driver.base.context.settings.limits.users = users
             _ = signIn(&driver, 20, as: user("ada"))
             for number in 1...5 {
                 let lines = driver.receive(putMessage(number))
@@ -156,7 +156,7 @@ import Testing
         let users = UserLimiter(connectionLimit: 1, rates: WriteRates())
         func driver() -> WebSocketDriver {
             var driver = WebSocketDriver()
-            driver.base.context.users = users
+            driver.base.context.settings.limits.users = users
             return driver
         }
         var (first, other) = (driver(), driver())
