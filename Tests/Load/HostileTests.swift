@@ -31,6 +31,7 @@ import Testing
         -> HostilePhase
     {
         var phase = HostilePhase(name: "pings", kind: .judged, measure: measure(milliseconds))
+        phase.memoryStart = 100_000_000
         change(&phase)
         return phase
     }
@@ -59,6 +60,9 @@ import Testing
         Case(
             phase: judged { $0.memoryAfter = 200_000_001 }, broken: ["memoryAfter"],
             because: "more than twice"),
+        Case(
+            phase: judged { ($0.memoryStart, $0.memoryAfter) = (nil, 400_000_000) }, broken: [],
+            because: "no attack has begun"),
         Case(
             phase: judged { $0.cuts = ["slow-push: reset", "burst: reset"] }, broken: ["cut", "cut"],
             because: "each honest client that was cut"),

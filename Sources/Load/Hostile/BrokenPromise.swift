@@ -69,8 +69,8 @@ extension HostileOutcome {
         if let peak = phase.memoryPeak, peak > limits.memoryLimit {
             found.append(.memoryPeak(phase: phase.name, bytes: peak, allowed: limits.memoryLimit))
         }
-        if let after = phase.memoryAfter, let memoryStart, phase.kind != .quiet {
-            let allowed = limits.memoryAllowedAfter(start: memoryStart)
+        if let after = phase.memoryAfter, let start = phase.memoryStart {
+            let allowed = limits.memoryAllowedAfter(start: start)
             if after > allowed {
                 found.append(.memoryAfter(phase: phase.name, bytes: after, allowed: allowed))
             }

@@ -86,7 +86,7 @@ struct Hostile: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "After a phase it may be so many times what it was after the quiet one (taken as at least 64 MiB).",
+            "After a phase it may be so many times what it was before the first attack (taken as at least 64 MiB).",
             valueName: "factor"))
     var memoryAfterFactor = 1.5
 

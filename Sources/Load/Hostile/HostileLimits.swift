@@ -12,7 +12,7 @@ struct HostileLimits: Sendable {
     var p99Floor = 5_000_000
     var longestWait = 50_000_000
     var memoryLimit = 1 << 30
-    /// After a phase the memory is at most this factor times what it was after the quiet one.
+    /// After a phase the memory is at most this factor times what it was before the attackers came.
     var memoryAfterFactor = 1.5
 
     /// Resident bytes that a phase may leave behind.

@@ -20,6 +20,8 @@ struct HostilePhase: Sendable {
     /// nil when the process is not on this machine.
     var memoryPeak: Int?
     var memoryAfter: Int?
+    /// Before the first attack; nil for the phases before it.
+    var memoryStart: Int?
     /// Honest clients that lost their connection, each with the reason.
     var cuts: [String] = []
     var serverLives = true
@@ -29,7 +31,8 @@ struct HostilePhase: Sendable {
 struct HostileOutcome: Sendable {
     var phases: [HostilePhase] = []
     var limits: HostileLimits
-    /// Resident bytes after the quiet phase.
+    /// Resident bytes with all clients that stay, and no attacker: after the honest phase, or the quiet one where there are
+    /// no honest clients.
     var memoryStart: Int?
     /// Paths with an acknowledged write of the bystander, and those among them that have lost it.
     var checkedWrites = 0

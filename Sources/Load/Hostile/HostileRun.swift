@@ -278,7 +278,12 @@ final class HostileRun {
         done.memoryAfter = memoryAfter
         done.memoryPeak = server.peak(including: memoryAfter)
         guard !ending.isWarmUp || !done.serverLives else { return }
-        if done.kind == .quiet { outcome.memoryStart = memoryAfter }
+        // The honest clients stay: what they hold is there before the attackers come.
+        if ending.isBeforeAttacks {
+            outcome.memoryStart = memoryAfter
+        } else {
+            done.memoryStart = outcome.memoryStart
+        }
         outcome.phases.append(done)
     }
 

@@ -7,6 +7,9 @@ struct HostileStep {
     var isWarmUp = false
     var actsHonestly = false
 
+    /// No attacker has come yet.
+    var isBeforeAttacks: Bool { attackers.isEmpty && kind != .control }
+
     /// The phases of a plan, in their order.
     static func all(of plan: HostilePlan) -> [HostileStep] {
         var steps = [
@@ -30,6 +33,7 @@ struct HostileStep {
 struct HostilePhaseInProgress {
     var phase: HostilePhase
     let isWarmUp: Bool
+    let isBeforeAttacks: Bool
     /// The threads that attack, or use the processor, in this phase.
     var attackThreads: [AttackThread] = []
     private(set) var reports: [AttackThread.Report] = []
@@ -41,6 +45,7 @@ struct HostilePhaseInProgress {
         phase = HostilePhase(name: step.name, kind: step.kind)
         phase.serverLives = serverLives
         isWarmUp = step.isWarmUp
+        isBeforeAttacks = step.isBeforeAttacks
     }
 
     mutating func measured(_ measure: BystanderMeasure) {
