@@ -38,7 +38,7 @@ import Testing
     @Test func ordersOfOneLocation() {
         let held = Held(Engine(root: Self.object(300), access: .open))
         for number in 0..<1000 { Self.listen(held, Self.order(number), .root, at: Int64(number)) }
-        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimitPerLocation)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexAccounts.onDemandLimitPerLocation)
         Self.work(held)
         #expect(Self.isReady(held, Self.order(0), .root), "in use: it gives way to none")
         #expect(!Self.isReady(held, Self.order(999), .root))
@@ -55,7 +55,7 @@ import Testing
     @Test func locationsOfADatabase() {
         var root = Node.empty
         let object = Self.object(300)
-        let count = IndexCatalog.onDemandLimit + 100
+        let count = IndexAccounts.onDemandLimit + 100
         for number in 0..<count { root.set(object, at: Self.deep(number)) }
         root.set(object, at: "scores")
         let rules = #"{"rules":{"scores":{".indexOn":"n"},".read":true,".write":true}}"#
@@ -66,7 +66,7 @@ import Testing
                 at: 1)
         }
         _ = held.engine.checkInvariants()
-        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexAccounts.onDemandLimit)
         held.engine.access = .loaded(try! Ruleset(loading: Array(rules.utf8)))
         Self.work(held)
         _ = held.engine.checkInvariants()
@@ -75,7 +75,7 @@ import Testing
         Self.listen(held, .child("n"), Self.deep(count - 1), at: 2 + IndexCatalog.leastStay)
         Self.work(held)
         #expect(Self.isReady(held, .child("n"), Self.deep(count - 1)), "others were not used for a long time")
-        #expect(held.engine.tree.indexes.onDemandCount == IndexCatalog.onDemandLimit)
+        #expect(held.engine.tree.indexes.onDemandCount == IndexAccounts.onDemandLimit)
     }
 
     /// What is built holds a snapshot: little is at the same time, and nothing that was dropped meanwhile.
@@ -103,8 +103,8 @@ import Testing
         let held = Held(Engine(root: Self.object(300), access: .open))
         Self.listen(held, .priority, .root, at: 1)
         Self.work(held)
-        #expect(held.engine.tree.indexes.onDemandByteCount >= IndexCatalog.locationByteCount)
+        #expect(held.engine.tree.indexes.onDemandByteCount >= IndexAccounts.locationByteCount)
         held.engine.tree.indexByteLimit = 0
-        #expect(held.engine.tree.indexes.leastRecentlyUsed() == nil)
+        #expect(held.engine.tree.indexes.locations.leastRecentlyUsed() == nil)
     }
 }

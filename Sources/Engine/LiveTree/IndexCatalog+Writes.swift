@@ -12,7 +12,7 @@ extension IndexCatalog {
     /// - Complexity: O(depth × log n), and for each index on the way O(depth of its order × log n).
     func capture(_ path: Path, in tree: Node) {
         guard readyCount > 0 else { return }
-        var location = root
+        var location = locations.root
         var value = tree
         // A priority changes its node, in the eyes of the index above.
         for key in path.keys where key != Path.priorityKey {
@@ -24,7 +24,7 @@ extension IndexCatalog {
         }
     }
 
-    private func capture(_ key: Key, _ child: Node, of location: Location) {
+    private func capture(_ key: Key, _ child: Node, of location: IndexLocation) {
         for index in location.slots.indices where location.slots[index].index != nil {
             // A merge often names one child several times in a row.
             guard location.slots[index].olds.last?.key != key else { continue }
@@ -56,7 +56,7 @@ extension IndexCatalog {
     }
 
     /// - Returns: false where the index must be built anew.
-    private func update(_ slot: inout Slot, _ children: Children) -> Bool {
+    private func update(_ slot: inout IndexSlot, _ children: Children) -> Bool {
         // Moved out, so that there is one reference to its pages.
         guard var index = slot.index.take() else { return true }
         readyCount -= 1
@@ -78,7 +78,7 @@ extension IndexCatalog {
             }
             isRight = index.update(changes, in: children)
         }
-        recharge(&slot, index, changeCount: changeCount)
+        accounts.recharge(&slot, index, changeCount: changeCount)
         slot.index = index
         readyCount += 1
         return isRight
@@ -90,7 +90,7 @@ extension IndexCatalog {
     /// After a change: updates the indexes at its path and below, whose nodes were replaced.
     /// - Complexity: O(locations with indexes there × their children, up to a limit).
     func replace(at path: Path, _ old: Node, with new: Node) {
-        guard hasIndexes, !path.namesPriority, let location = location(at: path) else { return }
+        guard hasIndexes, !path.namesPriority, let location = locations[path] else { return }
         var left = Self.replacedChildLimit
         var small: [Path] = []
         replace(location, old, with: new, &left, &small)
@@ -102,7 +102,7 @@ extension IndexCatalog {
     ///   - left: Children that may still be compared.
     ///   - small: Gets the locations that have few children now.
     private func replace(
-        _ location: Location, _ old: Node, with new: Node, _ left: inout Int, _ small: inout [Path]
+        _ location: IndexLocation, _ old: Node, with new: Node, _ left: inout Int, _ small: inout [Path]
     ) {
         let (before, after) = (old.children, new.children)
         if !location.slots.isEmpty, after.count < keptChildCount { small.append(location.path) }
@@ -173,7 +173,7 @@ extension IndexCatalog {
     }
 }
 
-extension IndexCatalog.Slot {
+extension IndexSlot {
     /// What a write has done to a captured child.
     fileprivate func change(
         _ old: (key: Key, value: Node?, number: Node), _ children: Children

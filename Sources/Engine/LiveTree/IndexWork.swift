@@ -18,7 +18,7 @@ struct IndexWork {
         /// An index of an earlier snapshot, and that snapshot: only what has changed since is to be done.
         let base: (index: KeptIndex, node: Node)?
 
-        init(_ slot: IndexCatalog.Slot, at path: Path, base: (index: KeptIndex, node: Node)? = nil) {
+        init(_ slot: IndexSlot, at path: Path, base: (index: KeptIndex, node: Node)? = nil) {
             self.path = path
             order = slot.order
             measure = slot.measure
@@ -42,8 +42,6 @@ struct IndexWork {
     var dropped: [KeptIndex] = []
     /// Queries of listens that are to be answered by visiting children.
     var scans: [QueryScan] = []
-    /// Indexes on demand have grown: the host compares all engines' with its limit.
-    var hasGrown = false
 
     /// Numbers of indexes that are being built.
     private var buildsUnderWay: Set<Int> = []
@@ -56,7 +54,7 @@ struct IndexWork {
 
     /// Whether there is something for ``take(isAwaited:isExpected:)``. O(1).
     var hasReady: Bool {
-        !discoveries.isEmpty || !dropped.isEmpty || hasGrown
+        !discoveries.isEmpty || !dropped.isEmpty
             || (!builds.isEmpty && buildsUnderWay.count < Self.underWayLimit)
             || (!scans.isEmpty && scansUnderWay < Self.underWayLimit) || scans.count > scanCountToPrune
     }
@@ -70,7 +68,6 @@ struct IndexWork {
         var ready = Ready()
         swap(&ready.discoveries, &discoveries)
         swap(&ready.dropped, &dropped)
-        hasGrown = false
         while buildsUnderWay.count < Self.underWayLimit, !builds.isEmpty {
             let next =
                 builds.firstIndex { $0.base != nil } ?? builds.firstIndex { $0.isDeclared }
@@ -137,7 +134,7 @@ package enum IndexJob: Sendable {
                 if childCount > unindexedChildCount {
                     found.append(FoundLocation(path: path, orders: orders, childCount: childCount))
                 }
-                return found.count < IndexCatalog.declaredLimit
+                return found.count < IndexAccounts.declaredLimit
             }
             return .found(found)
         }

@@ -28,7 +28,7 @@ extension LiveTree {
         counts.defaultListens = listens.defaultCount
         counts.filteredListens = listens.filteredCount
         counts.windows = listens.table.viewCount
-        counts.indexes = indexes.declaredCount + indexes.onDemandCount
+        counts.indexes = indexes.count
         counts.onDemandIndexBytes = indexes.onDemandByteCount
         return counts
     }

@@ -8,10 +8,7 @@ extension LiveTree {
     /// those that were not used for the longest time.
     package var indexByteLimit: Int {
         get { indexes.onDemandByteLimit }
-        set {
-            indexes.onDemandByteLimit = newValue
-            indexes.evictBeyondLimit()
-        }
+        set { indexes.onDemandByteLimit = newValue }
     }
 
     /// Bytes of the indexes which no rule declares, ready or being built: at least as many as they take. O(1).
@@ -19,16 +16,16 @@ extension LiveTree {
 
     /// When a query used the one of them that was not used for the longest time; nil where there is none.
     /// O(locations with indexes).
-    package var leastRecentIndexUse: Int64? { indexes.leastRecentlyUsed()?.lastUse }
+    package var leastRecentIndexUse: Int64? { indexes.locations.leastRecentlyUsed()?.lastUse }
 
     /// Drops that index: see ``takeIndexWork()``. O(locations with indexes).
     package mutating func dropLeastRecentlyUsedIndex() {
-        guard let oldest = indexes.leastRecentlyUsed() else { return }
+        guard let oldest = indexes.locations.leastRecentlyUsed() else { return }
         indexes.drop { $1.number == oldest.number }
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
-    package var hasIndexWork: Bool { indexes.work.hasReady }
+    package var hasIndexWork: Bool { indexes.hasWork }
 
     /// What is to be done for indexes now.
     /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes, which take

@@ -61,8 +61,8 @@ extension IndexCatalog {
     func forEachOrder(
         at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (Index, Path, Node) -> Void
     ) {
-        guard hasIndexes, let location = location(at: path) else { return }
-        func visit(_ location: Location, _ node: Node) {
+        guard hasIndexes, let location = locations[path] else { return }
+        func visit(_ location: IndexLocation, _ node: Node) {
             if node.children.count > childCount {
                 for slot in location.slots { body(slot.order, location.path, node) }
             }
@@ -78,7 +78,7 @@ extension IndexCatalog {
     /// - Complexity: O(depth + indexes at these locations).
     func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (Index, Path, Node) -> Void) {
         guard hasIndexes else { return }
-        var (location, node) = (root, tree)
+        var (location, node) = (locations.root, tree)
         for depth in 0...path.count {
             if depth >= base.count {
                 for slot in location.slots { body(slot.order, location.path, node) }
