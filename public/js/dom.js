@@ -1,6 +1,6 @@
-// Elements without HTML text: whatever the tree holds becomes a text node or an attribute, never markup.
+// Elements: whatever the tree holds becomes a text node or an attribute, never markup.
 
-/** An element: `h("div.class", {property, attribute, onevent, label}, children)` or without the properties; `label` is its name for screen readers. */
+/** An element: `h("div.class", {property, attribute, onevent}, children)`, or without properties; `label` is its name for screen readers. */
 export function h(selector, properties, ...children) {
 	if (properties?.constructor !== Object) return h(selector, {}, properties, ...children);
 	const [tag, ...classes] = selector.split(".");
@@ -9,14 +9,14 @@ export function h(selector, properties, ...children) {
 	if (tag === "button") element.type = "button";
 	if (/^(input|textarea)$/.test(tag)) Object.assign(element, { spellcheck: false, autocomplete: "off" });
 	for (const [name, value] of Object.entries(properties)) {
-		if (value === undefined || value === null || value === false) continue;
+		if ((value ?? false) === false) continue;
 		if (name === "label") element.setAttribute("aria-label", value);
 		else if (name === "onsubmit") element.addEventListener("submit", (event) => value(event.preventDefault()));
 		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
 		else if (name in element && !/^(list|role|form)$/.test(name) && !name.includes("-")) element[name] = value;
 		else element.setAttribute(name, value === true ? "" : value);
 	}
-	element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false));
+	element.append(...children.flat(Infinity).filter((child) => (child ?? false) !== false));
 	return element;
 }
 
@@ -38,6 +38,9 @@ export function svg(tag, attributes, ...children) {
 /** A line icon of 16 pixels; it has no name of its own. */
 export const icon = (name) => svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon" }, svg("path", { d: ICONS[name] }));
 
+/** A button with words; `kind` is its classes, as in ".small". */
+export const button = (label, onclick, kind = "", properties = {}) => h(`button${kind}`, { onclick, ...properties }, label);
+
 /** A button with an icon. */
 export const iconButton = (name, label, onclick, properties = {}) =>
 	h("button.icon-button", { title: label, label, onclick, ...properties }, icon(name));
@@ -51,15 +54,16 @@ export function visible(text, limit = 400) {
 	return cut.replace(INVISIBLE, (found) => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 }
 
-/** Shows a short message; screen readers say it. */
+/** Shows a short message, which screen readers say, with a button where there is one. */
 export function toast(text, kind = "info", action = null) {
 	const area = document.getElementById("toasts");
 	const close = () => item.remove();
-	const item = h(`div.toast.${kind}`, h("span", text), action && h("button.link", { onclick: () => { close(); action.run(); } }, action.label),
+	const item = h(`div.toast.${kind}`, h("span", text), action,
 		iconButton("close", "Close", close));
 	area.append(item);
 	while (area.childElementCount > 4) area.firstElementChild.remove();
-	setTimeout(close, kind === "error" ? 12000 : 6000);
+	// One that is pointed at, or has the focus, stays.
+	setTimeout(() => item.matches(":hover, :focus-within") || close(), kind === "error" ? 12000 : 6000);
 }
 
 /** Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. */
@@ -67,7 +71,8 @@ export function dialog({ title, body, confirm = "OK", danger = false, check = ()
 	return new Promise((resolve) => {
 		const problem = h("p.problem", { role: "alert" });
 		const ok = h(danger ? "button.primary.danger" : "button.primary", { type: "submit" }, confirm);
-		const cancel = h("button", { onclick: () => element.close() }, "Cancel");
+		const close = () => element.close();
+		const cancel = button("Cancel", close);
 		let isConfirmed = false;
 		const onsubmit = async () => {
 			if (ok.disabled) return;
@@ -75,10 +80,10 @@ export function dialog({ title, body, confirm = "OK", danger = false, check = ()
 			problem.textContent = await (async () => check())().catch((error) => error.message) || "";
 			ok.disabled = false;
 			isConfirmed = problem.textContent === "";
-			if (isConfirmed) element.close();
+			if (isConfirmed) close();
 		};
 		const element = h(wide ? "dialog.wide" : "dialog", { "aria-labelledby": "dialog-title", onclose: () => { element.remove(); resolve(isConfirmed); } },
-			h("form", { method: "dialog", onsubmit }, h("header", h("h2", { id: "dialog-title" }, title), iconButton("close", "Cancel", () => element.close())),
+			h("form", { method: "dialog", onsubmit }, h("header", h("h2", { id: "dialog-title" }, title), iconButton("close", "Cancel", close)),
 				h("div.dialog-body", body, problem), h("footer", cancel, ok)));
 		document.body.append(element);
 		element.showModal();
@@ -86,34 +91,24 @@ export function dialog({ title, body, confirm = "OK", danger = false, check = ()
 	});
 }
 
-/** A menu of [label, action, key, class], or null for a line, at an element or a point. It closes when the focus leaves it. */
+/** A menu of [label, action, key, class], or null for a line, at an element or a point. */
 export function menu(anchor, items) {
-	const previous = document.activeElement;
-	let isOpen = true;
-	const remove = () => {
-		if (!isOpen) return;
-		isOpen = false; // removing it takes the focus from it
-		list.remove();
-	};
-	const close = () => {
-		remove();
-		previous?.focus({ preventScroll: true });
-	};
+	const close = () => list.hidePopover(); // the focus goes back
 	const entry = ([label, run, key, name]) =>
-		h("button", { role: "menuitem", tabIndex: -1, class: name, onclick: () => { close(); run(); } }, h("span", label), key && h("kbd", key));
-	const buttons = items.map((item) => (item ? entry(item) : h("hr")));
-	const entries = buttons.filter((button) => button.tagName === "BUTTON");
+		button([h("span", label), key && h("kbd", key)], () => { close(); run(); }, "", { role: "menuitem", tabIndex: -1, class: name });
 	const onkeydown = (event) => {
 		const place = entries.indexOf(document.activeElement);
 		const next = { ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: entries.length - 1 }[event.key];
 		if (next !== undefined) entries.at(next % entries.length).focus();
-		else if (event.key === "Escape" || event.key === "Tab") close();
+		else if (event.key === "Tab") close();
 		else return;
 		event.preventDefault();
-		event.stopPropagation();
 	};
-	const list = h("div.menu", { role: "menu", label: "Actions", onkeydown, onfocusout: (event) => list.contains(event.relatedTarget) || remove() }, buttons);
+	const list = h("div.menu", { popover: "auto", role: "menu", label: "Actions", onkeydown, ontoggle: ({ newState }) => newState === "closed" && list.remove() },
+		items.map((item) => (item ? entry(item) : h("hr"))));
+	const entries = [...list.querySelectorAll("button")];
 	document.body.append(list);
+	list.showPopover();
 	const { left, bottom, top } = anchor.getBoundingClientRect?.() ?? { left: anchor.x, bottom: anchor.y, top: anchor.y };
 	const { width, height } = list.getBoundingClientRect();
 	list.style.left = `${Math.max(4, Math.min(left, innerWidth - width - 4))}px`;
@@ -143,7 +138,7 @@ export function save(name, content, type = "application/json") {
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
 
-export const formatCount = (count) => count.toLocaleString("en-US").replaceAll(",", "\u202f");
+export const formatCount = (count) => count.toLocaleString("fr"); // 1 234
 
 export function formatBytes(bytes) {
 	const power = Math.min(3, Math.floor(Math.log10(bytes) / 3));

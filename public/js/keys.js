@@ -56,7 +56,7 @@ export function pushID(now = Date.now()) {
 function doubleText(value) {
 	const view = new DataView(new ArrayBuffer(8));
 	view.setFloat64(0, Number(value));
-	return [...new Uint8Array(view.buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+	return new Uint8Array(view.buffer).toHex();
 }
 
 const leafText = (value) =>
@@ -75,5 +75,5 @@ export function hash(data) {
 	return children.length === 0 ? "" : sha1(prefix + children.map((child) => `:${child.key}:${child.hash}`).join(""));
 }
 
-// SHA-1 of vendor/sha1.js: crypto.subtle is missing by http from another machine.
-const sha1 = (text) => btoa(String.fromCharCode(...CryptoJS.SHA1(text.toWellFormed()).words.flatMap((word) => [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255])));
+// crypto.subtle is missing by http from another machine.
+const sha1 = (text) => Uint8Array.fromHex(CryptoJS.SHA1(text.toWellFormed()).toString()).toBase64();

@@ -2,7 +2,7 @@
 
 import { session, link } from "./session.js";
 import { feed, concerns, writerOf } from "./feed.js";
-import { h, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatMoment } from "./dom.js";
+import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatMoment } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import * as view from "./tree-view.js";
 import { split, join, problemOfKey } from "./keys.js";
@@ -10,18 +10,18 @@ import { stringify } from "./json.js";
 import { codeTable } from "./snippets.js";
 import * as edit from "./edit.js";
 
-const DETAILS_MS = 200; // between two looks of the details at a value that changes all the time
+const DETAILS_MS = 200; // between two looks at a value that changes all the time
 const WRITES = 12; // in the details
-const WRITERS_MS = 400; // until the log is asked who wrote at a node that was selected
-const WRITERS_AGAIN_MS = 2000; // until it is asked again after another write
-const SLOW_LOG_MS = 1500; // of an answer; then History is one click away
+const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
+const WRITERS_AGAIN_MS = 2000; // until it is asked again
+const SLOW_LOG_MS = 1500; // of an answer
 const COPY_UNITS = 4 << 20; // of JSON in the clipboard
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
 
 const crumbs = h("nav.crumbs", { label: "Path" });
 const findField = h("input.find", { type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find });
 const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], { onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value]) });
-const undoButton = h("button.tool", { onclick: undo }, icon("undo"), h("span", "Undo"));
+const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool");
 const notice = h("div.notice", { role: "status" });
 const writers = h("ol.writes");
 const details = h("aside.details", { label: "Selected node" });
@@ -56,16 +56,15 @@ function showCrumbs() {
 
 function showProblem({ branch, error }) {
 	if (branch !== model.root) return;
-	const isDenied = error.code === "permission_denied";
-	const why = isDenied && session.isAdmin && h("button.link", { onclick: async () => edit.showDenial((await session.inspect("denials")).denials[0]) }, "Why?");
-	notice.replaceChildren(h("p.problem", isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
+	const words = error.code === "permission_denied" ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message;
+	notice.replaceChildren(h("p.problem", words, " ", edit.whyButton(error)));
 }
 
 function drawn() {
 	const { root } = model;
 	if (root.kind === "null" && !root.error && !notice.firstChild) {
 		notice.replaceChildren(h("div.empty", h("p", `There is nothing at ${visible(root.path, 80)} yet.`),
-			h("p", h("button.primary", { onclick: () => add(root) }, "Add a child"), " ", h("button", { onclick: () => edit.importJSON(root) }, "Import JSON"))));
+			h("p", button("Add a child", () => add(root), ".primary"), " ", button("Import JSON", () => edit.importJSON(root)))));
 	} else if (!/^(null|denied|unknown)$/.test(root.kind)) notice.replaceChildren();
 	const branch = view.selected;
 	if (!branch || detailVersion === branch.version) return;
@@ -117,14 +116,14 @@ function showMenu(branch, anchor) {
 async function copyJSON(branch) {
 	try {
 		const text = stringify(await session.read(branch.path), 2);
-		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much for the clipboard: export them.`, "error");
+		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much to copy: export them.`, "error");
 		copy(text, `${formatBytes(text.length)} of JSON copied`);
 	} catch (error) {
 		edit.explain(error, "Copy");
 	}
 }
 
-/** Goes to a key, or to a value, of the level in which the selected node is, or which it opens. */
+/** Goes to a key, or a value, of the level that the selected node opens, or is in. */
 async function find(event) {
 	if (event.key === "Escape") return view.element.focus();
 	if (event.key !== "Enter") return;
@@ -147,13 +146,14 @@ async function find(event) {
 	}
 }
 
-/** Selects the next loaded child of the level, after the selected one, whose value or preview has a text. */
+/** Selects the next loaded child of the level whose value or preview has a text. */
 function findValue(level, text) {
 	const loaded = level.loadedRows;
 	const start = loaded.indexOf(view.selected) + 1;
 	const found = [...loaded.slice(start), ...loaded.slice(0, start)].find((child) => view.valueText(child).toLowerCase().includes(text));
 	if (found) return view.select(found);
-	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded${loaded.length < level.count ? ` (there are ${formatCount(level.count)}: a query finds values in all of them)` : ""}.`);
+	const rest = loaded.length < level.count ? ` A query searches all ${formatCount(level.count)}.` : "";
+	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded.${rest}`);
 }
 
 function selected(branch) {
@@ -181,7 +181,7 @@ function showDetails(branch) {
 	].filter(Boolean));
 }
 
-/** Shows who wrote at the node, as the log has it, once the selection rests; no more where the log takes long. */
+/** Shows who wrote at the node once the selection rests; no more where the log takes long. */
 function askWriters(branch, delay) {
 	clearTimeout(writersTimer);
 	if (!session.isAdmin || isLogSlow) return;
@@ -220,7 +220,7 @@ edit.onWritten((path) => {
 showUndo();
 
 export const element = h("div.data-page",
-	h("div.tools", crumbs, findBy, findField, h("span.space"), h("button.tool", { onclick: () => add(target()) }, icon("add"), h("span", "Add")), undoButton),
+	h("div.tools", crumbs, findBy, findField, h("span.space"), button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
 	h("div.split", h("div.tree-side", notice, view.element), details));
 
 export const opened = () => view.element.focus({ preventScroll: true });

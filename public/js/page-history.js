@@ -1,14 +1,14 @@
-// What a path held at any moment that the log reaches, who wrote there, what is different now, and the way back.
+// What a path held at any moment of the log, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
 import { feed, concerns, writerOf } from "./feed.js";
-import { h, panel, visible, toast, formatCount, formatMoment } from "./dom.js";
+import { h, button, panel, visible, toast, formatCount, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
 import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const PAUSE_FACTOR = 10; // between two readings, each of which may be of the whole log
+const PAUSE_FACTOR = 10; // between two readings, which may be of the whole log
 const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
@@ -16,7 +16,6 @@ const KEPT_WRITES = 1000; // more are asked for again
 const SHOWN_UNITS = 100_000; // of a value as text
 const LINE_UNITS = 2000; // of a line of it
 
-const button = (label, onclick) => h("button", { onclick }, label);
 const title = h("h2.grow");
 const slider = h("input.grow", { type: "range", label: "Moment", oninput: () => go(slider.value > end - slider.step ? null : Number(slider.value)) });
 const when = h("output.grow");
@@ -26,9 +25,9 @@ const listed = h("ol.writes");
 const more = button("Earlier writes", () => refresh(writes.at(-1).sequence));
 const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
-const restore = h("button.primary", { onclick: askRestore }, "Restore…");
+const restore = button("Restore…", askRestore, ".primary");
 const toData = h("a", "Data");
-// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read, `past` {moment, value}.
+// `at` is the moment that is shown, null for now; `end` is when `now` was read, `past` {moment, value}.
 let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due, isReading, isStale, readUntil = 0, readMs = 0;
 
 export const element = h("div.page",
@@ -60,7 +59,7 @@ function soon(delay = SETTLE_MS) {
 	}, delay);
 }
 
-/** After a write: behind the reading in progress, and seldom where readings take long. */
+/** After a write: seldom where readings take long. */
 function readAgain() {
 	isStale = isReading;
 	if (!isReading) soon(Math.max(SETTLE_MS, readUntil + PAUSE_FACTOR * readMs - performance.now()));
@@ -73,7 +72,7 @@ async function pastAt(moment, ask) {
 	return value;
 }
 
-/** Reads what is there now with the latest writes, or those before a sequence, and what was there at the moment. */
+/** Reads what is there now, what was there at the moment, and the latest writes, or those before a sequence. */
 async function refresh(before) {
 	reading?.abort();
 	const { signal } = (reading = new AbortController());
@@ -122,8 +121,8 @@ function drawMoment() {
 
 function draw() {
 	if (end === undefined) return;
-	listed.replaceChildren(...writes.map((write) => h("li", h("button", { onclick: () => go(write.time) }, h("time", formatMoment(write.time)), h("b", writerOf(write)),
-		h("span.write-path", visible(write.path === join(keys) ? "this node" : write.path, 80), write.count > 1 && ` and ${formatCount(write.count - 1)} more`)))));
+	listed.replaceChildren(...writes.map((write) => h("li", button([h("time", formatMoment(write.time)), h("b", writerOf(write)),
+		h("span.write-path", visible(write.path === join(keys) ? "this node" : write.path, 80), write.count > 1 && ` and ${formatCount(write.count - 1)} more`)], () => go(write.time)))));
 	more.hidden = !hasMore;
 	drawMoment();
 	const changes = then === undefined ? [] : differences(then, now, keys);

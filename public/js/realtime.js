@@ -6,7 +6,7 @@
 //
 // Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
 
-import { parse, stringify, assign, own } from "./json.js";
+import { parse, stringify, isObject, own } from "./json.js";
 
 const CHUNK_UNITS = 16384; // of a frame
 const CHUNK = /[^]{1,8192}/gu; // characters, of two units at most: none is cut
@@ -27,16 +27,17 @@ export class DatabaseError extends Error {
 }
 
 export class Database {
+	state = "connecting"; // "open", "waiting" (for the next try), "refused" (the credential is), "closed"
+	listens = new Map(); // by tag
+	requests = new Map(); // by number: {resolve, reject}
+	nextNumber = 1;
+	nextTag = 1;
+	delay = FIRST_DELAY_MS;
+	clockOffset = 0;
+
 	/** `credential` is a token or secret, or null; `override` is the `auth` that an administrator acts as. */
 	constructor({ url, namespace, credential = null, override = undefined, onState = () => {} }) {
 		Object.assign(this, { url, namespace, credential, override, onState });
-		this.state = "connecting"; // "open", "waiting" (for the next try), "refused" (the credential is), "closed"
-		this.listens = new Map(); // by tag
-		this.requests = new Map(); // by number: {resolve, reject}
-		this.nextNumber = 1;
-		this.nextTag = 1;
-		this.delay = FIRST_DELAY_MS;
-		this.clockOffset = 0;
 		this.connect();
 	}
 
@@ -53,6 +54,7 @@ export class Database {
 		const socket = new WebSocket(`${this.url}/.ws?v=5&ns=${encodeURIComponent(this.namespace)}${previous}`);
 		this.socket = socket;
 		this.collected = null; // chunks of a message, {left, parts}
+		this.isUnanswered = false;
 		this.connectTimeout = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
 		socket.onmessage = (event) => socket === this.socket && this.receiveFrame(event.data);
 		socket.onclose = () => socket === this.socket && this.lost();
@@ -62,8 +64,8 @@ export class Database {
 		clearTimeout(this.connectTimeout);
 		this.session = hello.s;
 		this.clockOffset = hello.ts - Date.now();
-		this.keepalive = setInterval(() => this.socket.send("0"), KEEPALIVE_MS);
 		const socket = this.socket;
+		this.keepalive = setInterval(() => this.probe(), KEEPALIVE_MS);
 		// Requests are processed in order: the listens behind the sign-in need not wait for its answer.
 		const signedIn = this.credential === null ? Promise.resolve({}) : this.request("auth", this.authentication());
 		for (const listen of this.listens.values()) this.sendListen(listen);
@@ -81,6 +83,13 @@ export class Database {
 	authentication() {
 		const { credential: cred, override } = this;
 		return { cred, ...(override === null ? { noauth: true } : override && { authvar: override }) };
+	}
+
+	/** Asks for an answer; without one since the last time the connection is dead, as after a computer's sleep. */
+	probe() {
+		if (this.isUnanswered && this.socket.bufferedAmount === 0) return this.socket.close();
+		this.isUnanswered = true;
+		this.request("s", { c: {} }).then(() => (this.isUnanswered = false), () => {});
 	}
 
 	refused(error) {
@@ -172,7 +181,6 @@ export class Database {
 		if (this.socket?.readyState === WebSocket.OPEN && this.session) this.sendListen(listen);
 		return () => {
 			if (!this.listens.delete(listen.tag)) return;
-			if (this.socket?.readyState !== WebSocket.OPEN) return;
 			// Another default listen of this path stays.
 			if (!query && [...this.listens.values()].some((other) => !other.query && other.path === path)) return;
 			this.request("n", wireListen(listen)).catch(() => {});
@@ -226,11 +234,10 @@ export class Database {
 function replace(value, names, inner) {
 	if (names.length === 0) return inner;
 	const [name, ...rest] = names;
-	const copy = value !== null && typeof value === "object" ? { ...value } : value === null ? {} : { ".value": value };
+	const old = isObject(value) ? value : value === null ? {} : { ".value": value };
+	const copy = { ...old, [name]: replace(own(old, name) ?? null, rest, inner) };
 	if (name !== ".priority") delete copy[".value"]; // a child takes the place of a leaf
-	const child = replace(own(copy, name) ?? null, rest, inner);
-	if (child === null) delete copy[name];
-	else assign(copy, name, child);
+	if (copy[name] === null) delete copy[name];
 	const left = Object.keys(copy);
 	if (left.every((key) => key === ".priority")) return null;
 	return left.length === 1 && left[0] === ".value" ? copy[".value"] : copy;

@@ -2,7 +2,7 @@
 // run before rules are published.
 
 import { session } from "./session.js";
-import { h, choice, panel, table, save, toast, visible } from "./dom.js";
+import { h, button, choice, panel, table, save, toast, visible } from "./dom.js";
 import { split, join } from "./keys.js";
 import { parse, stringify } from "./json.js";
 import { userField } from "./user-field.js";
@@ -24,7 +24,6 @@ const value = h("textarea.code", { rows: 2, label: "Value or query (JSON)" });
 const result = h("p", { role: "status" });
 const list = h("div");
 const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: open });
-const button = (label, onclick) => h("button", { onclick }, label);
 let cases = [];
 // The text of the draft, and what shows at its lines what rules gave.
 let source, mark;
@@ -108,7 +107,7 @@ function draw() {
 	} catch { /* more than the browser keeps: they can be saved as a file */ }
 	list.replaceChildren(table(["user", "does", "must be", "and it", ""], cases.map((item) => {
 		const does = `${item.method} ${visible(item.path, 80)}`;
-		const small = (label, run) => h("button.small", { label: `${label}: ${userOf(item)}, ${does}`, onclick: () => { run(); draw(); } }, label);
+		const small = (label, run) => button(label, () => { run(); draw(); }, ".small", { label: `${label}: ${userOf(item)}, ${does}` });
 		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, { allowed: !item.allowed, outcome: undefined })),
 			h("span", { class: item.outcome === "holds" ? "good" : "problem" }, visible(item.outcome ?? "", 200)),
 			[small("Show", () => show(item)), " ", small("Remove", () => cases.splice(cases.indexOf(item), 1))]];

@@ -1,4 +1,4 @@
-// Rules that were published, as far as the log reaches, with what is different in the editor, and the way back.
+// Published rules of the log, what is different in the editor, and the way back.
 
 import "../vendor/diff.js";
 import { session } from "./session.js";

@@ -35,7 +35,7 @@ export function wireQuery(query) {
 	return wire;
 }
 
-// An SDK: how a line begins, calls a method and ends, and how it writes values that are not as in JSON.
+// How a line of an SDK begins, calls a method and ends, and the values that it writes unlike JSON.
 const SWIFT_METHODS = {
 	orderByKey: "queryOrderedByKey(", orderByValue: "queryOrderedByValue(", orderByPriority: "queryOrderedByPriority(", orderByChild: "queryOrdered(byChild: ",
 	startAt: "queryStarting(atValue: ", startAfter: "queryStarting(afterValue: ", endAt: "queryEnding(atValue: ", endBefore: "queryEnding(beforeValue: ",

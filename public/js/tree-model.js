@@ -1,5 +1,5 @@
-// The tree as far as it is looked at. Rows are loaded by pages when they come into view, with kind and size in place of
-// data. A page is loaded again when the feed says that something was written there; who has no feed looks every second.
+// The tree as far as it is looked at. Pages of rows, with kind and size in place of data, are loaded when they come into
+// view, and again when the feed names a write there; without a feed every second.
 
 import { session } from "./session.js";
 import { feed, isWrite } from "./feed.js";
@@ -9,7 +9,7 @@ import { join } from "./keys.js";
 const PAGE = 100; // rows
 const KEPT_PAGES = 300; // of one level
 const REFRESH_MS = 150; // between two requests for what has changed
-const SWEEP_MS = 5000; // what the feed does not tell, such as writes of clients that went away
+const SWEEP_MS = 5000; // for what the feed does not tell
 const POLL_MS = 1000; // of users who have no feed
 
 const UNKNOWN = { kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null };
@@ -93,7 +93,7 @@ export class TreeModel extends EventTarget {
 		return 1 + this.root.below;
 	}
 
-	/** The branch at a row, counted from another one; its parent and place where it is not loaded. */
+	/** The branch at a row counted from another one; its parent and place where it is not loaded. */
 	rowAt(row, branch = this.root) {
 		if (row === 0) return branch;
 		let index = row - 1;

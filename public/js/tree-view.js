@@ -1,8 +1,8 @@
-// The rows of the tree: those in view are elements, written at most once in a frame (ARIA tree).
+// The rows of the tree: those in view are elements, written at most once in a frame.
 
 import { h, icon, iconButton, visible, formatCount, formatBytes } from "./dom.js";
 import { Branch } from "./tree-model.js";
-import { own, stringify } from "./json.js";
+import { isObject, own, stringify } from "./json.js";
 
 const ROW = 24; // pixels
 const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll; more rows are scrolled in proportion
@@ -23,7 +23,7 @@ function previewText({ preview, count, isExpanded }) {
 	if (!preview || isExpanded) return "";
 	const parts = Object.keys(preview).map((name) => {
 		const value = own(preview, name);
-		return `${name}: ${value !== null && typeof value === "object" ? "{…}" : stringify(value)}`;
+		return `${name}: ${isObject(value) ? "{…}" : stringify(value)}`;
 	});
 	return parts.join(", ") + (count > parts.length ? ", …" : "");
 }
@@ -75,7 +75,7 @@ const rowsInView = () => Math.max(1, Math.floor(element.clientHeight / ROW));
 /** Rows that do not fit: how far the first row in view can be. */
 const hiddenRows = () => Math.max(0, model.rowCount - element.clientHeight / ROW);
 
-/** Pixels of `scrollTop` for a row: less than its height where there are more rows than a browser can scroll. */
+/** Pixels of `scrollTop` for a row: fewer where there are more rows than a browser can scroll. */
 function rowScroll() {
 	const height = Math.min(model.rowCount * ROW, HEIGHT_LIMIT);
 	return hiddenRows() ? (height - element.clientHeight) / hiddenRows() : ROW;
@@ -96,7 +96,7 @@ function scrollTo(row) {
 	changed();
 }
 
-/** The wheel moves by rows also where a pixel of the scroll bar is many of them. */
+/** The wheel moves by rows also where a pixel of `scrollTop` is many. */
 function wheeled(event) {
 	if (!model || rowScroll() > ROW / 2 || event.ctrlKey || event.deltaY === 0) return;
 	event.preventDefault();
@@ -145,32 +145,32 @@ function makeRow() {
 function drawRow(rowElement, row, found, top) {
 	const branch = found instanceof Branch ? found : { kind: "placeholder", key: "…", depth: found.parent.depth + 1, changedAt: 0 };
 	const { kind, depth, count, parent, priority, length } = branch;
-	const isObject = kind === "object";
+	const isParent = kind === "object";
 	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)];
-	const children = isObject ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : "";
+	const children = isParent ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : "";
 	const [keyPart, badge, valuePart, priorityPart] = rowElement.parts;
 	Object.assign(rowElement.style, { transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px` });
 	put(rowElement, {
 		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}`,
-		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isObject && parent ? branch.isExpanded : null,
+		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isParent && parent ? branch.isExpanded : null,
 		"aria-posinset": parent ? branch.index + 1 : null, "aria-setsize": parent ? parent.count : null,
 	});
 	put(badge, { title: children });
 	write(keyPart, key);
-	write(badge, isObject ? formatCount(count) : length ? formatBytes(length) : "");
+	write(badge, isParent ? formatCount(count) : length ? formatBytes(length) : "");
 	write(valuePart, value);
 	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`);
 	const isSame = rowElement.branch === found;
 	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches;
 	if (!isSame || isNew) rowElement.flash?.cancel();
-	if (isNew) rowElement.flash = (isObject ? keyPart : valuePart).animate(FLASH, { duration: FLASH_MS, easing: "ease-out" });
+	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, { duration: FLASH_MS, easing: "ease-out" });
 	Object.assign(rowElement, { row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt });
 }
 
 /** Shows a form in place of a row. */
 export function openEditor(branch, form) {
 	closeEditor();
-	editor = { branch, form };
+	editor = { branch, form, row: currentRow };
 	spacer.append(form);
 	reveal(model.rowOf(branch));
 	changed();
@@ -179,13 +179,13 @@ export function openEditor(branch, form) {
 function placeEditor(base) {
 	if (!editor) return;
 	const row = model.rowOf(editor.branch);
-	if (row < 0) return closeEditor();
-	Object.assign(editor.form.style, { transform: `translateY(${base + row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px` });
+	if (row >= 0) editor.row = row; // what is typed stays where its row was
+	Object.assign(editor.form.style, { transform: `translateY(${base + editor.row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px` });
 }
 
-export function closeEditor() {
-	if (!editor) return;
-	const { form } = editor;
+/** Closes the form in place of a row, unless it is another one. */
+export function closeEditor(form = editor?.form) {
+	if (!editor || form !== editor.form) return;
 	editor = null;
 	const hadFocus = form.contains(document.activeElement);
 	form.remove();
@@ -221,10 +221,11 @@ export function selectRow(row) {
 	changed();
 }
 
+const branchOf = (event) => event.target.closest(".row")?.branch;
 const toggle = (branch) => (branch.isExpanded ? model.collapse(branch) : model.expand(branch));
 
 function clicked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch) return;
 	const button = event.target.closest("[data-action]");
 	select(branch, { reveals: false });
@@ -233,14 +234,14 @@ function clicked(event) {
 }
 
 function doubleClicked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch || event.target.closest("button")) return;
 	if (branch.kind === "object") toggle(branch);
 	else actions.edit(branch);
 }
 
 function menuAsked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch) return;
 	event.preventDefault();
 	select(branch, { reveals: false });
@@ -255,12 +256,12 @@ function pressed(event) {
 		ArrowDown: currentRow + 1, ArrowUp: currentRow - 1, PageDown: currentRow + rowsInView() - 1, PageUp: currentRow - rowsInView() + 1, Home: 0, End: Infinity,
 	}[key];
 	const branch = selected;
-	const isObject = branch?.kind === "object";
+	const isParent = branch?.kind === "object";
 	const menu = () => actions.more(branch, document.getElementById(`row-${currentRow}`));
 	const act = branch && {
-		ArrowRight: () => (isObject && !branch.isExpanded ? model.expand(branch) : branch.below && selectRow(currentRow + 1)),
+		ArrowRight: () => (isParent && !branch.isExpanded ? model.expand(branch) : branch.below && selectRow(currentRow + 1)),
 		ArrowLeft: () => (branch.isExpanded && branch.parent ? model.collapse(branch) : branch.parent && select(branch.parent)),
-		Enter: () => (shiftKey ? actions.open(branch) : isObject ? toggle(branch) : actions.edit(branch)),
+		Enter: () => (shiftKey ? actions.open(branch) : isParent ? toggle(branch) : actions.edit(branch)),
 		" ": () => toggle(branch),
 		F2: () => actions.edit(branch),
 		Insert: () => actions.add(branch), "+": () => actions.add(branch),
