@@ -32,8 +32,7 @@ async function start() {
 	session.namespace = place().namespace ?? new URLSearchParams(location.search).get("ns") ?? "default";
 	const stored = sessionStorage.getItem(STORED);
 	// A --dev server takes this credential, on this machine only.
-	for (const credential of [stored, LOOPBACK.test(location.hostname) ? "owner" : null]) {
-		if (credential === null) continue;
+	for (const credential of [stored, LOOPBACK.test(location.hostname) && "owner"].filter(Boolean)) {
 		try {
 			await session.signIn(credential, { isKept: credential === stored });
 			return showFrame();
@@ -45,7 +44,7 @@ async function start() {
 }
 
 function showSignIn(words = "") {
-	const token = h("input", { type: "password", required: true, label: "Token or secret", "aria-describedby": "sign-in-hint" });
+	const token = h("input", { type: "password", required: true, "aria-describedby": "sign-in-hint" });
 	const kept = h("input", { type: "checkbox" });
 	const problem = h("p.problem", { role: "alert" }, words);
 	const submit = h("button.primary", { type: "submit" }, "Sign in");
@@ -85,12 +84,12 @@ function showFrame() {
 	app.replaceChildren(
 		h("a.skip", { href: "#main", onclick: skip }, "Skip to the content"),
 		h("header.bar", brand(), databases, h("nav", { label: "Pages" }, links.filter(({ name }) => session.isAdmin || !FOR_ADMINS.test(name)).map(({ element }) => element), h("a", { href: "/docs", target: "_blank" }, "Docs")),
-			h("span.space"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
+			h("span.grow"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
 		main);
 	listDatabases();
 	session.addEventListener("state", (event) => showState(event.detail));
 	session.addEventListener("database", () => { showActor(); showPage(); });
-	window.addEventListener("hashchange", showPage);
+	addEventListener("hashchange", showPage);
 	showState(session.database);
 	showActor();
 	showPage();
@@ -103,9 +102,8 @@ async function listDatabases() {
 }
 
 function selectDatabase() {
-	const { namespace } = session;
-	if (![...databases.options].some(({ value }) => value === namespace)) databases.append(h("option", namespace));
-	databases.value = namespace;
+	databases.value = session.namespace;
+	if (databases.selectedIndex < 0) databases.append(h("option", { selected: true }, session.namespace));
 }
 
 function showState({ state, error }) {

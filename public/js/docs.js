@@ -4,7 +4,7 @@ import { h } from "./dom.js";
 import { render } from "./markdown.js";
 import "./theme.js";
 
-const PAGES = "index guide console operating guarantees performance architecture protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
+const PAGES = "index guide console operating guarantees performance architecture moving protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
 /** The last part of a name. */
 const labelOf = (page) => page.replace(/\/index$/, "").replace(/^.*\//, "").replace("rest", "REST");
 const nav = h("nav", { label: "Documents" });

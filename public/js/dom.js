@@ -13,7 +13,7 @@ export function h(selector, properties, ...children) {
 		if (name === "label") element.setAttribute("aria-label", value);
 		else if (name === "onsubmit") element.addEventListener("submit", (event) => value(event.preventDefault()));
 		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value);
-		else if (name in element && !/^(list|role|form)$/.test(name) && !name.includes("-")) element[name] = value;
+		else if (name in element) element[name] = value;
 		else element.setAttribute(name, value === true ? "" : value);
 	}
 	element.append(...children.flat(Infinity).filter((child) => (child ?? false) !== false));
@@ -27,7 +27,6 @@ const ICONS = {
 	user: "M8 3a2.5 2.5 0 1 0 0 5 2.5 2.5 0 0 0 0-5zM3 14c.5-3 2.5-4.5 5-4.5s4.5 1.5 5 4.5",
 };
 
-/** An element of SVG. */
 export function svg(tag, attributes, ...children) {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag);
 	for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, value);
@@ -35,13 +34,12 @@ export function svg(tag, attributes, ...children) {
 	return element;
 }
 
-/** A line icon of 16 pixels; it has no name of its own. */
+/** An icon without a name of its own. */
 export const icon = (name) => svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon" }, svg("path", { d: ICONS[name] }));
 
 /** A button with words; `kind` is its classes, as in ".small". */
 export const button = (label, onclick, kind = "", properties = {}) => h(`button${kind}`, { onclick, ...properties }, label);
 
-/** A button with an icon. */
 export const iconButton = (name, label, onclick, properties = {}) =>
 	h("button.icon-button", { title: label, label, onclick, ...properties }, icon(name));
 
@@ -55,7 +53,7 @@ export function visible(text, limit = 400) {
 }
 
 /** Shows a short message, which screen readers say, with a button where there is one. */
-export function toast(text, kind = "info", action = null) {
+export function toast(text, kind = "info", action) {
 	const area = document.getElementById("toasts");
 	const close = () => item.remove();
 	const item = h(`div.toast.${kind}`, h("span", text), action,
@@ -67,22 +65,22 @@ export function toast(text, kind = "info", action = null) {
 }
 
 /** Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. */
-export function dialog({ title, body, confirm = "OK", danger = false, check = () => "", wide = false }) {
+export function dialog({ title, body, confirm, danger, check = () => "", wide }) {
 	return new Promise((resolve) => {
 		const problem = h("p.problem", { role: "alert" });
-		const ok = h(danger ? "button.primary.danger" : "button.primary", { type: "submit" }, confirm);
+		const ok = h(`button.primary${danger ? ".danger" : ""}`, { type: "submit" }, confirm);
 		const close = () => element.close();
 		const cancel = button("Cancel", close);
 		let isConfirmed = false;
 		const onsubmit = async () => {
 			if (ok.disabled) return;
 			ok.disabled = true;
-			problem.textContent = await (async () => check())().catch((error) => error.message) || "";
+			problem.textContent = await Promise.try(check).catch((error) => error.message) || "";
 			ok.disabled = false;
 			isConfirmed = problem.textContent === "";
 			if (isConfirmed) close();
 		};
-		const element = h(wide ? "dialog.wide" : "dialog", { "aria-labelledby": "dialog-title", onclose: () => { element.remove(); resolve(isConfirmed); } },
+		const element = h(`dialog${wide ? ".wide" : ""}`, { "aria-labelledby": "dialog-title", onclose: () => { element.remove(); resolve(isConfirmed); } },
 			h("form", { method: "dialog", onsubmit }, h("header", h("h2", { id: "dialog-title" }, title), iconButton("close", "Cancel", close)),
 				h("div.dialog-body", body, problem), h("footer", cancel, ok)));
 		document.body.append(element);
@@ -109,20 +107,19 @@ export function menu(anchor, items) {
 	const entries = [...list.querySelectorAll("button")];
 	document.body.append(list);
 	list.showPopover();
-	const { left, bottom, top } = anchor.getBoundingClientRect?.() ?? { left: anchor.x, bottom: anchor.y, top: anchor.y };
+	const { left, bottom, top } = anchor instanceof Element ? anchor.getBoundingClientRect() : new DOMRect(anchor.x, anchor.y);
 	const { width, height } = list.getBoundingClientRect();
 	list.style.left = `${Math.max(4, Math.min(left, innerWidth - width - 4))}px`;
 	list.style.top = `${bottom + height > innerHeight - 4 ? Math.max(4, top - height) : bottom + 2}px`;
 	entries[0].focus();
 }
 
-/** Copies text, also by http from another machine, where there is no clipboard. */
-export async function copy(text, what = "Copied") {
+/** Copies text, also by http from another machine. */
+export async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
 	} catch {
-		const area = h("textarea.offscreen");
-		area.value = text;
+		const area = h("textarea.offscreen", { value: text });
 		document.body.append(area);
 		area.select();
 		document.execCommand("copy");
@@ -131,9 +128,8 @@ export async function copy(text, what = "Copied") {
 	toast(what);
 }
 
-/** Saves text or a blob as a file. */
-export function save(name, content, type = "application/json") {
-	const url = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+export function save(name, content) {
+	const url = URL.createObjectURL(new Blob([content]));
 	h("a", { href: url, download: name }).click();
 	setTimeout(() => URL.revokeObjectURL(url), 60000);
 }
@@ -152,13 +148,12 @@ export function formatMoment(milliseconds) {
 	return `${day}${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
 }
 
-/** A span of time in its largest unit. */
 export function formatSpan(seconds) {
 	const [unit, size] = [["d", 86400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1];
 	return `${Math.floor(seconds / size)}\u202f${unit}`;
 }
 
-/** A choice among values, or among [value, words]. */
+/** A choice among values, or [value, words]. */
 export function choice(label, options, { value, ...properties } = {}) {
 	const select = h("select", { label, ...properties }, options.map((option) => Array.isArray(option) ? h("option", { value: option[0] }, option[1]) : h("option", option)));
 	if (value !== undefined) select.value = value;
@@ -171,4 +166,4 @@ export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", emp
 	h("tbody", rows.map((cells) => h("tr", cells.map((cell) => h("td", cell)))))));
 
 /** A panel of a page, with its title and what stands beside that. */
-export const panel = (title, beside, ...content) => h("section.panel", h("div.together", h("h2.grow", title), beside), content);
+export const panel = (title, content, beside) => h("section.panel", h("div.together", h("h2.grow", title), beside), content);

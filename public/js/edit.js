@@ -11,14 +11,14 @@ const UNDO_NODES = 50000; // of a value that is kept for undo
 const UNDO_UNITS = 4 << 20; // of its text
 const HISTORY_UNITS = 32 << 20; // of all steps
 const EDIT_NODES = 20000; // of a value that is edited as text
-const REST_UNITS = 1 << 20; // a longer value is sent by REST
+const REST_UNITS = 1 << 20; // a longer value goes by REST
 const DEPTH_LIMIT = 32;
 const DIFF_LIMIT = 200; // changes that are listed
 const TOO_DEEP = `A path has at most ${DEPTH_LIMIT} keys.`;
 
 const history = []; // {label, changes, namespace, units}
 let written = () => {};
-/** Calls a function with each path that was written, also by undo. */
+/** Calls a function with each path that is written. */
 export const onWritten = (listener) => (written = listener);
 export const lastStep = () => history.at(-1);
 
@@ -29,8 +29,8 @@ function remember(label, changes) {
 
 const hasServerValue = (value) => isObject(value) && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue));
 
-/** What undo compares with: not known of a value that the server fills in. */
-const knownAfter = (value) => (hasServerValue(value) ? undefined : value);
+/** A value that was written; undefined where the server filled it in. */
+const known = (value) => (hasServerValue(value) ? undefined : value);
 const nameOf = ({ path }) => visible(path, 60);
 const counted = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`;
 const nodes = (count) => counted(count, "node");
@@ -60,10 +60,10 @@ async function lookAtAll(branch, deed, limit = UNDO_NODES) {
 	toast(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`, "error");
 }
 
-async function put(path, value, ifHash) {
-	const text = stringify(value);
-	if (text.length < REST_UNITS || ifHash !== undefined) return session.database.set(path, value, ifHash);
-	return session.json(restPath(path), { print: "silent" }, { method: "PUT", body: text });
+function put(path, value, ifHash) {
+	const body = stringify(value);
+	if (body.length < REST_UNITS || ifHash !== undefined) return session.database.set(path, value, ifHash);
+	return session.json(restPath(path), { print: "silent" }, { method: "PUT", body });
 }
 
 /** A button that shows why the actor was denied something just now, for administrators. */
@@ -99,7 +99,7 @@ export async function replace(branch, before, after, label) {
 	} catch (error) {
 		return error.code === "datastale" ? conflict(branch, after, label) : explain(error, label);
 	}
-	remember(label, [{ path, before, after: knownAfter(after) }]);
+	remember(label, [{ path, before, after: known(after) }]);
 	written(path);
 	return true;
 }
@@ -129,7 +129,8 @@ async function confirmUnchanged(label, changes) {
 async function writeAll(label, changes, isUndo = false) {
 	try {
 		if (!(await confirmUnchanged(label, changes))) return false;
-		if (changes.length === 1) await put(changes[0].path, changes[0].after);
+		const [{ path, after }] = changes;
+		if (changes.length === 1) await put(path, after);
 		else await session.database.update("/", Object.fromEntries(changes.map(({ path, after }) => [path.slice(1), after])));
 	} catch (error) {
 		await explain(error, label);
@@ -164,7 +165,7 @@ const READERS = {
 };
 const TYPES = ["string", "number", "boolean", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]];
 
-/** A choice of type and a field for the value; `read()` gives the value or throws what is wrong. */
+/** A type and a field for the value; `read()` gives it or throws what is wrong. */
 export function valueField(value, types = TYPES, tag = "input") {
 	const kind = kindOf(value);
 	const isJSON = /object|null/.test(kind);
@@ -182,19 +183,16 @@ export function differences(before, after, keys) {
 	if (kindOf(before) !== "object" || kindOf(after) !== "object" || a.priority !== b.priority) {
 		return hash(before) !== hash(after) || hasServerValue(after) ? [{ path: join(keys), before: before ?? null, after: after ?? null }] : [];
 	}
-	const names = new Set([...Object.keys(a.value), ...Object.keys(b.value)].filter((name) => name !== ".priority"));
-	return [...names].flatMap((name) => differences(own(a.value, name), own(b.value, name), [...keys, name]));
+	const names = Object.keys({ ...a.value, ...b.value }).filter((name) => name !== ".priority");
+	return names.flatMap((name) => differences(own(a.value, name), own(b.value, name), [...keys, name]));
 }
 
-/** Changes as lines of what was and what is. */
 export function diffList(changes) {
-	const line = (sign, kind, path, value) => value !== null && value !== undefined && h("div", { class: kind }, h("span.sign", sign), h("span", visible(path, 120)),
-		h("span.what", visible(stringify(value), 120)));
+	const line = (sign, kind, path, value) => (value ?? null) !== null && h(`div.${kind}`, h("span.sign", sign), h("span", visible(path, 120)), h("span.what", visible(stringify(value), 120)));
 	const lines = changes.slice(0, DIFF_LIMIT).flatMap(({ path, before, after }) => [line("−", "removed", path, before), line("+", "added", path, after)]);
 	return h("div.diff", { tabIndex: 0, label: "Changes" }, lines, changes.length > DIFF_LIMIT && h("p", `and ${formatCount(changes.length - DIFF_LIMIT)} more`));
 }
 
-/** Shows changes before they are written. */
 export const confirmChanges = (title, changes, warning) => dialog({
 	title, confirm: "Write", wide: true,
 	body: [warning, h("p.hint", `${counted(changes.length, "change")}, written as one step.`), diffList(changes)],
@@ -248,13 +246,14 @@ export async function editJSON(branch) {
 	while (await dialog({ title: visible(branch.path, 80), confirm: "Review", wide: true, body: text, check })) {
 		const changes = differences(before, after, branch.keys);
 		if (changes.length === 0) return toast("Nothing is different.");
-		if (await confirmChanges(`Change ${nameOf(branch)}`, changes) && await replace(branch, before, after, `Edit ${nameOf(branch)}`)) return;
+		const label = `Change ${nameOf(branch)}`;
+		if (await confirmChanges(label, changes) && await replace(branch, before, after, label)) return;
 	}
 }
 
 /** Adds a child; whether that was done. */
 export async function add(branch) {
-	if (branch.isLeaf) return toast("A value has no children: edit it as JSON instead.");
+	if (branch.isLeaf) return toast("A value has no children: edit it as JSON.");
 	const key = h("input.grow", { label: "Key", autofocus: true });
 	const field = valueField("", TYPES, "textarea");
 	const check = async () => {
@@ -262,14 +261,14 @@ export async function add(branch) {
 		if (problem) return problem;
 		if (branch.keys.length >= DEPTH_LIMIT) return TOO_DEEP;
 		const value = field.read();
-		if (value === null) return "null is no value: nothing would be added.";
+		if (value === null) return "null adds nothing.";
 		const path = join([...branch.keys, key.value]);
 		try {
 			await put(path, value, hash(null));
 		} catch (error) {
 			return error.code === "datastale" ? "There is a child with this key already." : error.message;
 		}
-		remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: knownAfter(value) }]);
+		remember(`Add ${visible(path, 60)}`, [{ path, before: null, after: known(value) }]);
 		written(path);
 	};
 	return dialog({
@@ -285,9 +284,9 @@ export async function remove(branch) {
 	if (!found) return;
 	const { value, words } = found;
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
-		value === undefined ? h("p.warning", "It is too large to be undone here. Export it first, or make a backup.") : h("p.hint", "You can undo it as long as this page is open.")];
-	if (await dialog({ title: `Delete ${nameOf(branch)}?`, confirm: `Delete ${words}`, danger: true, body }))
-		await writeAll(`Delete ${nameOf(branch)}`, [{ path, before: value, after: null }]);
+		value === undefined ? h("p.warning", "This is too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")];
+	const label = `Delete ${nameOf(branch)}`;
+	if (await dialog({ title: `${label}?`, confirm: `Delete ${words}`, danger: true, body })) await writeAll(label, [{ path, before: value, after: null }]);
 }
 
 /** Renames, moves or copies a node: both places in one update. */
@@ -296,32 +295,32 @@ export async function move(branch, { isCopy = false } = {}) {
 	const found = await lookAtAll(branch, "move here");
 	if (!found) return;
 	const field = h("input.path-input", { label: "New path", autofocus: true, value: isCopy ? `${from}-copy` : from });
-	const keys = () => split(field.value);
+	let path;
 	const check = () => {
-		const to = join(keys());
-		if (keys().length === 0) return "The root is no place for it.";
-		if (keys().length > DEPTH_LIMIT) return TOO_DEEP;
-		if (to === from) return "This is where it is.";
-		if (to.startsWith(`${from}/`) || from.startsWith(`${to}/`)) return "A node cannot be put into itself, or over what holds it.";
-		return keys().map(problemOfKey).find(Boolean);
+		const keys = split(field.value);
+		path = join(keys);
+		if (keys.length === 0) return "It can't be the root.";
+		if (keys.length > DEPTH_LIMIT) return TOO_DEEP;
+		if (path === from) return "This is where it is.";
+		if (path.startsWith(`${from}/`) || from.startsWith(`${path}/`)) return "A node can't go into itself, or over what holds it.";
+		return keys.map(problemOfKey).find(Boolean);
 	};
 	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`;
 	if (!(await dialog({ title: words, confirm: "Review", wide: true, body: h("label", "New path", field), check }))) return;
-	const path = join(keys());
-	const changes = [{ path, before: await session.read(path).catch(() => null), after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
+	const changes = [{ path, before: await session.read(path).catch(() => {}), after: found.value }, ...(isCopy ? [] : [{ path: from, before: found.value, after: null }])];
 	if (await confirmChanges(words, changes)) await writeAll(words, changes);
 }
 
 export async function importJSON(branch) {
 	const file = h("input", { type: "file", accept: ".json,application/json", label: "File" });
-	const text = h("textarea.code", { rows: 10, label: "JSON", placeholder: "or paste JSON here" });
+	const text = h("textarea.code", { rows: 10, label: "JSON", placeholder: "or JSON" });
 	const label = `Import at ${nameOf(branch)}`;
 	let after;
 	const check = async () => void (after = parse(file.files[0] ? await file.files[0].text() : text.value));
 	while (await dialog({ title: label, confirm: "Review", wide: true, body: [file, text], check })) {
 		const { value: before, words = "what is there" } = (await look(branch.path)) ?? {};
 		const changes = [{ path: branch.path, before, after }];
-		const warning = before === undefined && h("p.warning", `It replaces ${words}, which can't be undone here.`);
+		const warning = before === undefined && h("p.warning", `It replaces ${words}, too large to undo.`);
 		if (await confirmChanges(label, changes, warning) && await writeAll(label, changes)) return;
 	}
 }

@@ -1,8 +1,8 @@
 // The tree with its tools, and the details of the selected node.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writerOf } from "./feed.js";
-import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatMoment } from "./dom.js";
+import { feed, concerns, writeParts, LogReader } from "./feed.js";
+import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import * as view from "./tree-view.js";
 import { split, join, problemOfKey } from "./keys.js";
@@ -14,7 +14,6 @@ const DETAILS_MS = 200; // between two looks at a value that changes all the tim
 const WRITES = 12; // in the details
 const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
 const WRITERS_AGAIN_MS = 2000; // until it is asked again
-const SLOW_LOG_MS = 1500; // of an answer
 const COPY_UNITS = 4 << 20; // of JSON in the clipboard
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
 
@@ -30,7 +29,13 @@ view.connect({
 	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn,
 });
 let keys, database, model, detailVersion, detailTimer;
-let writersTimer, writtenAt, isLogSlow, asking; // see askWriters
+// Who wrote at the selected node.
+const log = new LogReader(WRITERS_AGAIN_MS, async (signal) => {
+	const { path } = target();
+	const list = await session.history(path, { limit: WRITES, part: "writes" }, signal)
+		.then((found) => found.writes.map((write) => h("li", writeParts(write, path))), (error) => [h("li.hint", error.message)]);
+	if (!signal.aborted) writers.replaceChildren(...list);
+});
 
 const target = () => view.selected ?? model.root;
 const failed = (error) => toast(error.message, "error");
@@ -51,7 +56,7 @@ export function show({ keys: shownKeys }) {
 function showCrumbs() {
 	const crumb = (label, to, isLast) => h("a", { href: link("data", to), "aria-current": isLast && "page" }, visible(label, 40));
 	crumbs.replaceChildren(crumb(session.namespace, [], keys.length === 0),
-		...keys.flatMap((key, index) => [h("span.slash", { "aria-hidden": "true" }, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]));
+		...keys.flatMap((key, index) => [h("span.slash", { ariaHidden: true }, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]));
 }
 
 function showProblem({ branch, error }) {
@@ -158,9 +163,8 @@ function findValue(level, text) {
 
 function selected(branch) {
 	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."));
-	writtenAt = 0;
-	asking?.abort();
-	askWriters(branch, WRITERS_MS);
+	log.stop();
+	if (session.isAdmin) log.later(WRITERS_MS);
 	showDetails(branch);
 }
 
@@ -181,37 +185,9 @@ function showDetails(branch) {
 	].filter(Boolean));
 }
 
-/** Shows who wrote at the node once the selection rests; no more where the log takes long. */
-function askWriters(branch, delay) {
-	clearTimeout(writersTimer);
-	if (!session.isAdmin || isLogSlow) return;
-	writersTimer = setTimeout(async () => {
-		asking?.abort();
-		const { signal } = (asking = new AbortController());
-		const began = performance.now();
-		try {
-			const { at, writes } = await session.history(branch.path, { limit: WRITES, part: "writes" }, signal);
-			writers.replaceChildren(...writes.map((write) => h("li", h("time", formatMoment(write.time)), h("span.write-kind", writerOf(write)), h("span.write-path", placeOf(write.path, branch.path)))));
-			writersTimer = undefined;
-			if (writtenAt > at) askWriters(branch, WRITERS_AGAIN_MS);
-		} catch (error) {
-			if (signal.aborted) return;
-			writersTimer = undefined;
-			writers.replaceChildren(h("li.hint", error.message));
-		}
-		isLogSlow ||= performance.now() - began > SLOW_LOG_MS;
-	}, delay);
-}
-
-/** Where a write was, seen from a node. */
-const placeOf = (path, from) => path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it";
-
 feed.addEventListener("records", ({ detail }) => {
-	const branch = element.isConnected && view.selected;
-	const latest = branch && detail.findLast((record) => concerns(record, branch.keys));
-	if (!latest) return;
-	writtenAt = latest.timestamp;
-	if (writersTimer === undefined) askWriters(branch, WRITERS_AGAIN_MS);
+	const { selected } = view;
+	if (element.isConnected && selected && detail.some((record) => concerns(record, selected.keys))) log.later();
 });
 edit.onWritten((path) => {
 	model?.touchPath(split(path));
@@ -220,14 +196,13 @@ edit.onWritten((path) => {
 showUndo();
 
 export const element = h("div.data-page",
-	h("div.tools", crumbs, findBy, findField, h("span.space"), button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
+	h("div.tools", crumbs, findBy, findField, h("span.grow"), button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
 	h("div.split", h("div.tree-side", notice, view.element), details));
 
 export const opened = () => view.element.focus({ preventScroll: true });
 
 export function close() {
-	asking?.abort();
-	clearTimeout(writersTimer);
+	log.stop();
 	model.close();
 	database = undefined;
 }

@@ -1,14 +1,13 @@
 // What a path held at any moment of the log, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writerOf } from "./feed.js";
-import { h, button, panel, visible, toast, formatCount, formatMoment } from "./dom.js";
+import { feed, concerns, writeParts, LogReader } from "./feed.js";
+import { h, button, panel, visible, toast, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
 import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const PAUSE_FACTOR = 10; // between two readings, which may be of the whole log
 const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
@@ -22,47 +21,27 @@ const when = h("output.grow");
 const reach = h("span.hint");
 const problem = h("p.problem", { role: "alert" });
 const listed = h("ol.writes");
-const more = button("Earlier writes", () => refresh(writes.at(-1).sequence));
+const more = button("Earlier writes", () => log.now(writes.at(-1).sequence));
 const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
 const restore = button("Restore…", askRestore, ".primary");
 const toData = h("a", "Data");
 // `at` is the moment that is shown, null for now; `end` is when `now` was read, `past` {moment, value}.
-let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due, isReading, isStale, readUntil = 0, readMs = 0;
+let keys, at, writes, hasMore, now, then, end, since, past;
 
 export const element = h("div.page",
 	h("section.panel", h("div.together", title, toData), h("div.together.moment", slider, button("Now", () => go(null))),
 		h("p.together", when, reach), problem),
-	h("div.columns", panel("Writes", null, h("div.scroll", { tabIndex: 0, role: "region", label: "Writes" }, listed, more)), panel("Then", null, value), panel("Different now", restore, changesElement)));
+	h("div.columns", panel("Writes", h("div.scroll", { tabIndex: 0, role: "region", label: "Writes" }, listed, more)), panel("Then", value), panel("Different now", changesElement, restore)));
 
-export function close() {
-	reading?.abort();
-	clearTimeout(timer);
-	timer = undefined;
-}
+export const close = () => log.stop();
 
 export function show({ keys: shownKeys, parameters }) {
 	[keys, at, writes, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], false];
 	now = then = end = past = undefined;
 	title.textContent = `History of ${visible(join(keys), 200)}`;
 	toData.href = link("data", keys);
-	refresh();
-}
-
-function soon(delay = SETTLE_MS) {
-	if (timer !== undefined && due <= performance.now() + delay) return;
-	clearTimeout(timer);
-	due = performance.now() + delay;
-	timer = setTimeout(() => {
-		timer = undefined;
-		refresh();
-	}, delay);
-}
-
-/** After a write: seldom where readings take long. */
-function readAgain() {
-	isStale = isReading;
-	if (!isReading) soon(Math.max(SETTLE_MS, readUntil + PAUSE_FACTOR * readMs - performance.now()));
+	log.now();
 }
 
 async function pastAt(moment, ask) {
@@ -73,12 +52,8 @@ async function pastAt(moment, ask) {
 }
 
 /** Reads what is there now, what was there at the moment, and the latest writes, or those before a sequence. */
-async function refresh(before) {
-	reading?.abort();
-	const { signal } = (reading = new AbortController());
+const log = new LogReader(SETTLE_MS, async (signal, before) => {
 	const moment = at;
-	const began = performance.now();
-	[isReading, isStale] = [true, false];
 	const ask = (parameters) => session.history(join(keys), parameters, signal);
 	try {
 		const answer = await ask({ limit: PAGE, ...(before && { before }) });
@@ -94,19 +69,14 @@ async function refresh(before) {
 		then = undefined;
 		problem.textContent = error.message;
 	}
-	if (signal.aborted) return;
-	isReading = false;
-	readUntil = performance.now();
-	readMs = readUntil - began;
-	draw();
-	if (isStale) readAgain();
-}
+	if (!signal.aborted) draw();
+});
 
 function go(moment) {
 	at = moment;
 	history.replaceState(null, "", link("history", keys) + (at === null ? "" : `?at=${at}`));
 	drawMoment();
-	soon();
+	log.soon(SETTLE_MS);
 }
 
 function drawMoment() {
@@ -121,8 +91,7 @@ function drawMoment() {
 
 function draw() {
 	if (end === undefined) return;
-	listed.replaceChildren(...writes.map((write) => h("li", button([h("time", formatMoment(write.time)), h("b", writerOf(write)),
-		h("span.write-path", visible(write.path === join(keys) ? "this node" : write.path, 80), write.count > 1 && ` and ${formatCount(write.count - 1)} more`)], () => go(write.time)))));
+	listed.replaceChildren(...writes.map((write) => h("li", button(writeParts(write, join(keys)), () => go(write.time)))));
 	more.hidden = !hasMore;
 	drawMoment();
 	const changes = then === undefined ? [] : differences(then, now, keys);
@@ -142,4 +111,4 @@ async function askRestore() {
 	go(null);
 }
 
-feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && readAgain());
+feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && log.later());

@@ -94,7 +94,7 @@ const OF_DATABASE = [
 ];
 const lists = [...OF_SERVER, ...OF_DATABASE].map(([title, heads, rows, empty]) => {
 	const content = h("div");
-	return { element: panel(title, null, content), look: async () => {
+	return { element: panel(title, content), look: async () => {
 		const found = table(heads, await rows(), empty);
 		if (found.textContent !== content.textContent) content.replaceChildren(found);
 	} };
@@ -182,9 +182,9 @@ async function backup({ currentTarget }) {
 feed.addEventListener("records", ({ detail }) => element.isConnected && detail.forEach(take));
 const title = h("h2");
 export const element = h("div.page",
-	h("div.together", h("h2", "Server"), state, h("span.space"), button("Backup now", backup)),
+	h("div.together", h("h2", "Server"), state, h("span.grow"), button("Backup now", backup)),
 	h("div.grid", meters.map(({ element }) => element)),
-	h("div.columns", panel("State", null, facts), panel("Log", null, log)), lists.slice(0, OF_SERVER.length).map(({ element }) => element),
+	h("div.columns", panel("State", facts), panel("Log", log)), lists.slice(0, OF_SERVER.length).map(({ element }) => element),
 	title, h("div.columns", lists.slice(OF_SERVER.length).map(({ element }) => element)));
 
 export function show() {

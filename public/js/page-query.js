@@ -29,7 +29,7 @@ const rows = {
 const form = h("form.panel", { onsubmit: run, onchange: adapt }, h("h2", "Query"),
 	h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem);
 let stop, frame, latest, took, isUnindexed;
-export const element = h("div.page", form, cost, panel("Result", null, result), panel("The same elsewhere", null, code));
+export const element = h("div.page", form, cost, panel("Result", result), panel("The same elsewhere", code));
 export const close = () => stop?.();
 
 export function show({ keys, parameters }) {

@@ -4,7 +4,7 @@ import "../vendor/codemirror/codemirror.js";
 import "../vendor/codemirror/simple.js";
 import "../vendor/codemirror/show-hint.js";
 import { session } from "./session.js";
-import { h, dialog, toast, visible } from "./dom.js";
+import { h, button, dialog, toast, visible } from "./dom.js";
 import { completions } from "./rules-completion.js";
 import * as playground from "./rules-playground.js";
 import { showVersions } from "./rules-versions.js";
@@ -41,7 +41,7 @@ const editor = CodeMirror(frame, {
 });
 const errorList = h("ol.errors", { role: "alert" });
 const state = h("span.hint", { role: "status" });
-const publishButton = h("button.primary", { onclick: publish }, "Publish");
+const publishButton = button("Publish", publish, ".primary");
 let namespace, published, checkTimer; // namespace: of the rules in the editor
 let [badLines, marks] = [[], []];
 const isDifferent = () => editor.getValue() !== published;
@@ -72,7 +72,7 @@ function changed() {
 function mark(rules) {
 	for (const one of marks) one.clear();
 	marks = rules.filter(({ line }) => line <= editor.lineCount()).map(({ line, kind, location, outcome, error, decides, values = [] }) => editor.addLineWidget(line - 1,
-		h("div", { class: `mark ${outcome === "true" ? "good" : "problem"}${decides ? " decides" : ""}` },
+		h(`div.mark.${outcome === "true" ? "good" : "problem"}${decides ? ".decides" : ""}`,
 			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({ expression, value }) => ` · ${expression} = ${value}`).join("")}`, 1000))));
 	const place = rules.find(({ decides }) => decides);
 	if (place) editor.scrollIntoView({ line: place.line - 1, ch: 0 }, 80);
@@ -93,7 +93,7 @@ const send = (parameters) =>
 
 function showErrors(text) {
 	const errors = readErrors(text);
-	errorList.replaceChildren(...errors.map(({ line, column, message }) => h("li", h("button", { onclick: () => goTo(line, column) }, line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)))));
+	errorList.replaceChildren(...errors.map(({ line, column, message }) => h("li", button([line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)], () => goTo(line, column)))));
 	for (const line of badLines) editor.removeLineClass(line, "gutter", "bad");
 	badLines = errors.filter(({ line }) => line).map(({ line }) => editor.addLineClass(line - 1, "gutter", "bad"));
 }
@@ -108,7 +108,7 @@ async function publish() {
 	clearTimeout(checkTimer);
 	if (!(await check())) return;
 	const failed = await playground.runAll();
-	const body = [failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`)];
+	const body = [failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)];
 	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: failed > 0, body }))) return;
 	const error = await send({});
 	if (error) return showErrors(error);
@@ -123,7 +123,7 @@ playground.connect(() => editor.getValue(), mark);
 styles[1].addEventListener("load", () => editor.refresh());
 const title = h("h2");
 export const element = h("div.page", styles,
-	h("div.together", title, state, h("span.space"), h("button", { onclick: () => showVersions(editor) }, "Versions"), publishButton),
+	h("div.together", title, state, h("span.grow"), button("Versions", () => showVersions(editor)), publishButton),
 	frame, errorList, playground.element);
 
 /** Shows the rules of the database; a draft stays while other pages are shown. */

@@ -36,17 +36,15 @@ export class Database {
 	clockOffset = 0;
 
 	/** `credential` is a token or secret, or null; `override` is the `auth` that an administrator acts as. */
-	constructor({ url, namespace, credential = null, override = undefined, onState = () => {} }) {
+	constructor({ url, namespace, credential = null, override, onState = () => {} }) {
 		Object.assign(this, { url, namespace, credential, override, onState });
 		this.connect();
 	}
 
-	/** The server's clock in milliseconds. */
+	/** The server's clock. */
 	get now() {
 		return Date.now() + this.clockOffset;
 	}
-
-	// MARK: The connection
 
 	connect() {
 		this.setState("connecting");
@@ -124,8 +122,6 @@ export class Database {
 		this.onState(state, error);
 	}
 
-	// MARK: Frames and messages
-
 	receiveFrame(text) {
 		if (this.collected) {
 			this.collected.parts.push(text);
@@ -169,8 +165,6 @@ export class Database {
 		});
 	}
 
-	// MARK: Listening
-
 	/**
 	 * Calls `onValue` with the value at the path, or with the children that `query` selects, now and after each change.
 	 * `onEnd` gets a DatabaseError where the listen is refused or revoked. The result ends it.
@@ -182,7 +176,7 @@ export class Database {
 		return () => {
 			if (!this.listens.delete(listen.tag)) return;
 			// Another default listen of this path stays.
-			if (!query && [...this.listens.values()].some((other) => !other.query && other.path === path)) return;
+			if (!query && this.listens.values().some((other) => !other.query && other.path === path)) return;
 			this.request("n", wireListen(listen)).catch(() => {});
 		};
 	}
@@ -217,11 +211,9 @@ export class Database {
 		}
 	}
 
-	// MARK: Writing
-
 	/** Replaces the value at the path; with `ifHash` only where the present value has that hash ("" is none). */
-	set(path, value, ifHash = undefined) {
-		return this.request("p", ifHash === undefined ? { p: path, d: value } : { p: path, d: value, h: ifHash });
+	set(path, value, ifHash) {
+		return this.request("p", { p: path, d: value, h: ifHash });
 	}
 
 	/** Replaces the values at several paths below `path` in one step. */

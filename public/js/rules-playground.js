@@ -129,4 +129,4 @@ export const element = h("div.columns",
 	h("form.panel", { onsubmit: ask }, h("h2", "May this user do this here?"),
 		user.element, h("div.together", method, path), value,
 		h("div.together", h("button", { type: "submit" }, "Try"), button("Keep as a case", keep)), result),
-	panel("Cases", [button("Run all", runAll), button("Save", () => save("rule-cases.json", text())), button("Open…", () => file.click()), file], list));
+	panel("Cases", list, [button("Run all", runAll), button("Save", () => save("rule-cases.json", text())), button("Open…", () => file.click()), file]));

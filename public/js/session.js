@@ -60,7 +60,6 @@ class Session extends EventTarget {
 		location.reload();
 	}
 
-	/** Connects as the actor. */
 	open(onState = () => {}) {
 		this.database?.close();
 		const { actor: { kind, token, auth }, credential, isAdmin, namespace } = this;
@@ -125,7 +124,7 @@ class Session extends EventTarget {
 		return this.json("/.inspect/children.json", { path, ...parameters });
 	}
 
-	/** What only administrators may ask, whoever they act as. */
+	/** What only administrators may ask. */
 	inspect(name, parameters, options) {
 		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
 	}

@@ -121,7 +121,7 @@ function draw() {
 	if (selectedRow >= 0) currentRow = selectedRow;
 	pool.forEach((rowElement, place) => {
 		// The element of a row stays the same while it is in view.
-		const row = first + ((((place - first) % pool.length) + pool.length) % pool.length);
+		const row = place + pool.length * Math.ceil((first - place) / pool.length);
 		rowElement.hidden = row > last;
 		if (rowElement.hidden) rowElement.branch = null;
 		else drawRow(rowElement, row, model.rowAt(row), base + row * ROW);
@@ -134,8 +134,8 @@ function draw() {
 function makeRow() {
 	const row = h("div.row", { role: "treeitem" });
 	row.parts = ["key", "badge", "value", "priority"].map((name) => h("span", { class: name }));
-	row.append(h("span.twisty", { "aria-hidden": "true" }, icon("right")), ...row.parts,
-		h("span.row-actions", { "aria-hidden": "true" }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
+	row.append(h("span.twisty", { ariaHidden: true }, icon("right")), ...row.parts,
+		h("span.row-actions", { ariaHidden: true }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
 			iconButton(name, label, undefined, { tabIndex: -1, "data-action": name }))));
 	spacer.append(row);
 	return row;

@@ -1,4 +1,4 @@
-// Whose rights are meant: a choice, with fields for a uid with claims, or for a token.
+// Whose rights are meant: a choice, with fields for a uid with claims or a token.
 
 import { h, choice } from "./dom.js";
 import { parse, stringify } from "./json.js";
