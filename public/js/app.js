@@ -1,4 +1,4 @@
-// Signing in, the bar at the top, and which page is shown: #/data/DATABASE/path, #/query/…, #/rules/…, #/operations/…
+// Signing in, the bar at the top, and which page is shown: #/data/DATABASE/path, #/query/…
 
 import { session, link, STORED } from "./session.js";
 import { feed } from "./feed.js";
@@ -11,21 +11,16 @@ const PAGES = { data: "Data", query: "Query", history: "History", rules: "Rules"
 const FOR_ADMINS = /history|rules|operations/;
 const STATES = { open: "live", connecting: "connecting…", waiting: "no connection; trying again", closed: "closed" };
 const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
-const OFFLINE = "The server does not answer.";
 const app = document.getElementById("app");
 
 function place() {
 	const [path, rest = ""] = location.hash.replace(/^#\/?/, "").split("?");
-	const [name, namespace, ...keys] = decode(path);
-	return { name: Object.hasOwn(PAGES, name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest) };
-}
-
-function decode(path) {
+	let names = [];
 	try {
-		return path.split("/").map(decodeURIComponent);
-	} catch {
-		return []; // no link of ours
-	}
+		names = path.split("/").map(decodeURIComponent);
+	} catch { /* no link of ours */ }
+	const [name, namespace, ...keys] = names;
+	return { name: Object.hasOwn(PAGES, name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest) };
 }
 
 async function start() {
@@ -37,7 +32,7 @@ async function start() {
 			await session.signIn(credential, { isKept: credential === stored });
 			return showFrame();
 		} catch (error) {
-			if (error.code === "offline") return showSignIn(OFFLINE);
+			if (error.code === "offline") return showSignIn(error.message);
 		}
 	}
 	showSignIn();
@@ -55,7 +50,7 @@ function showSignIn(words = "") {
 			await session.signIn(token.value.trim(), { isKept: kept.checked });
 			showFrame();
 		} catch (error) {
-			problem.textContent = error.code === "offline" ? OFFLINE : `Not signed in: ${error.message}`;
+			problem.textContent = `Not signed in: ${error.message}`;
 			submit.disabled = false;
 			token.select();
 		}
@@ -86,19 +81,13 @@ function showFrame() {
 		h("header.bar", brand(), databases, h("nav", { label: "Pages" }, links.filter(({ name }) => session.isAdmin || !FOR_ADMINS.test(name)).map(({ element }) => element), h("a", { href: "/docs", target: "_blank" }, "Docs")),
 			h("span.grow"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
 		main);
-	listDatabases();
+	databases.append(...(session.databases ?? []).map(({ name }) => h("option", name)));
 	session.addEventListener("state", (event) => showState(event.detail));
 	session.addEventListener("database", () => { showActor(); showPage(); });
 	addEventListener("hashchange", showPage);
 	showState(session.database);
 	showActor();
 	showPage();
-}
-
-async function listDatabases() {
-	const found = session.isAdmin ? await session.inspect("databases").catch(() => []) : [];
-	databases.replaceChildren(...found.map(({ name }) => h("option", name)));
-	selectDatabase();
 }
 
 function selectDatabase() {

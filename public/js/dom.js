@@ -7,7 +7,7 @@ export function h(selector, properties, ...children) {
 	const element = document.createElement(tag);
 	element.classList.add(...classes);
 	if (tag === "button") element.type = "button";
-	if (/^(input|textarea)$/.test(tag)) Object.assign(element, { spellcheck: false, autocomplete: "off" });
+	if (tag === "input") element.autocomplete = "off";
 	for (const [name, value] of Object.entries(properties)) {
 		if ((value ?? false) === false) continue;
 		if (name === "label") element.setAttribute("aria-label", value);
@@ -34,7 +34,6 @@ export function svg(tag, attributes, ...children) {
 	return element;
 }
 
-/** An icon without a name of its own. */
 export const icon = (name) => svg("svg", { viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon" }, svg("path", { d: ICONS[name] }));
 
 /** A button with words; `kind` is its classes, as in ".small". */
@@ -114,7 +113,6 @@ export function menu(anchor, items) {
 	entries[0].focus();
 }
 
-/** Copies text, also by http from another machine. */
 export async function copy(text, what) {
 	try {
 		await navigator.clipboard.writeText(text);
@@ -145,7 +143,7 @@ export function formatBytes(bytes) {
 export function formatMoment(milliseconds) {
 	const date = new Date(milliseconds);
 	const day = date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString("en-GB")} `;
-	return `${day}${date.toLocaleTimeString("en-GB")}.${String(date.getMilliseconds()).padStart(3, "0")}`;
+	return `${day}${date.toLocaleTimeString("en-GB")}.${date.toISOString().slice(20, 23)}`;
 }
 
 export function formatSpan(seconds) {
@@ -160,7 +158,6 @@ export function choice(label, options, { value, ...properties } = {}) {
 	return select;
 }
 
-/** A table of rows of cells, or words where there is no row. */
 export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", empty) : h("div.scroll", h("table",
 	h("thead", h("tr", heads.map((name) => h("th", { scope: "col" }, name)))),
 	h("tbody", rows.map((cells) => h("tr", cells.map((cell) => h("td", cell)))))));

@@ -1,4 +1,4 @@
-// Writing: each change is one atomic request, is compared with what was shown before it, and can be undone.
+// Writing: a change is one atomic request, compared with what was shown before it, and can be undone.
 
 import { session, restPath } from "./session.js";
 import { h, button, choice, dialog, toast, save, visible, formatCount, formatMoment } from "./dom.js";
@@ -10,7 +10,7 @@ const UNDO_LIMIT = 100; // steps
 const UNDO_NODES = 50000; // of a value that is kept for undo
 const UNDO_UNITS = 4 << 20; // of its text
 const HISTORY_UNITS = 32 << 20; // of all steps
-const EDIT_NODES = 20000; // of a value that is edited as text
+const EDIT_NODES = 20000; // of one that is edited as text
 const REST_UNITS = 1 << 20; // a longer value goes by REST
 const DEPTH_LIMIT = 32;
 const DIFF_LIMIT = 200; // changes that are listed
@@ -18,7 +18,6 @@ const TOO_DEEP = `A path has at most ${DEPTH_LIMIT} keys.`;
 
 const history = []; // {label, changes, namespace, units}
 let written = () => {};
-/** Calls a function with each path that is written. */
 export const onWritten = (listener) => (written = listener);
 export const lastStep = () => history.at(-1);
 
@@ -72,8 +71,8 @@ export const whyButton = (error) => error.code === "permission_denied" && sessio
 		const { denials } = await session.inspect("denials");
 		const uid = session.actor.auth?.uid ?? session.database.auth?.uid ?? null;
 		showDenial(denials.find((one) => one.uid === uid) ?? denials[0]);
-	} catch {
-		toast("The server does not say why.");
+	} catch (error) {
+		toast(error.message, "error");
 	}
 }, ".link");
 
@@ -141,7 +140,6 @@ async function writeAll(label, changes, isUndo = false) {
 	return true;
 }
 
-/** Undoes the last step. */
 export async function undo() {
 	const step = history.pop();
 	if (!step) return;
@@ -251,7 +249,6 @@ export async function editJSON(branch) {
 	}
 }
 
-/** Adds a child; whether that was done. */
 export async function add(branch) {
 	if (branch.isLeaf) return toast("A value has no children: edit it as JSON.");
 	const key = h("input.grow", { label: "Key", autofocus: true });
@@ -280,16 +277,14 @@ export async function add(branch) {
 
 export async function remove(branch) {
 	const { path } = branch;
-	const found = await look(path);
-	if (!found) return;
-	const { value, words } = found;
+	const { value, words } = (await look(path)) ?? {};
+	if (!words) return;
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
 		value === undefined ? h("p.warning", "This is too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")];
 	const label = `Delete ${nameOf(branch)}`;
 	if (await dialog({ title: `${label}?`, confirm: `Delete ${words}`, danger: true, body })) await writeAll(label, [{ path, before: value, after: null }]);
 }
 
-/** Renames, moves or copies a node: both places in one update. */
 export async function move(branch, { isCopy = false } = {}) {
 	const { path: from } = branch;
 	const found = await lookAtAll(branch, "move here");

@@ -1,4 +1,4 @@
-// Every operation on the database as it happens: the event stream of /.settings/profile.json, for administrators.
+// Operations as they happen (/.settings/profile.json, for administrators), and readings of the log.
 
 import { session } from "./session.js";
 import { h, visible, formatCount, formatMoment } from "./dom.js";
@@ -36,10 +36,8 @@ class Feed extends EventTarget {
 	}
 }
 
-/** Whether a record says that data may have changed. */
 export const isWrite = (record) => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false;
 
-/** Whether a record is a write at, above or below a path. */
 export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
 
 /** When, by whom and where a write of the log was made, seen from a path. */
@@ -49,50 +47,39 @@ export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
 	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
 }
 
-/** Reads the log, one reading at a time: after writes so seldom that it takes a tenth of the time. */
-export class LogReader {
-	until = 0; // when the pause behind the latest reading ends
-
-	/** `read(signal, …)` reads; `delay` is in milliseconds from a write until then. */
-	constructor(delay, read) {
-		Object.assign(this, { delay, read });
-	}
-
-	stop() {
-		this.reading?.abort();
-		clearTimeout(this.timer);
-		this.timer = undefined;
-		this.isReading = false;
-	}
-
-	soon(delay) {
-		if (this.timer !== undefined && this.due <= performance.now() + delay) return;
-		clearTimeout(this.timer);
-		this.due = performance.now() + delay;
-		this.timer = setTimeout(() => {
-			this.timer = undefined;
-			this.now();
-		}, delay);
-	}
-
-	/** Reads behind the reading in progress, and behind the pause. */
-	later(delay = this.delay) {
-		this.isStale = this.isReading;
-		if (!this.isReading) this.soon(Math.max(delay, this.until - performance.now()));
-	}
-
-	async now(...parameters) {
-		this.reading?.abort();
-		const { signal } = (this.reading = new AbortController());
+/** Reads the log by `read(signal, …)`, one reading at a time: `delay` ms after writes, but in a tenth of the time at most. */
+export function logReader(delay, read) {
+	let timer, reading, isStale, until = 0;
+	const start = (wait) => setTimeout(() => {
+		timer = undefined;
+		now();
+	}, wait);
+	const now = async (...parameters) => {
+		reading?.abort();
+		const { signal } = (reading = new AbortController());
 		const began = performance.now();
-		[this.isReading, this.isStale] = [true, false];
-		await this.read(signal, ...parameters);
+		isStale = false;
+		await read(signal, ...parameters);
 		if (signal.aborted) return;
-		this.isReading = false;
 		const ended = performance.now();
-		this.until = ended + PAUSE_FACTOR * (ended - began);
-		if (this.isStale) this.later();
-	}
+		until = ended + PAUSE_FACTOR * (ended - began);
+		reading = undefined;
+		if (isStale) later();
+	};
+	const later = (wait = delay) => {
+		if (reading) isStale = true;
+		else timer ??= start(Math.max(wait, until - performance.now()));
+	};
+	const soon = () => {
+		clearTimeout(timer);
+		timer = start(delay);
+	};
+	const stop = () => {
+		reading?.abort();
+		clearTimeout(timer);
+		reading = timer = undefined;
+	};
+	return { now, later, soon, stop };
 }
 
 export const feed = new Feed();

@@ -31,7 +31,6 @@ export function unwrap(value) {
 	return { value: Object.hasOwn(value, ".value") ? value[".value"] : value, priority: own(value, ".priority") };
 }
 
-/** A value with a priority, in the export form. */
 export function wrap(value, priority) {
 	if ((priority ?? null) === null || value === null) return value;
 	return { ...(isObject(value) ? value : { ".value": value }), ".priority": priority };

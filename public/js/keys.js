@@ -2,11 +2,11 @@
 
 import { kindOf, unwrap } from "./json.js";
 
-/** The keys of a path: "/a/b" gives ["a", "b"]. */
+/** "/a/b" gives ["a", "b"]. */
 export const split = (path) => path.split("/").filter((key) => key !== "");
 export const join = (keys) => "/" + keys.join("/");
 
-/** Keys in a URL: each percent-encoded, "" for the root. */
+/** Keys in a URL. */
 export const encodePath = (keys) => keys.map(encodeURIComponent).join("/");
 
 const FORBIDDEN = /[.$#[\]/\u0000-\u001f\u007f]/;

@@ -1,7 +1,7 @@
 // The tree with its tools, and the details of the selected node.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writeParts, LogReader } from "./feed.js";
+import { feed, concerns, writeParts, logReader } from "./feed.js";
 import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import * as view from "./tree-view.js";
@@ -14,7 +14,7 @@ const DETAILS_MS = 200; // between two looks at a value that changes all the tim
 const WRITES = 12; // in the details
 const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
 const WRITERS_AGAIN_MS = 2000; // until it is asked again
-const COPY_UNITS = 4 << 20; // of JSON in the clipboard
+const COPY_UNITS = 4 << 20; // of JSON
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
 
 const crumbs = h("nav.crumbs", { label: "Path" });
@@ -30,7 +30,7 @@ view.connect({
 });
 let keys, database, model, detailVersion, detailTimer;
 // Who wrote at the selected node.
-const log = new LogReader(WRITERS_AGAIN_MS, async (signal) => {
+const log = logReader(WRITERS_AGAIN_MS, async (signal) => {
 	const { path } = target();
 	const list = await session.history(path, { limit: WRITES, part: "writes" }, signal)
 		.then((found) => found.writes.map((write) => h("li", writeParts(write, path))), (error) => [h("li.hint", error.message)]);
@@ -140,7 +140,7 @@ async function find(event) {
 	if (problem) return toast(problem, "error");
 	try {
 		const { offset, count, children = [] } = await session.children(level.path, { from: text, limit: 1 });
-		if (!children.length) toast(`No key from “${visible(text, 40)}” on; these are the last.`);
+		if (!children.length) toast(`No key from “${visible(text, 40)}” on.`);
 		const index = Math.min(offset, count - 1);
 		let row = model.rowOf(level) + 1 + index;
 		for (const child of level.expanded) if (child.index < index) row += child.below;
@@ -170,16 +170,17 @@ function selected(branch) {
 
 function showDetails(branch) {
 	detailVersion = branch.version;
+	const { kind, count, length, priority } = branch;
 	const facts = {
-		Type: branch.kind === "unknown" ? "…" : branch.kind, Children: branch.kind === "object" && formatCount(branch.count),
-		Size: branch.length > 0 && formatBytes(branch.length), Priority: branch.priority !== undefined && visible(JSON.stringify(branch.priority)),
+		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && formatCount(count),
+		Size: length > 0 && formatBytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
 	};
 	details.replaceChildren(...[
 		h("header", h("h2", visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
 			iconButton("more", "Actions", (event) => showMenu(branch, event.currentTarget))),
 		h("div.path-line", visible(branch.path, 400)),
 		h("dl", Object.entries(facts).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
-		branch.isLeaf && h("pre", { class: `value-box ${branch.kind}`, tabIndex: 0 }, visible(view.valueText(branch), 4000)),
+		branch.isLeaf && h("pre", { class: `value-box ${kind}`, tabIndex: 0 }, visible(view.valueText(branch), 4000)),
 		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", { href: link("history", branch.keys) }, "History")), writers),
 		h("details", { open: details.querySelector("details")?.open }, h("summary", "Code"), codeTable(branch.keys)),
 	].filter(Boolean));

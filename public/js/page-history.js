@@ -1,14 +1,13 @@
 // What a path held at any moment of the log, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writeParts, LogReader } from "./feed.js";
+import { feed, concerns, writeParts, logReader } from "./feed.js";
 import { h, button, panel, visible, toast, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
 import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
 const KEPT_WRITES = 1000; // more are asked for again
@@ -26,8 +25,8 @@ const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
 const restore = button("Restore…", askRestore, ".primary");
 const toData = h("a", "Data");
-// `at` is the moment that is shown, null for now; `end` is when `now` was read, `past` {moment, value}.
-let keys, at, writes, hasMore, now, then, end, since, past;
+// `at` is the moment that is shown, null for now; `end` is when `now` was read.
+let keys, at, writes, hasMore, now, then, end, since;
 
 export const element = h("div.page",
 	h("section.panel", h("div.together", title, toData), h("div.together.moment", slider, button("Now", () => go(null))),
@@ -38,21 +37,14 @@ export const close = () => log.stop();
 
 export function show({ keys: shownKeys, parameters }) {
 	[keys, at, writes, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], false];
-	now = then = end = past = undefined;
+	now = then = end = undefined;
 	title.textContent = `History of ${visible(join(keys), 200)}`;
 	toData.href = link("data", keys);
 	log.now();
 }
 
-async function pastAt(moment, ask) {
-	if (past?.moment === moment) return past.value;
-	const { value } = await ask({ at: moment, limit: 1 });
-	if (end - moment > SETTLED_MS) past = { moment, value };
-	return value;
-}
-
 /** Reads what is there now, what was there at the moment, and the latest writes, or those before a sequence. */
-const log = new LogReader(SETTLE_MS, async (signal, before) => {
+const log = logReader(SETTLE_MS, async (signal, before) => {
 	const moment = at;
 	const ask = (parameters) => session.history(join(keys), parameters, signal);
 	try {
@@ -62,7 +54,7 @@ const log = new LogReader(SETTLE_MS, async (signal, before) => {
 		writes = before ? [...writes, ...answer.writes] : [...answer.writes, ...(known < 0 ? [] : writes.slice(known + 1))];
 		if (!before && writes.splice(KEPT_WRITES).length) hasMore = true;
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at];
-		then = moment === null ? now : await pastAt(moment, ask);
+		then = moment === null ? now : (await ask({ at: moment, limit: 1 })).value;
 		problem.textContent = "";
 	} catch (error) {
 		if (signal.aborted) return;
@@ -76,7 +68,7 @@ function go(moment) {
 	at = moment;
 	history.replaceState(null, "", link("history", keys) + (at === null ? "" : `?at=${at}`));
 	drawMoment();
-	log.soon(SETTLE_MS);
+	log.soon();
 }
 
 function drawMoment() {
@@ -100,7 +92,6 @@ function draw() {
 	changesElement.replaceChildren(changes.length ? diffList(changes) : h("p.hint", then === undefined ? "" : "Nothing: it is as it was."));
 }
 
-/** Writes the value of the moment over what is shown as now, as one step. */
 async function askRestore() {
 	const path = join(keys);
 	const label = `Restore ${visible(path, 60)} of ${formatMoment(at)}`;

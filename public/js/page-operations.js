@@ -1,4 +1,4 @@
-// What the server does, drawn each second: rates, slow operations, connections, the log; what a database's clients ask for.
+// What the server does, drawn each second, and what the clients of a database ask for.
 
 import { session, link } from "./session.js";
 import { feed } from "./feed.js";
@@ -100,7 +100,7 @@ const lists = [...OF_SERVER, ...OF_DATABASE].map(([title, heads, rows, empty]) =
 	} };
 });
 
-/** Runs again and again, also after a failure, while the page is open and seen. */
+/** Runs again and again while the page is open and seen. */
 async function every(milliseconds, run) {
 	const { signal } = visit;
 	while (!signal.aborted) {
@@ -149,7 +149,7 @@ function drawLog(messages) {
 
 const lookAtLists = () => Promise.all(lists.map((list) => list.look()));
 
-/** Adds an operation on this database to its path, and to the queries without an index. */
+/** Adds an operation to its path, and to the queries without an index. */
 function take({ path, name, millis = 0, bytes = 0, unIndexed, querySet }) {
 	if (!path || name === "listener-broadcast") return;
 	const text = join(path);

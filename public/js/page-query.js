@@ -64,8 +64,8 @@ function fill(query) {
 		const name = names[number];
 		kind.value = name ?? "none";
 		if (!name) return;
-		field.type.value = kindOf(query[name]) === "null" ? "json" : kindOf(query[name]);
-		field.text.value = String(query[name]);
+		field.type.value = query[name] === null ? "json" : kindOf(query[name]);
+		field.text.value = query[name];
 	});
 	for (const [name] of LIMITS) if (query[name]) [side.value, limit.value] = [name, query[name]];
 }
@@ -75,14 +75,12 @@ function read() {
 	if (query.orderBy === "") throw new Error("Say which child the order is by.");
 	for (const { kind, field } of bounds) {
 		if (kind.value === "none") continue;
-		query[kind.value] = field.read();
-		if (kindOf(query[kind.value]) === "object") throw new Error("A bound is a string, a number, a boolean or null.");
+		const bound = (query[kind.value] = field.read());
+		if (isObject(bound)) throw new Error("A bound can't be an object.");
 	}
-	if (limit.value.trim()) {
-		query[side.value] = Number(limit.value);
-		if (!Number.isInteger(query[side.value]) || query[side.value] < 1) throw new Error("A limit is a whole number from 1 on.");
-	}
-	return query;
+	const count = Number(limit.value);
+	if (!Number.isInteger(count) || count < 0) throw new Error("A limit is a whole number.");
+	return count ? { ...query, [side.value]: count } : query;
 }
 
 function run() {
@@ -93,8 +91,7 @@ function run() {
 	try {
 		query = read();
 	} catch (error) {
-		problem.textContent = error.message;
-		return;
+		return void (problem.textContent = error.message);
 	}
 	const keys = split(path.value);
 	history.replaceState(null, "", `${link("query", keys)}?q=${encodeURIComponent(stringify(query))}`);

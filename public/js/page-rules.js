@@ -1,4 +1,4 @@
-// The security rules: an editor that shows what the server finds wrong at its line, and publishes.
+// An editor of rules that shows the server's errors at their lines, and publishes.
 
 import "../vendor/codemirror/codemirror.js";
 import "../vendor/codemirror/simple.js";
@@ -46,14 +46,18 @@ let namespace, published, checkTimer; // namespace: of the rules in the editor
 let [badLines, marks] = [[], []];
 const isDifferent = () => editor.getValue() !== published;
 
+const readPublished = async () => (await session.response(PATH, {}, { asSelf: true })).text();
+
 async function load() {
+	const wanted = (namespace = session.namespace);
+	editor.setValue((published = ""));
 	try {
-		const response = await session.request(PATH, {}, { asSelf: true });
-		if (!response.ok) throw new Error((await response.json()).error);
-		published = await response.text();
-		editor.setValue(published);
+		const text = await readPublished();
+		if (wanted !== namespace) return;
+		editor.setValue((published = text));
 		editor.clearHistory();
 	} catch (error) {
+		namespace = undefined; // read again when the page is shown
 		state.textContent = `The rules can't be read: ${error.message}`;
 	}
 }
@@ -68,7 +72,6 @@ function changed() {
 	if (isDifferent()) checkTimer = setTimeout(check, CHECK_MS);
 }
 
-/** Shows below the lines of rules what they gave, and the values they saw. */
 function mark(rules) {
 	for (const one of marks) one.clear();
 	marks = rules.filter(({ line }) => line <= editor.lineCount()).map(({ line, kind, location, outcome, error, decides, values = [] }) => editor.addLineWidget(line - 1,
@@ -108,8 +111,9 @@ async function publish() {
 	clearTimeout(checkTimer);
 	if (!(await check())) return;
 	const failed = await playground.runAll();
-	const body = [failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)];
-	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: failed > 0, body }))) return;
+	const isOld = (await readPublished().catch(() => published)) !== published;
+	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)];
+	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: isOld || failed > 0, body }))) return;
 	const error = await send({});
 	if (error) return showErrors(error);
 	published = editor.getValue();
@@ -131,7 +135,6 @@ export function show() {
 	title.textContent = `Rules of ${session.namespace}`;
 	editor.refresh();
 	if (namespace === session.namespace) return;
-	namespace = session.namespace;
 	playground.load();
 	load();
 }

@@ -1,10 +1,6 @@
 // A client of the realtime protocol (docs/protocol/realtime.md) in one file. It writes nothing while it is offline.
 //
-//   const database = new Database({ url: "ws://127.0.0.1:9000", namespace: "default", credential: "owner" });
-//   const stop = database.listen("/users/ada", null, (value) => console.log(value), (error) => console.log(error));
-//   await database.set("/users/ada/name", "Ada");
-//
-// Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
+// docs/console.md has an example. Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
 
 import { parse, stringify, isObject, own } from "./json.js";
 
@@ -18,7 +14,7 @@ const LAST_DELAY_MS = 8000;
 const split = (path) => path.split("/").filter(Boolean);
 const wireListen = ({ path, query, tag }) => (query ? { p: path, q: query, t: tag } : { p: path });
 
-/** What the server, or the connection, answered in place of "ok". `code` is the protocol's: "permission_denied", … */
+/** What was answered in place of "ok"; `code` is the protocol's: "permission_denied", … */
 export class DatabaseError extends Error {
 	constructor(code, message) {
 		super(message || code);
@@ -64,7 +60,7 @@ export class Database {
 		this.clockOffset = hello.ts - Date.now();
 		const socket = this.socket;
 		this.keepalive = setInterval(() => this.probe(), KEEPALIVE_MS);
-		// Requests are processed in order: the listens behind the sign-in need not wait for its answer.
+		// Requests are processed in order: the listens need not wait for the answer.
 		const signedIn = this.credential === null ? Promise.resolve({}) : this.request("auth", this.authentication());
 		for (const listen of this.listens.values()) this.sendListen(listen);
 		try {
@@ -83,7 +79,7 @@ export class Database {
 		return { cred, ...(override === null ? { noauth: true } : override && { authvar: override }) };
 	}
 
-	/** Asks for an answer; without one since the last time the connection is dead, as after a computer's sleep. */
+	/** Asks for an answer; without one to the last time the connection is dead, as after a sleep. */
 	probe() {
 		if (this.isUnanswered && this.socket.bufferedAmount === 0) return this.socket.close();
 		this.isUnanswered = true;
@@ -166,8 +162,8 @@ export class Database {
 	}
 
 	/**
-	 * Calls `onValue` with the value at the path, or with the children that `query` selects, now and after each change.
-	 * `onEnd` gets a DatabaseError where the listen is refused or revoked. The result ends it.
+	 * Calls `onValue` with the value at the path, or with the children that `query` selects, now and after each change;
+	 * `onEnd` with a DatabaseError where the listen is refused or revoked. The result ends it.
 	 */
 	listen(path, query, onValue, onEnd = () => {}) {
 		const listen = { path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: split(path) };
@@ -222,7 +218,7 @@ export class Database {
 	}
 }
 
-/** The value with another one at a path inside it, in the export form. Copies what it changes. */
+/** The value with another one at a path inside it. Copies what it changes. */
 function replace(value, names, inner) {
 	if (names.length === 0) return inner;
 	const [name, ...rest] = names;

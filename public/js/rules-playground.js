@@ -1,5 +1,4 @@
-// "May this user do this here": asks the server's evaluator about the draft. A question can be kept as a case, which is
-// run before rules are published.
+// "May this user do this here": asks the server about the draft. Questions are kept as cases, which run before publishing.
 
 import { session } from "./session.js";
 import { h, button, choice, panel, table, save, toast, visible } from "./dom.js";
@@ -9,7 +8,7 @@ import { userField } from "./user-field.js";
 
 const CASE_LIMIT = 500;
 const CAUSES = {
-	granted: "rules grant it", administrator: "rules are not asked", open: "there are no rules, and the server runs with --dev",
+	granted: "rules grant it", administrator: "rules are not asked", open: "there are no rules, under --dev",
 	locked: "there are no rules", noRule: "no rule on the way", notGranted: "no rule on the way is true", invalid: "a .validate rule is not true",
 };
 const PLACEHOLDERS = { write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}' };
@@ -25,7 +24,7 @@ const result = h("p", { role: "status" });
 const list = h("div");
 const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: open });
 let cases = [];
-// The text of the draft, and what shows at its lines what rules gave.
+// The text of the draft, and what marks its lines.
 let source, mark;
 export const connect = (draft, marker) => ([source, mark] = [draft, marker]);
 const storage = () => `pando-rule-cases ${session.namespace}`;
@@ -95,7 +94,6 @@ async function open() {
 	file.value = "";
 }
 
-/** The draft is another one: no outcome is known. */
 export function changed() {
 	for (const item of cases) item.outcome = undefined;
 	draw();
@@ -114,7 +112,6 @@ function draw() {
 	}), "Keep a question as a case: it is run before you publish."));
 }
 
-/** The cases of the database that were kept in this tab. */
 export function load() {
 	try {
 		cases = parse(sessionStorage.getItem(storage()) ?? "[]").filter(isCase);

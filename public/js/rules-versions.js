@@ -13,7 +13,6 @@ function lineDiff(before, after) {
 	return h("div.diff", { tabIndex: 0, label: "Differences" }, rows.length ? rows : h("p.hint", "They are the same."));
 }
 
-/** Lets the user look at published rules, and put one of them into the editor. */
 export async function showVersions(editor) {
 	const { rules } = await session.history("/", { part: "rules" }).catch((error) => toast(`Versions: ${error.message}`, "error")) ?? {};
 	if (!rules) return;

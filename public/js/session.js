@@ -25,6 +25,7 @@ async function textUpTo(limit, response) {
 class Session extends EventTarget {
 	credential = null; // of the person at the console
 	isAdmin = false;
+	databases = undefined; // [{name}], for administrators
 	namespace = "default";
 	actor = { kind: "self" }; // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
 	database = null; // the connection as the actor
@@ -49,7 +50,10 @@ class Session extends EventTarget {
 			throw error;
 		});
 		this.auth = this.database.auth;
-		this.isAdmin = (await this.request("/.inspect/databases.json", {}, { asSelf: true })).ok;
+		this.databases = await this.inspect("databases").catch((error) => {
+			if (error.code !== "permission_denied") throw error;
+		});
+		this.isAdmin = this.databases !== undefined;
 		if (isKept) sessionStorage.setItem(STORED, credential);
 		this.dispatchEvent(new Event("database"));
 	}
@@ -124,7 +128,6 @@ class Session extends EventTarget {
 		return this.json("/.inspect/children.json", { path, ...parameters });
 	}
 
-	/** What only administrators may ask. */
 	inspect(name, parameters, options) {
 		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
 	}

@@ -51,7 +51,6 @@ export class Branch {
 		for (const page of this.pages.values()) page.isStale = true;
 	}
 
-	/** The children whose pages are loaded, in order. */
 	get loadedRows() {
 		return [...this.pages].sort(([a], [b]) => a - b).flatMap(([, { rows }]) => rows);
 	}
@@ -69,9 +68,7 @@ export class Branch {
 export class TreeModel extends EventTarget {
 	constructor(keys) {
 		super();
-		this.root = new Branch(keys.at(-1) ?? session.namespace, null);
-		this.root.rootKeys = keys;
-		this.root.isExpanded = true;
+		this.root = Object.assign(new Branch(keys.at(-1) ?? session.namespace, null), { rootKeys: keys, isExpanded: true });
 		this.ends = new AbortController();
 		feed.addEventListener("records", ({ detail }) => detail.filter(isWrite).forEach(({ path = [] }) => this.touchPath(path)), { signal: this.ends.signal });
 		feed.addEventListener("open", () => this.refreshAll(), { signal: this.ends.signal });
@@ -227,7 +224,6 @@ export class TreeModel extends EventTarget {
 		}
 	}
 
-	/** Something was written at a path. */
 	touchPath(keys) {
 		const rootKeys = this.root.keys;
 		if (!rootKeys.every((key, place) => place >= keys.length || keys[place] === key)) return;

@@ -12,7 +12,6 @@ const FLASH_MS = 900;
 const FLASH = ["var(--flash)", "transparent"].map((color) => ({ backgroundColor: color, boxShadow: `0 0 0 3px ${color}` }));
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** What a row says of a value. */
 export function valueText(branch) {
 	const { kind, value } = branch;
 	if (kind === "object") return previewText(branch);
@@ -167,7 +166,6 @@ function drawRow(rowElement, row, found, top) {
 	Object.assign(rowElement, { row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt });
 }
 
-/** Shows a form in place of a row. */
 export function openEditor(branch, form) {
 	closeEditor();
 	editor = { branch, form, row: currentRow };
@@ -245,7 +243,10 @@ function menuAsked(event) {
 	if (!branch) return;
 	event.preventDefault();
 	select(branch, { reveals: false });
-	actions.more(branch, { x: event.clientX, y: event.clientY });
+	const show = () => actions.more(branch, event);
+	// The release of the button would close it.
+	if (event.buttons) addEventListener("pointerup", () => setTimeout(show), { once: true });
+	else show();
 }
 
 function pressed(event) {

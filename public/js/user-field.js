@@ -3,7 +3,7 @@
 import { h, choice } from "./dom.js";
 import { parse, stringify } from "./json.js";
 
-/** `kinds` are some of "self", "anonymous", "user" and "token" with words; `read()` gives an actor, or throws what is wrong. */
+/** `kinds`: some of "self", "anonymous", "user", "token", with words; `read()` gives an actor or throws what is wrong. */
 export function userField(kinds) {
 	const kind = choice("User", kinds, { onchange: adapt });
 	const uid = h("input", { label: "uid", placeholder: "uid" });
