@@ -196,8 +196,6 @@ export const confirmChanges = (title, changes, warning) => dialog({
 	body: [warning, h("p.hint", `${counted(changes.length, "change")}, written as one step.`), diffList(changes)],
 });
 
-// MARK: Actions on a branch
-
 /** Edits a leaf in its row; an object, or text of several lines, as JSON. */
 export async function edit(branch) {
 	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch);

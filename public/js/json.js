@@ -10,7 +10,7 @@ export function parse(text) {
 			? BigInt(context.source) : value);
 }
 
-/** As JSON.stringify, for what `parse` gives. `indent` is a number of spaces. */
+/** As JSON.stringify, for what `parse` gives. */
 export const stringify = (value, indent) =>
 	JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? JSON.rawJSON(String(inner)) : inner), indent) ?? "null";
 

@@ -41,7 +41,7 @@ export function compareValues(a, b) {
 const PUSH_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 let lastPush = 0n;
 
-/** A new key that sorts behind all earlier ones: 8 characters of time, 12 of chance. */
+/** A new key that sorts behind all earlier ones. */
 export function pushID(now = Date.now()) {
 	const number = crypto.getRandomValues(new Uint8Array(9)).reduce((number, byte) => (number << 8n) | BigInt(byte), BigInt(now));
 	// Within a millisecond the next number.

@@ -10,7 +10,7 @@ import { stringify } from "./json.js";
 import { codeTable } from "./snippets.js";
 import * as edit from "./edit.js";
 
-const DETAILS_MS = 200; // between two looks at a value that changes all the time
+const DETAILS_MS = 200; // between two looks at a busy value
 const WRITES = 12; // in the details
 const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
 const WRITERS_AGAIN_MS = 2000; // until it is asked again

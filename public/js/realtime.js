@@ -161,10 +161,7 @@ export class Database {
 		});
 	}
 
-	/**
-	 * Calls `onValue` with the value at the path, or with the children that `query` selects, now and after each change;
-	 * `onEnd` with a DatabaseError where the listen is refused or revoked. The result ends it.
-	 */
+	/** Calls `onValue` with the value at the path, or what `query` selects, now and after changes; `onEnd` with an error. The result ends it. */
 	listen(path, query, onValue, onEnd = () => {}) {
 		const listen = { path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: split(path) };
 		this.listens.set(listen.tag, listen);

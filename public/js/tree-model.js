@@ -8,6 +8,7 @@ import { join } from "./keys.js";
 
 const PAGE = 100; // rows
 const KEPT_PAGES = 300; // of one level
+const LOAD_LIMIT = 4; // at the same time
 const REFRESH_MS = 150; // between two requests for what has changed
 const SWEEP_MS = 5000; // for what the feed does not tell
 const POLL_MS = 1000; // of users who have no feed
@@ -66,6 +67,8 @@ export class Branch {
 }
 
 export class TreeModel extends EventTarget {
+	loads = 0;
+
 	constructor(keys) {
 		super();
 		this.root = Object.assign(new Branch(keys.at(-1) ?? session.namespace, null), { rootKeys: keys, isExpanded: true });
@@ -136,6 +139,8 @@ export class TreeModel extends EventTarget {
 		const page = branch.pages.get(number);
 		if (page && (page.isLoading || !page.isStale)) return;
 		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon();
+		if (this.loads >= LOAD_LIMIT) return; // the end of one shows the rows again
+		this.loads++;
 		const entry = page ?? { rows: [] };
 		Object.assign(entry, { isLoading: true, isStale: false });
 		branch.pages.set(number, entry);
@@ -152,6 +157,7 @@ export class TreeModel extends EventTarget {
 			branch.version++;
 			if (isNew) this.dispatchEvent(new CustomEvent("problem", { detail: { branch, error } }));
 		} finally {
+			this.loads--;
 			entry.isLoading = false;
 			entry.loadedAt = performance.now();
 		}

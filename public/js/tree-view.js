@@ -5,7 +5,7 @@ import { Branch } from "./tree-model.js";
 import { isObject, own, stringify } from "./json.js";
 
 const ROW = 24; // pixels
-const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll; more rows are scrolled in proportion
+const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll
 const OVERSCAN = 6; // rows
 const INDENT = 18; // pixels
 const FLASH_MS = 900;
