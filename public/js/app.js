@@ -1,85 +1,74 @@
-// Signing in, the bar at the top, and which page is shown: #/data/DATABASE/path, #/query/…, #/rules/…, #/operations/…
+// Signing in, the bar at the top, and which page is shown: #/data/DATABASE/path, #/query/…
 
 import { session, link, STORED } from "./session.js";
 import { feed } from "./feed.js";
-import { h, iconButton, icon, dialog, visible } from "./dom.js";
+import { h, button, iconButton, icon, dialog, visible } from "./dom.js";
 import { switchTheme } from "./theme.js";
 import { userField } from "./user-field.js";
 import * as data from "./page-data.js";
 
-const PAGES = {
-	data: { label: "Data", load: () => data },
-	query: { label: "Query", load: () => import("./page-query.js") },
-	history: { label: "History", isForAdmins: true, load: () => import("./page-history.js") },
-	rules: { label: "Rules", isForAdmins: true, load: () => import("./page-rules.js") },
-	operations: { label: "Operations", isForAdmins: true, load: () => import("./page-operations.js") },
-};
-const STATES = { open: "live", connecting: "connecting…", waiting: "no connection; trying again", refused: "signed out", closed: "closed" };
+const PAGES = { data: "Data", query: "Query", history: "History", rules: "Rules", operations: "Operations" };
+const FOR_ADMINS = /history|rules|operations/;
+const STATES = { open: "live", connecting: "connecting…", waiting: "no connection; trying again", closed: "closed" };
 const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/;
-const OFFLINE = "The server does not answer.";
 const app = document.getElementById("app");
 
 function place() {
 	const [path, rest = ""] = location.hash.replace(/^#\/?/, "").split("?");
-	const [name, namespace, ...keys] = decode(path);
-	return { name: PAGES[name] ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest) };
-}
-
-function decode(path) {
+	let names = [];
 	try {
-		return path.split("/").map(decodeURIComponent);
-	} catch {
-		return []; // it was made by no link
-	}
+		names = path.split("/").map(decodeURIComponent);
+	} catch { /* no link of ours */ }
+	const [name, namespace, ...keys] = names;
+	return { name: Object.hasOwn(PAGES, name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest) };
 }
 
 async function start() {
 	session.namespace = place().namespace ?? new URLSearchParams(location.search).get("ns") ?? "default";
 	const stored = sessionStorage.getItem(STORED);
-	// A --dev server takes the credential of its tools; it serves this machine only.
-	for (const credential of [stored, LOOPBACK.test(location.hostname) ? "owner" : null]) {
-		if (credential === null) continue;
+	// A --dev server takes this credential, on this machine only.
+	for (const credential of [stored, LOOPBACK.test(location.hostname) && "owner"].filter(Boolean)) {
 		try {
 			await session.signIn(credential, { isKept: credential === stored });
 			return showFrame();
 		} catch (error) {
-			if (error.code === "offline") return showSignIn(OFFLINE);
+			if (error.code === "offline") return showSignIn(error.message);
 		}
 	}
 	showSignIn();
 }
 
 function showSignIn(words = "") {
-	const token = h("input", { type: "password", required: true, label: "Token or secret", "aria-describedby": "sign-in-hint" });
+	const token = h("input", { type: "password", required: true, "aria-describedby": "sign-in-hint" });
 	const kept = h("input", { type: "checkbox" });
 	const problem = h("p.problem", { role: "alert" }, words);
-	const button = h("button.primary", { type: "submit" }, "Sign in");
+	const submit = h("button.primary", { type: "submit" }, "Sign in");
 	const onsubmit = async () => {
-		button.disabled = true;
+		submit.disabled = true;
 		problem.textContent = "";
 		try {
 			await session.signIn(token.value.trim(), { isKept: kept.checked });
 			showFrame();
 		} catch (error) {
-			problem.textContent = error.code === "offline" ? OFFLINE : `Not signed in: ${error.message}`;
-			button.disabled = false;
+			problem.textContent = `Not signed in: ${error.message}`;
+			submit.disabled = false;
 			token.select();
 		}
 	};
 	app.replaceChildren(h("main.gate", h("form.card", { onsubmit }, brand(), h("h1", "Sign in"),
 		h("label", "Token or secret", token),
-		h("p.hint", { id: "sign-in-hint" }, "An administrator's token, as pando token --claim admin=true prints it, or a user's. It stays in this tab."),
-		h("label.check", kept, "Keep it until the tab is closed"), problem, button,
+		h("p.hint", { id: "sign-in-hint" }, "An administrator's, as pando token --admin prints it, or a user's. It stays in this tab."),
+		h("label.check", kept, "Keep it until the tab is closed"), problem, submit,
 		h("p.hint", h("a", { href: "/docs" }, "Documentation")))));
 	token.focus();
 }
 
 const brand = () => h("div.brand", h("img", { src: "/favicon.svg", alt: "", width: 22, height: 22 }), "Pando");
 
-const links = Object.entries(PAGES).map(([name, { label }]) => h("a", { id: `to-${name}` }, label));
+const links = Object.entries(PAGES).map(([name, label]) => ({ name, element: h("a", label) }));
 const databases = h("select", { id: "databases", label: "Database", onchange: () => (location.hash = link(place().name, [], databases.value)) });
 const stateElement = h("span.state", { id: "state", role: "status" });
-const actorButton = h("button.actor", { id: "actor", title: "Whose rights requests have", onclick: chooseActor });
+const actorButton = button("", chooseActor, ".actor", { id: "actor", title: "Whose rights requests have" });
 const main = h("main", { id: "main" });
 
 function showFrame() {
@@ -89,46 +78,41 @@ function showFrame() {
 	};
 	app.replaceChildren(
 		h("a.skip", { href: "#main", onclick: skip }, "Skip to the content"),
-		h("header.bar", brand(), databases, h("nav", { label: "Pages" }, links.filter((one) => session.isAdmin || !PAGES[one.id.slice(3)].isForAdmins), h("a", { href: "/docs", target: "_blank" }, "Docs")),
-			h("span.space"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
+		h("header.bar", brand(), databases, h("nav", { label: "Pages" }, links.filter(({ name }) => session.isAdmin || !FOR_ADMINS.test(name)).map(({ element }) => element), h("a", { href: "/docs", target: "_blank" }, "Docs")),
+			h("span.grow"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
 		main);
-	listDatabases();
+	databases.append(...(session.databases ?? []).map(({ name }) => h("option", name)));
 	session.addEventListener("state", (event) => showState(event.detail));
 	session.addEventListener("database", () => { showActor(); showPage(); });
-	window.addEventListener("hashchange", showPage);
+	addEventListener("hashchange", showPage);
 	showState(session.database);
 	showActor();
 	showPage();
 }
 
-async function listDatabases() {
-	const found = session.isAdmin ? await session.inspect("databases").catch(() => []) : [];
-	databases.replaceChildren(...found.map(({ name }) => h("option", name)));
-	selectDatabase();
-}
-
 function selectDatabase() {
-	const { namespace } = session;
-	if (![...databases.options].some(({ value }) => value === namespace)) databases.append(h("option", namespace));
-	databases.value = namespace;
+	databases.value = session.namespace;
+	if (databases.selectedIndex < 0) databases.append(h("option", { selected: true }, session.namespace));
 }
 
 function showState({ state, error }) {
 	stateElement.className = `state ${state}`;
-	stateElement.title = stateElement.textContent = error ? `signed out: ${visible(error.message, 80)}` : STATES[state];
+	stateElement.title = stateElement.textContent = error ? `signed out, reload to sign in: ${visible(error.message, 80)}` : STATES[state];
 }
 
 function showActor() {
-	actorButton.replaceChildren(icon("user"), h("span", session.isActing ? `as ${visible(session.actorName, 24)}` : visible(session.actorName, 24)));
-	actorButton.classList.toggle("other", session.isActing);
+	const { isActing, actorName } = session;
+	actorButton.replaceChildren(icon("user"), h("span", isActing && "as ", visible(actorName, 24)));
+	actorButton.classList.toggle("other", isActing);
 }
 
 async function chooseActor() {
-	const field = userField([["self", session.isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Nobody: not signed in"], ...(session.isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]]);
+	const { isAdmin } = session;
+	const field = userField([["self", isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Nobody: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]]);
 	field.show(session.actor);
 	let actor;
 	const check = () => void (actor = field.read());
-	const body = [h("p.hint", "The tree, queries and edits then see what this user's rules allow."), field.element, h("p", h("button.link", { onclick: () => session.signOut() }, "Sign out"))];
+	const body = [h("p.hint", "Data and queries are then as this user's rules allow."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))];
 	if (await dialog({ title: "Run as", confirm: "Use", body, check })) session.actAs(actor);
 }
 
@@ -138,15 +122,14 @@ async function showPage() {
 	const number = ++wanted;
 	const { name, namespace, keys } = place();
 	if (namespace && namespace !== session.namespace) return session.use(namespace); // shows the page
-	const module = await PAGES[name].load();
+	const module = name === "data" ? data : await import(`./page-${name}.js`);
 	if (number !== wanted) return;
-	for (const one of links) {
-		const to = one.id.slice(3);
-		one.href = link(to, /rules|operations/.test(to) ? [] : keys);
-		one.ariaCurrent = to === name ? "page" : null;
+	for (const { element, name: to } of links) {
+		element.href = link(to, /rules|operations/.test(to) ? [] : keys);
+		element.ariaCurrent = to === name ? "page" : null;
 	}
 	selectDatabase();
-	document.title = `${PAGES[name].label} · ${session.namespace} · Pando`;
+	document.title = `${PAGES[name]} · ${session.namespace} · Pando`;
 	const isOther = module !== page;
 	if (isOther) {
 		page?.close();
@@ -157,7 +140,7 @@ async function showPage() {
 	if (isOther) page.opened?.();
 }
 
-// A page that is left keeps no connection, also where the browser keeps the page.
+// A page that is left keeps no connection.
 addEventListener("pagehide", () => { session.database?.close(); feed.abort?.abort(); });
 addEventListener("pageshow", (event) => event.persisted && location.reload());
 start();

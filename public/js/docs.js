@@ -1,11 +1,10 @@
-// The documents of this server: /docs#/guide.md, and /docs#/guide.md#heading.
+// The documents: /docs#/guide.md, and /docs#/guide.md#heading.
 
 import { h } from "./dom.js";
 import { render } from "./markdown.js";
 import "./theme.js";
 
-const PAGES = "index guide console operating guarantees performance architecture protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
-/** The last part of a name. */
+const PAGES = "index guide console operating guarantees performance architecture moving protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ");
 const labelOf = (page) => page.replace(/\/index$/, "").replace(/^.*\//, "").replace("rest", "REST");
 const nav = h("nav", { label: "Documents" });
 const article = h("article", { id: "main", tabIndex: -1 });
@@ -27,7 +26,7 @@ async function show() {
 	const name = page || "index.md";
 	if (name !== shown) {
 		const response = /^[\w./-]+\.md$/.test(name) ? await fetch(`/docs/${name}`, { credentials: "omit" }) : null;
-		const elements = response?.ok ? render(await response.text(), (address) => resolve(name, address)) : [h("h1", "Not here"), h("p", "There is no such document.")];
+		const elements = response?.ok ? render(await response.text(), (address) => resolve(name, address)) : [h("h1", "There is no such document")];
 		shown = name;
 		article.replaceChildren(...elements);
 		document.title = `${article.querySelector("h1")?.textContent ?? "Documents"} · Pando`;

@@ -1,9 +1,10 @@
-// Every operation on the database as it happens: the event stream of /.settings/profile.json, for administrators.
+// Operations as they happen (/.settings/profile.json, for administrators), and readings of the log.
 
 import { session } from "./session.js";
-import { visible } from "./dom.js";
+import { h, visible, formatCount, formatMoment } from "./dom.js";
 
 const RETRY_MS = 2000;
+const PAUSE_FACTOR = 10; // between two readings of the log, which may be of all of it
 
 class Feed extends EventTarget {
 	/** Reads the stream of the session's database until another call, or `abort`. */
@@ -35,15 +36,51 @@ class Feed extends EventTarget {
 	}
 }
 
-/** Whether a record says that data may have changed. */
 export const isWrite = (record) => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false;
 
-/** Whether a record is a write at, above or below a path. */
 export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
 
-/** Who made a write of the log, in words. */
-export const writerOf = ({ by, uid, onDisconnect }) =>
-	(by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by) + (onDisconnect ? " (onDisconnect)" : "");
+/** When, by whom and where a write of the log was made, seen from a path. */
+export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
+	const writer = by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by;
+	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it";
+	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
+}
+
+/** Reads the log by `read(signal, …)`, one reading at a time: `delay` ms after writes, but in a tenth of the time at most. */
+export function logReader(delay, read) {
+	let timer, reading, isStale, until = 0;
+	const start = (wait) => setTimeout(() => {
+		timer = undefined;
+		now();
+	}, wait);
+	const now = async (...parameters) => {
+		reading?.abort();
+		const { signal } = (reading = new AbortController());
+		const began = performance.now();
+		isStale = false;
+		await read(signal, ...parameters);
+		if (signal.aborted) return;
+		const ended = performance.now();
+		until = ended + PAUSE_FACTOR * (ended - began);
+		reading = undefined;
+		if (isStale) later();
+	};
+	const later = (wait = delay) => {
+		if (reading) isStale = true;
+		else timer ??= start(Math.max(wait, until - performance.now()));
+	};
+	const soon = () => {
+		clearTimeout(timer);
+		timer = start(delay);
+	};
+	const stop = () => {
+		reading?.abort();
+		clearTimeout(timer);
+		reading = timer = undefined;
+	};
+	return { now, later, soon, stop };
+}
 
 export const feed = new Feed();
 session.addEventListener("database", () => feed.start());

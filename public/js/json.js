@@ -10,35 +10,28 @@ export function parse(text) {
 			? BigInt(context.source) : value);
 }
 
-/** As JSON.stringify, for what `parse` gives. `indent` is a number of spaces. */
+/** As JSON.stringify, for what `parse` gives. */
 export const stringify = (value, indent) =>
 	JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? JSON.rawJSON(String(inner)) : inner), indent) ?? "null";
 
 /** The member of an object; undefined where it has none of its own. */
 export const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined);
 
-/** Sets a member, whatever its name is. */
-export function assign(object, name, value) {
-	Object.defineProperty(object, name, { value, writable: true, enumerable: true, configurable: true });
-}
+export const isObject = (value) => value !== null && typeof value === "object";
 
 /** "object", "string", "number", "boolean" or "null" of a value as `parse` gives it, without its priority. */
 export function kindOf(value) {
-	const plain = unwrap(value).value;
-	if (plain === null || plain === undefined) return "null";
-	return typeof plain === "bigint" ? "number" : typeof plain;
+	const plain = unwrap(value).value ?? null;
+	return plain === null ? "null" : typeof plain === "bigint" ? "number" : typeof plain;
 }
 
 /** A value of the export form: what it is without its priority, and the priority. */
 export function unwrap(value) {
-	if (value === null || typeof value !== "object") return { value, priority: undefined };
-	const priority = own(value, ".priority");
-	return Object.hasOwn(value, ".value") ? { value: value[".value"], priority } : { value, priority };
+	if (!isObject(value)) return { value, priority: undefined };
+	return { value: Object.hasOwn(value, ".value") ? value[".value"] : value, priority: own(value, ".priority") };
 }
 
-/** A value with a priority, in the export form. */
 export function wrap(value, priority) {
-	if (priority === undefined || priority === null || value === null) return value;
-	if (typeof value !== "object") return { ".value": value, ".priority": priority };
-	return { ...value, ".priority": priority };
+	if ((priority ?? null) === null || value === null) return value;
+	return { ...(isObject(value) ? value : { ".value": value }), ".priority": priority };
 }

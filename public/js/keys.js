@@ -2,11 +2,11 @@
 
 import { kindOf, unwrap } from "./json.js";
 
-/** The keys of a path: "/a/b" gives ["a", "b"]. */
+/** "/a/b" gives ["a", "b"]. */
 export const split = (path) => path.split("/").filter((key) => key !== "");
 export const join = (keys) => "/" + keys.join("/");
 
-/** Keys in a URL: each percent-encoded, "" for the root. */
+/** Keys in a URL. */
 export const encodePath = (keys) => keys.map(encodeURIComponent).join("/");
 
 const FORBIDDEN = /[.$#[\]/\u0000-\u001f\u007f]/;
@@ -41,7 +41,7 @@ export function compareValues(a, b) {
 const PUSH_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz";
 let lastPush = 0n;
 
-/** A new key that sorts behind all earlier ones: 8 characters of time, 12 of chance. */
+/** A new key that sorts behind all earlier ones. */
 export function pushID(now = Date.now()) {
 	const number = crypto.getRandomValues(new Uint8Array(9)).reduce((number, byte) => (number << 8n) | BigInt(byte), BigInt(now));
 	// Within a millisecond the next number.
@@ -56,7 +56,7 @@ export function pushID(now = Date.now()) {
 function doubleText(value) {
 	const view = new DataView(new ArrayBuffer(8));
 	view.setFloat64(0, Number(value));
-	return [...new Uint8Array(view.buffer)].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+	return new Uint8Array(view.buffer).toHex();
 }
 
 const leafText = (value) =>
@@ -75,5 +75,5 @@ export function hash(data) {
 	return children.length === 0 ? "" : sha1(prefix + children.map((child) => `:${child.key}:${child.hash}`).join(""));
 }
 
-// SHA-1 of vendor/sha1.js: crypto.subtle is missing by http from another machine.
-const sha1 = (text) => btoa(String.fromCharCode(...CryptoJS.SHA1(text.toWellFormed()).words.flatMap((word) => [word >>> 24, (word >>> 16) & 255, (word >>> 8) & 255, word & 255])));
+// crypto.subtle is missing by http from another machine.
+const sha1 = (text) => Uint8Array.fromHex(CryptoJS.SHA1(text.toWellFormed()).toString()).toBase64();

@@ -1,8 +1,8 @@
 // The tree with its tools, and the details of the selected node.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writerOf } from "./feed.js";
-import { h, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes, formatMoment } from "./dom.js";
+import { feed, concerns, writeParts, logReader } from "./feed.js";
+import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import * as view from "./tree-view.js";
 import { split, join, problemOfKey } from "./keys.js";
@@ -10,18 +10,17 @@ import { stringify } from "./json.js";
 import { codeTable } from "./snippets.js";
 import * as edit from "./edit.js";
 
-const DETAILS_MS = 200; // between two looks of the details at a value that changes all the time
+const DETAILS_MS = 200; // between two looks at a busy value
 const WRITES = 12; // in the details
-const WRITERS_MS = 400; // until the log is asked who wrote at a node that was selected
-const WRITERS_AGAIN_MS = 2000; // until it is asked again after another write
-const SLOW_LOG_MS = 1500; // of an answer; then History is one click away
-const COPY_UNITS = 4 << 20; // of JSON in the clipboard
+const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
+const WRITERS_AGAIN_MS = 2000; // until it is asked again
+const COPY_UNITS = 4 << 20; // of JSON
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
 
 const crumbs = h("nav.crumbs", { label: "Path" });
 const findField = h("input.find", { type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find });
 const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], { onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value]) });
-const undoButton = h("button.tool", { onclick: undo }, icon("undo"), h("span", "Undo"));
+const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool");
 const notice = h("div.notice", { role: "status" });
 const writers = h("ol.writes");
 const details = h("aside.details", { label: "Selected node" });
@@ -30,7 +29,13 @@ view.connect({
 	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn,
 });
 let keys, database, model, detailVersion, detailTimer;
-let writersTimer, writtenAt, isLogSlow, asking; // see askWriters
+// Who wrote at the selected node.
+const log = logReader(WRITERS_AGAIN_MS, async (signal) => {
+	const { path } = target();
+	const list = await session.history(path, { limit: WRITES, part: "writes" }, signal)
+		.then((found) => found.writes.map((write) => h("li", writeParts(write, path))), (error) => [h("li.hint", error.message)]);
+	if (!signal.aborted) writers.replaceChildren(...list);
+});
 
 const target = () => view.selected ?? model.root;
 const failed = (error) => toast(error.message, "error");
@@ -51,21 +56,20 @@ export function show({ keys: shownKeys }) {
 function showCrumbs() {
 	const crumb = (label, to, isLast) => h("a", { href: link("data", to), "aria-current": isLast && "page" }, visible(label, 40));
 	crumbs.replaceChildren(crumb(session.namespace, [], keys.length === 0),
-		...keys.flatMap((key, index) => [h("span.slash", { "aria-hidden": "true" }, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]));
+		...keys.flatMap((key, index) => [h("span.slash", { ariaHidden: true }, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]));
 }
 
 function showProblem({ branch, error }) {
 	if (branch !== model.root) return;
-	const isDenied = error.code === "permission_denied";
-	const why = isDenied && session.isAdmin && h("button.link", { onclick: async () => edit.showDenial((await session.inspect("denials")).denials[0]) }, "Why?");
-	notice.replaceChildren(h("p.problem", isDenied ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message, " ", why));
+	const words = error.code === "permission_denied" ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message;
+	notice.replaceChildren(h("p.problem", words, " ", edit.whyButton(error)));
 }
 
 function drawn() {
 	const { root } = model;
 	if (root.kind === "null" && !root.error && !notice.firstChild) {
 		notice.replaceChildren(h("div.empty", h("p", `There is nothing at ${visible(root.path, 80)} yet.`),
-			h("p", h("button.primary", { onclick: () => add(root) }, "Add a child"), " ", h("button", { onclick: () => edit.importJSON(root) }, "Import JSON"))));
+			h("p", button("Add a child", () => add(root), ".primary"), " ", button("Import JSON", () => edit.importJSON(root)))));
 	} else if (!/^(null|denied|unknown)$/.test(root.kind)) notice.replaceChildren();
 	const branch = view.selected;
 	if (!branch || detailVersion === branch.version) return;
@@ -117,14 +121,14 @@ function showMenu(branch, anchor) {
 async function copyJSON(branch) {
 	try {
 		const text = stringify(await session.read(branch.path), 2);
-		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much for the clipboard: export them.`, "error");
+		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much to copy: export them.`, "error");
 		copy(text, `${formatBytes(text.length)} of JSON copied`);
 	} catch (error) {
 		edit.explain(error, "Copy");
 	}
 }
 
-/** Goes to a key, or to a value, of the level in which the selected node is, or which it opens. */
+/** Goes to a key, or a value, of the level that the selected node opens, or is in. */
 async function find(event) {
 	if (event.key === "Escape") return view.element.focus();
 	if (event.key !== "Enter") return;
@@ -136,7 +140,7 @@ async function find(event) {
 	if (problem) return toast(problem, "error");
 	try {
 		const { offset, count, children = [] } = await session.children(level.path, { from: text, limit: 1 });
-		if (!children.length) toast(`No key from “${visible(text, 40)}” on; these are the last.`);
+		if (!children.length) toast(`No key from “${visible(text, 40)}” on.`);
 		const index = Math.min(offset, count - 1);
 		let row = model.rowOf(level) + 1 + index;
 		for (const child of level.expanded) if (child.index < index) row += child.below;
@@ -147,71 +151,44 @@ async function find(event) {
 	}
 }
 
-/** Selects the next loaded child of the level, after the selected one, whose value or preview has a text. */
+/** Selects the next loaded child of the level whose value or preview has a text. */
 function findValue(level, text) {
 	const loaded = level.loadedRows;
 	const start = loaded.indexOf(view.selected) + 1;
 	const found = [...loaded.slice(start), ...loaded.slice(0, start)].find((child) => view.valueText(child).toLowerCase().includes(text));
 	if (found) return view.select(found);
-	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded${loaded.length < level.count ? ` (there are ${formatCount(level.count)}: a query finds values in all of them)` : ""}.`);
+	const rest = loaded.length < level.count ? ` A query searches all ${formatCount(level.count)}.` : "";
+	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded.${rest}`);
 }
 
 function selected(branch) {
 	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."));
-	writtenAt = 0;
-	asking?.abort();
-	askWriters(branch, WRITERS_MS);
+	log.stop();
+	if (session.isAdmin) log.later(WRITERS_MS);
 	showDetails(branch);
 }
 
 function showDetails(branch) {
 	detailVersion = branch.version;
+	const { kind, count, length, priority } = branch;
 	const facts = {
-		Type: branch.kind === "unknown" ? "…" : branch.kind, Children: branch.kind === "object" && formatCount(branch.count),
-		Size: branch.length > 0 && formatBytes(branch.length), Priority: branch.priority !== undefined && visible(JSON.stringify(branch.priority)),
+		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && formatCount(count),
+		Size: length > 0 && formatBytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
 	};
 	details.replaceChildren(...[
 		h("header", h("h2", visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
 			iconButton("more", "Actions", (event) => showMenu(branch, event.currentTarget))),
 		h("div.path-line", visible(branch.path, 400)),
 		h("dl", Object.entries(facts).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
-		branch.isLeaf && h("pre", { class: `value-box ${branch.kind}`, tabIndex: 0 }, visible(view.valueText(branch), 4000)),
+		branch.isLeaf && h("pre", { class: `value-box ${kind}`, tabIndex: 0 }, visible(view.valueText(branch), 4000)),
 		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", { href: link("history", branch.keys) }, "History")), writers),
 		h("details", { open: details.querySelector("details")?.open }, h("summary", "Code"), codeTable(branch.keys)),
 	].filter(Boolean));
 }
 
-/** Shows who wrote at the node, as the log has it, once the selection rests; no more where the log takes long. */
-function askWriters(branch, delay) {
-	clearTimeout(writersTimer);
-	if (!session.isAdmin || isLogSlow) return;
-	writersTimer = setTimeout(async () => {
-		asking?.abort();
-		const { signal } = (asking = new AbortController());
-		const began = performance.now();
-		try {
-			const { at, writes } = await session.history(branch.path, { limit: WRITES, part: "writes" }, signal);
-			writers.replaceChildren(...writes.map((write) => h("li", h("time", formatMoment(write.time)), h("span.write-kind", writerOf(write)), h("span.write-path", placeOf(write.path, branch.path)))));
-			writersTimer = undefined;
-			if (writtenAt > at) askWriters(branch, WRITERS_AGAIN_MS);
-		} catch (error) {
-			if (signal.aborted) return;
-			writersTimer = undefined;
-			writers.replaceChildren(h("li.hint", error.message));
-		}
-		isLogSlow ||= performance.now() - began > SLOW_LOG_MS;
-	}, delay);
-}
-
-/** Where a write was, seen from a node. */
-const placeOf = (path, from) => path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it";
-
 feed.addEventListener("records", ({ detail }) => {
-	const branch = element.isConnected && view.selected;
-	const latest = branch && detail.findLast((record) => concerns(record, branch.keys));
-	if (!latest) return;
-	writtenAt = latest.timestamp;
-	if (writersTimer === undefined) askWriters(branch, WRITERS_AGAIN_MS);
+	const { selected } = view;
+	if (element.isConnected && selected && detail.some((record) => concerns(record, selected.keys))) log.later();
 });
 edit.onWritten((path) => {
 	model?.touchPath(split(path));
@@ -220,14 +197,13 @@ edit.onWritten((path) => {
 showUndo();
 
 export const element = h("div.data-page",
-	h("div.tools", crumbs, findBy, findField, h("span.space"), h("button.tool", { onclick: () => add(target()) }, icon("add"), h("span", "Add")), undoButton),
+	h("div.tools", crumbs, findBy, findField, h("span.grow"), button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
 	h("div.split", h("div.tree-side", notice, view.element), details));
 
 export const opened = () => view.element.focus({ preventScroll: true });
 
 export function close() {
-	asking?.abort();
-	clearTimeout(writersTimer);
+	log.stop();
 	model.close();
 	database = undefined;
 }

@@ -1,85 +1,51 @@
-// What a path held at any moment that the log reaches, who wrote there, what is different now, and the way back.
+// What a path held at any moment of the log, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writerOf } from "./feed.js";
-import { h, panel, visible, toast, formatCount, formatMoment } from "./dom.js";
+import { feed, concerns, writeParts, logReader } from "./feed.js";
+import { h, button, panel, visible, toast, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
 import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const PAUSE_FACTOR = 10; // between two readings, each of which may be of the whole log
-const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
 const KEPT_WRITES = 1000; // more are asked for again
 const SHOWN_UNITS = 100_000; // of a value as text
 const LINE_UNITS = 2000; // of a line of it
 
-const button = (label, onclick) => h("button", { onclick }, label);
 const title = h("h2.grow");
 const slider = h("input.grow", { type: "range", label: "Moment", oninput: () => go(slider.value > end - slider.step ? null : Number(slider.value)) });
 const when = h("output.grow");
 const reach = h("span.hint");
 const problem = h("p.problem", { role: "alert" });
 const listed = h("ol.writes");
-const more = button("Earlier writes", () => refresh(writes.at(-1).sequence));
+const more = button("Earlier writes", () => log.now(writes.at(-1).sequence));
 const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
-const restore = h("button.primary", { onclick: askRestore }, "Restore…");
+const restore = button("Restore…", askRestore, ".primary");
 const toData = h("a", "Data");
-// `at` is the moment that is shown, in milliseconds, null for now; `end` is when `now` was read, `past` {moment, value}.
-let keys, at, writes, hasMore, now, then, end, since, past, reading, timer, due, isReading, isStale, readUntil = 0, readMs = 0;
+// `at` is the moment that is shown, null for now; `end` is when `now` was read.
+let keys, at, writes, hasMore, now, then, end, since;
 
 export const element = h("div.page",
 	h("section.panel", h("div.together", title, toData), h("div.together.moment", slider, button("Now", () => go(null))),
 		h("p.together", when, reach), problem),
-	h("div.columns", panel("Writes", null, h("div.scroll", { tabIndex: 0, role: "region", label: "Writes" }, listed, more)), panel("Then", null, value), panel("Different now", restore, changesElement)));
+	h("div.columns", panel("Writes", h("div.scroll", { tabIndex: 0, role: "region", label: "Writes" }, listed, more)), panel("Then", value), panel("Different now", changesElement, restore)));
 
-export function close() {
-	reading?.abort();
-	clearTimeout(timer);
-	timer = undefined;
-}
+export const close = () => log.stop();
 
 export function show({ keys: shownKeys, parameters }) {
 	[keys, at, writes, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], false];
-	now = then = end = past = undefined;
+	now = then = end = undefined;
 	title.textContent = `History of ${visible(join(keys), 200)}`;
 	toData.href = link("data", keys);
-	refresh();
+	log.now();
 }
 
-function soon(delay = SETTLE_MS) {
-	if (timer !== undefined && due <= performance.now() + delay) return;
-	clearTimeout(timer);
-	due = performance.now() + delay;
-	timer = setTimeout(() => {
-		timer = undefined;
-		refresh();
-	}, delay);
-}
-
-/** After a write: behind the reading in progress, and seldom where readings take long. */
-function readAgain() {
-	isStale = isReading;
-	if (!isReading) soon(Math.max(SETTLE_MS, readUntil + PAUSE_FACTOR * readMs - performance.now()));
-}
-
-async function pastAt(moment, ask) {
-	if (past?.moment === moment) return past.value;
-	const { value } = await ask({ at: moment, limit: 1 });
-	if (end - moment > SETTLED_MS) past = { moment, value };
-	return value;
-}
-
-/** Reads what is there now with the latest writes, or those before a sequence, and what was there at the moment. */
-async function refresh(before) {
-	reading?.abort();
-	const { signal } = (reading = new AbortController());
+/** Reads what is there now, what was there at the moment, and the latest writes, or those before a sequence. */
+const log = logReader(SETTLE_MS, async (signal, before) => {
 	const moment = at;
-	const began = performance.now();
-	[isReading, isStale] = [true, false];
 	const ask = (parameters) => session.history(join(keys), parameters, signal);
 	try {
 		const answer = await ask({ limit: PAGE, ...(before && { before }) });
@@ -88,26 +54,21 @@ async function refresh(before) {
 		writes = before ? [...writes, ...answer.writes] : [...answer.writes, ...(known < 0 ? [] : writes.slice(known + 1))];
 		if (!before && writes.splice(KEPT_WRITES).length) hasMore = true;
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at];
-		then = moment === null ? now : await pastAt(moment, ask);
+		then = moment === null ? now : (await ask({ at: moment, limit: 1 })).value;
 		problem.textContent = "";
 	} catch (error) {
 		if (signal.aborted) return;
 		then = undefined;
 		problem.textContent = error.message;
 	}
-	if (signal.aborted) return;
-	isReading = false;
-	readUntil = performance.now();
-	readMs = readUntil - began;
-	draw();
-	if (isStale) readAgain();
-}
+	if (!signal.aborted) draw();
+});
 
 function go(moment) {
 	at = moment;
 	history.replaceState(null, "", link("history", keys) + (at === null ? "" : `?at=${at}`));
 	drawMoment();
-	soon();
+	log.soon();
 }
 
 function drawMoment() {
@@ -122,8 +83,7 @@ function drawMoment() {
 
 function draw() {
 	if (end === undefined) return;
-	listed.replaceChildren(...writes.map((write) => h("li", h("button", { onclick: () => go(write.time) }, h("time", formatMoment(write.time)), h("b", writerOf(write)),
-		h("span.write-path", visible(write.path === join(keys) ? "this node" : write.path, 80), write.count > 1 && ` and ${formatCount(write.count - 1)} more`)))));
+	listed.replaceChildren(...writes.map((write) => h("li", button(writeParts(write, join(keys)), () => go(write.time)))));
 	more.hidden = !hasMore;
 	drawMoment();
 	const changes = then === undefined ? [] : differences(then, now, keys);
@@ -132,7 +92,6 @@ function draw() {
 	changesElement.replaceChildren(changes.length ? diffList(changes) : h("p.hint", then === undefined ? "" : "Nothing: it is as it was."));
 }
 
-/** Writes the value of the moment over what is shown as now, as one step. */
 async function askRestore() {
 	const path = join(keys);
 	const label = `Restore ${visible(path, 60)} of ${formatMoment(at)}`;
@@ -143,4 +102,4 @@ async function askRestore() {
 	go(null);
 }
 
-feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && readAgain());
+feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && log.later());

@@ -1,8 +1,8 @@
-// What the server does, drawn each second; slow operations, connections and the log; what the database's clients ask for.
+// What the server does, drawn each second, and what the clients of a database ask for.
 
 import { session, link } from "./session.js";
 import { feed } from "./feed.js";
-import { h, svg, choice, panel, table, save, toast, visible, formatCount, formatBytes, formatMoment, formatSpan } from "./dom.js";
+import { h, svg, button, choice, panel, table, save, toast, visible, formatCount, formatBytes, formatMoment, formatSpan } from "./dom.js";
 import { join, split } from "./keys.js";
 import { indexLine } from "./snippets.js";
 import { showDenial } from "./edit.js";
@@ -16,15 +16,16 @@ const PATH_LIMIT = 500;
 const UNINDEXED_LIMIT = 100;
 const LOG_LIMIT = 500; // messages, as the server keeps them
 
-// The server's metrics (operating.md), of two looks at them: what is true now, or what came in a second between them.
-const sum = (stats, name) => stats.metrics[name].reduce((total, { value }) => total + value, 0);
+// Metrics (operating.md) of two looks: what is true now, or what came in a second between them.
+const metric = (stats, name) => stats.metrics[`pando_${name}`];
+const sum = (stats, name) => metric(stats, name).reduce((total, { value }) => total + value, 0);
 const gauge = (name) => (now) => sum(now, name);
 const rate = (name, scale = 1) => (now, before, seconds) => (scale * (sum(now, name) - sum(before, name))) / seconds;
 
-/** The median and the 99th percentile of what a histogram has counted between two looks, in milliseconds; 0 for nothing. */
+/** The median and the 99th percentile of a histogram between two looks, in milliseconds; 0 for nothing. */
 const quantiles = (name) => [0.5, 0.99].map((share) => (now, before) => {
-	const [{ value: { count, buckets } }] = now.metrics[name];
-	const [{ value: old }] = before.metrics[name];
+	const [{ value: { count, buckets } }] = metric(now, name);
+	const [{ value: old }] = metric(before, name);
 	const wanted = share * (count - old.count);
 	let [lower, below] = [0, 0];
 	for (const [bound, total] of wanted > 0 ? Object.entries(buckets).sort(([a], [b]) => a - b) : []) {
@@ -38,14 +39,14 @@ const quantiles = (name) => [0.5, 0.99].map((share) => (now, before) => {
 const milliseconds = (value) => (value ? value.toFixed(value < 10 ? 2 : 0) : "–");
 const count = (value) => formatCount(Math.round(value));
 const METERS = [
-	["Connections", count, gauge("pando_connections")], ["Listeners", count, gauge("pando_listens")],
-	["Requests/s · denied", count, rate("pando_requests_total"), rate("pando_rule_denials_total")], ["Writes/s", count, rate("pando_commits_total")],
-	["Fan-out/s", count, rate("pando_deliveries_total")], ["Sent/s", formatBytes, rate("pando_sent_bytes_total")],
-	["Response ms, p50 · p99", milliseconds, ...quantiles("pando_acknowledgement_seconds")],
-	["Delivery ms, p50 · p99", milliseconds, ...quantiles("pando_event_delivery_seconds")],
-	["Disk sync ms, p50 · p99", milliseconds, ...quantiles("pando_fsync_seconds")],
-	["Memory", formatBytes, gauge("pando_resident_memory_bytes")], ["Unread by clients", formatBytes, gauge("pando_outbound_queue_bytes")],
-	["Processor", (value) => `${value.toFixed(0)} %`, rate("pando_cpu_seconds_total", 100)],
+	["Connections", count, gauge("connections")], ["Listeners", count, gauge("listens")],
+	["Requests/s · denied", count, rate("requests_total"), rate("rule_denials_total")], ["Writes/s", count, rate("commits_total")],
+	["Fan-out/s", count, rate("deliveries_total")], ["Sent/s", formatBytes, rate("sent_bytes_total")],
+	["Response ms, p50 · p99", milliseconds, ...quantiles("acknowledgement_seconds")],
+	["Delivery ms, p50 · p99", milliseconds, ...quantiles("event_delivery_seconds")],
+	["Disk sync ms, p50 · p99", milliseconds, ...quantiles("fsync_seconds")],
+	["Memory", formatBytes, gauge("resident_memory_bytes")], ["Unread by clients", formatBytes, gauge("outbound_queue_bytes")],
+	["Processor", (value) => `${value.toFixed(0)} %`, rate("cpu_seconds_total", 100)],
 ];
 
 // Metrics that are shown by their names.
@@ -53,7 +54,7 @@ const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes l
 	checkpoint_timestamp_seconds checkpoint_size_bytes scheduled_backup_timestamp_seconds backup_download_timestamp_seconds disk_free_bytes disk_full`.split(/\s+/);
 
 function stateOf(stats, name) {
-	const value = sum(stats, `pando_${name}`);
+	const value = sum(stats, name);
 	const [, words, unit] = /^(.*?)(_bytes|_timestamp_seconds)?$/.exec(name);
 	return [words.replaceAll("_", " "), unit === "_bytes" ? formatBytes(value) : unit ? (value ? formatMoment(1000 * value) : "none yet") : count(value)];
 }
@@ -69,7 +70,7 @@ const meters = METERS.map(([label, format, ...sources]) => {
 const state = h("span.hint", { role: "status" });
 const facts = h("dl");
 const log = h("ol.writes.log", { tabIndex: 0, label: "Log" });
-const order = choice("Sort by", [["queue", "unread output"], ["memory", "memory"], ["sent", "sent"], ["received", "received"], ["idle", "silence"], ["age", "age"]], { onchange: () => lookAtLists() });
+const order = choice("Sort by", [["queue", "unread output"], "memory", "sent", "received", ["idle", "silence"], "age"], { onchange: () => lookAtLists() });
 const [paths, missing] = [new Map(), new Map()]; // of the feed
 let namespace, visit, before, lastMessage; // visit: ends when the page is left
 
@@ -88,18 +89,18 @@ const OF_DATABASE = [
 	["Costly paths", ["path", "count", "ms in all", "bytes"], () => [...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({ keys, count, millis, bytes }) => [dataLink(keys), formatCount(count), millis.toFixed(2), formatBytes(bytes)]), "No operation since this page is open."],
 	["Queries without an index", ["path", "order", "add to the rules"], () => [...missing.values()].map(({ keys, order }) => [dataLink(keys), visible(order, 60), indexLine(order)]), "None since this page is open."],
 	["Latest denials", ["time", "user", "operation", "path", ""], async () => (await session.inspect("denials")).denials.slice(0, ROW_LIMIT).map((entry) => [
-		formatMoment(entry.time), entry.uid === null ? "not signed in" : visible(entry.uid, 60), visible(String(entry.denial.operation ?? ""), 40),
-		visible(String(entry.denial.path ?? ""), 160), h("button.small", { onclick: () => showDenial(entry) }, "Why?")]), "Nothing was denied since the server started."],
+		formatMoment(entry.time), entry.uid === null ? "not signed in" : visible(entry.uid, 60), entry.denial.operation, visible(entry.denial.path, 160),
+		button("Why?", () => showDenial(entry), ".small")]), "None since the server started."],
 ];
 const lists = [...OF_SERVER, ...OF_DATABASE].map(([title, heads, rows, empty]) => {
 	const content = h("div");
-	return { element: panel(title, null, content), look: async () => {
+	return { element: panel(title, content), look: async () => {
 		const found = table(heads, await rows(), empty);
 		if (found.textContent !== content.textContent) content.replaceChildren(found);
 	} };
 });
 
-/** Runs again and again, also after a failure, while the page is open and seen. */
+/** Runs again and again while the page is open and seen. */
 async function every(milliseconds, run) {
 	const { signal } = visit;
 	while (!signal.aborted) {
@@ -118,7 +119,7 @@ async function look() {
 	}
 	before = { stats: now, seen };
 	const { version, durability, data, time, start_time: start } = now;
-	const server = [["version", version], ["up for", formatSpan(time - start)], ["durability", durability], ["data", data ?? "in memory only"]];
+	const server = Object.entries({ version, "up for": formatSpan(time - start), durability, data: data ?? "in memory only" });
 	facts.replaceChildren(...[...server, ...STATE.map((name) => stateOf(now, name))].flatMap(([name, words]) => [h("dt", name), h("dd", words)]));
 	state.textContent = "live";
 	const { messages } = await session.inspect("log", { after: lastMessage });
@@ -148,7 +149,7 @@ function drawLog(messages) {
 
 const lookAtLists = () => Promise.all(lists.map((list) => list.look()));
 
-/** Adds an operation on this database to its path, and to the queries without an index. */
+/** Adds an operation to its path, and to the queries without an index. */
 function take({ path, name, millis = 0, bytes = 0, unIndexed, querySet }) {
 	if (!path || name === "listener-broadcast") return;
 	const text = join(path);
@@ -164,27 +165,26 @@ function take({ path, name, millis = 0, bytes = 0, unIndexed, querySet }) {
 	missing.set(`${text} ${order}`, { keys: path, order });
 }
 
-async function backup({ currentTarget: button }) {
-	button.disabled = true;
+async function backup({ currentTarget }) {
+	currentTarget.disabled = true;
 	try {
-		const response = await session.request("/.inspect/backup", {}, { asSelf: true });
-		if (!response.ok) throw new Error(response.statusText);
-		const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition") ?? "")?.[1] ?? "pando.backup";
+		const response = await session.response("/.inspect/backup", {}, { asSelf: true });
+		const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition"))?.[1] ?? "pando.backup";
 		const blob = await response.blob();
 		save(name, blob);
 		toast(`Backup of ${formatBytes(blob.size)}. Check it with pando check backup.`);
 	} catch (error) {
 		toast(`No backup: ${error.message}`, "error");
 	}
-	button.disabled = false;
+	currentTarget.disabled = false;
 }
 
 feed.addEventListener("records", ({ detail }) => element.isConnected && detail.forEach(take));
 const title = h("h2");
 export const element = h("div.page",
-	h("div.together", h("h2", "Server"), state, h("span.space"), h("button", { onclick: backup }, "Backup now")),
+	h("div.together", h("h2", "Server"), state, h("span.grow"), button("Backup now", backup)),
 	h("div.grid", meters.map(({ element }) => element)),
-	h("div.columns", panel("State", null, facts), panel("Log", null, log)), lists.slice(0, OF_SERVER.length).map(({ element }) => element),
+	h("div.columns", panel("State", facts), panel("Log", log)), lists.slice(0, OF_SERVER.length).map(({ element }) => element),
 	title, h("div.columns", lists.slice(OF_SERVER.length).map(({ element }) => element)));
 
 export function show() {

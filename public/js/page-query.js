@@ -1,9 +1,9 @@
 // A query by form, its live result, the index that it lacks, and the same query elsewhere.
 
 import { session, link, restPath } from "./session.js";
-import { h, choice, panel, table, copy, visible, formatCount } from "./dom.js";
+import { h, button, choice, panel, table, copy, visible, formatCount } from "./dom.js";
 import { split, join, compareKeys, compareValues } from "./keys.js";
-import { stringify, parse, kindOf, unwrap, own } from "./json.js";
+import { stringify, parse, kindOf, isObject, unwrap, own } from "./json.js";
 import { codeTable, wireQuery, indexLine } from "./snippets.js";
 import { valueField, explain } from "./edit.js";
 
@@ -29,7 +29,7 @@ const rows = {
 const form = h("form.panel", { onsubmit: run, onchange: adapt }, h("h2", "Query"),
 	h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem);
 let stop, frame, latest, took, isUnindexed;
-export const element = h("div.page", form, cost, panel("Result", null, result), panel("The same elsewhere", null, code));
+export const element = h("div.page", form, cost, panel("Result", result), panel("The same elsewhere", code));
 export const close = () => stop?.();
 
 export function show({ keys, parameters }) {
@@ -64,8 +64,8 @@ function fill(query) {
 		const name = names[number];
 		kind.value = name ?? "none";
 		if (!name) return;
-		field.type.value = kindOf(query[name]) === "null" ? "json" : kindOf(query[name]);
-		field.text.value = String(query[name]);
+		field.type.value = query[name] === null ? "json" : kindOf(query[name]);
+		field.text.value = query[name];
 	});
 	for (const [name] of LIMITS) if (query[name]) [side.value, limit.value] = [name, query[name]];
 }
@@ -75,14 +75,12 @@ function read() {
 	if (query.orderBy === "") throw new Error("Say which child the order is by.");
 	for (const { kind, field } of bounds) {
 		if (kind.value === "none") continue;
-		query[kind.value] = field.read();
-		if (kindOf(query[kind.value]) === "object") throw new Error("A bound is a string, a number, a boolean or null.");
+		const bound = (query[kind.value] = field.read());
+		if (isObject(bound)) throw new Error("A bound can't be an object.");
 	}
-	if (limit.value.trim()) {
-		query[side.value] = Number(limit.value);
-		if (!Number.isInteger(query[side.value]) || query[side.value] < 1) throw new Error("A limit is a whole number from 1 on.");
-	}
-	return query;
+	const count = Number(limit.value);
+	if (!Number.isInteger(count) || count < 0) throw new Error("A limit is a whole number.");
+	return count ? { ...query, [side.value]: count } : query;
 }
 
 function run() {
@@ -93,8 +91,7 @@ function run() {
 	try {
 		query = read();
 	} catch (error) {
-		problem.textContent = error.message;
-		return;
+		return void (problem.textContent = error.message);
 	}
 	const keys = split(path.value);
 	history.replaceState(null, "", `${link("query", keys)}?q=${encodeURIComponent(stringify(query))}`);
@@ -129,9 +126,9 @@ function drawSoon() {
 }
 
 function draw({ value, keys, query: { orderBy } }) {
-	const data = value !== null && typeof value === "object" ? value : {};
+	const data = isObject(value) ? value : {};
 	const plain = (key) => unwrap(data[key]).value;
-	const isObject = (key) => kindOf(data[key]) === "object";
+	const hasChildren = (key) => kindOf(data[key]) === "object";
 	const orderedBy = (key) => orderBy === "$key" ? 0 : orderBy === "$priority" ? unwrap(data[key]).priority ?? null
 		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => (kindOf(node) === "object" ? own(node, name) : undefined) ?? null, data[key])).value;
 	const found = Object.keys(data).filter((key) => key !== ".priority" && key !== ".value").map((key) => ({ key, by: orderedBy(key) }))
@@ -140,12 +137,12 @@ function draw({ value, keys, query: { orderBy } }) {
 	summary.textContent = `${formatCount(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`;
 	const line = indexLine(orderBy);
 	cost.replaceChildren(isUnindexed ? h("div.banner", { role: "status" },
-		`No index is declared for this order: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("pre", line),
-		h("p", h("button.small", { onclick: () => copy(line, "Index line copied") }, "Copy the line"), " ", h("a", { href: link("rules") }, "Open the rules"))) : "");
-	const columns = [...new Set(found.slice(0, 50).flatMap((key) => isObject(key) ? Object.keys(plain(key)) : []))].filter((name) => !name.startsWith(".")).slice(0, COLUMN_LIMIT);
+		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("pre", line),
+		h("p", button("Copy the line", () => copy(line, "Index line copied"), ".small"), " ", h("a", { href: link("rules") }, "Open the rules"))) : "");
+	const columns = [...new Set(found.slice(0, 50).flatMap((key) => hasChildren(key) ? Object.keys(plain(key)) : []))].filter((name) => !name.startsWith(".")).slice(0, COLUMN_LIMIT);
 	const cell = (node) => node === undefined ? "" : h("span", { class: kindOf(node) }, h("span.value", visible(stringify(unwrap(node).value), 120)));
 	const body = found.slice(0, SHOWN_ROWS).map((key) => [h("a", { href: link("data", [...keys, key]) }, visible(key, 80)),
-		...(columns.length && isObject(key) ? columns.map((name) => cell(own(plain(key), name))) : [cell(data[key])])]);
+		...(columns.length && hasChildren(key) ? columns.map((name) => cell(own(plain(key), name))) : [cell(data[key])])]);
 	result.replaceChildren(table(["key", ...(columns.length ? columns.map((name) => visible(name, 60)) : ["value"])], body, "No child is selected."),
 		found.length > SHOWN_ROWS ? h("p.hint", `The first ${SHOWN_ROWS} of ${formatCount(found.length)} are shown.`) : "");
 }

@@ -1,10 +1,10 @@
-// The security rules: an editor that shows what the server finds wrong at its line, and publishes.
+// An editor of rules that shows the server's errors at their lines, and publishes.
 
 import "../vendor/codemirror/codemirror.js";
 import "../vendor/codemirror/simple.js";
 import "../vendor/codemirror/show-hint.js";
 import { session } from "./session.js";
-import { h, dialog, toast, visible } from "./dom.js";
+import { h, button, dialog, toast, visible } from "./dom.js";
 import { completions } from "./rules-completion.js";
 import * as playground from "./rules-playground.js";
 import { showVersions } from "./rules-versions.js";
@@ -41,19 +41,23 @@ const editor = CodeMirror(frame, {
 });
 const errorList = h("ol.errors", { role: "alert" });
 const state = h("span.hint", { role: "status" });
-const publishButton = h("button.primary", { onclick: publish }, "Publish");
+const publishButton = button("Publish", publish, ".primary");
 let namespace, published, checkTimer; // namespace: of the rules in the editor
 let [badLines, marks] = [[], []];
 const isDifferent = () => editor.getValue() !== published;
 
+const readPublished = async () => (await session.response(PATH, {}, { asSelf: true })).text();
+
 async function load() {
+	const wanted = (namespace = session.namespace);
+	editor.setValue((published = ""));
 	try {
-		const response = await session.request(PATH, {}, { asSelf: true });
-		if (!response.ok) throw new Error((await response.json()).error);
-		published = await response.text();
-		editor.setValue(published);
+		const text = await readPublished();
+		if (wanted !== namespace) return;
+		editor.setValue((published = text));
 		editor.clearHistory();
 	} catch (error) {
+		namespace = undefined; // read again when the page is shown
 		state.textContent = `The rules can't be read: ${error.message}`;
 	}
 }
@@ -68,11 +72,10 @@ function changed() {
 	if (isDifferent()) checkTimer = setTimeout(check, CHECK_MS);
 }
 
-/** Shows below the lines of rules what they gave, and the values they saw. */
 function mark(rules) {
 	for (const one of marks) one.clear();
 	marks = rules.filter(({ line }) => line <= editor.lineCount()).map(({ line, kind, location, outcome, error, decides, values = [] }) => editor.addLineWidget(line - 1,
-		h("div", { class: `mark ${outcome === "true" ? "good" : "problem"}${decides ? " decides" : ""}` },
+		h(`div.mark.${outcome === "true" ? "good" : "problem"}${decides ? ".decides" : ""}`,
 			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({ expression, value }) => ` · ${expression} = ${value}`).join("")}`, 1000))));
 	const place = rules.find(({ decides }) => decides);
 	if (place) editor.scrollIntoView({ line: place.line - 1, ch: 0 }, 80);
@@ -93,7 +96,7 @@ const send = (parameters) =>
 
 function showErrors(text) {
 	const errors = readErrors(text);
-	errorList.replaceChildren(...errors.map(({ line, column, message }) => h("li", h("button", { onclick: () => goTo(line, column) }, line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)))));
+	errorList.replaceChildren(...errors.map(({ line, column, message }) => h("li", button([line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)], () => goTo(line, column)))));
 	for (const line of badLines) editor.removeLineClass(line, "gutter", "bad");
 	badLines = errors.filter(({ line }) => line).map(({ line }) => editor.addLineClass(line - 1, "gutter", "bad"));
 }
@@ -108,8 +111,9 @@ async function publish() {
 	clearTimeout(checkTimer);
 	if (!(await check())) return;
 	const failed = await playground.runAll();
-	const body = [failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${session.namespace} at once; listens that they no longer allow end.`)];
-	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: failed > 0, body }))) return;
+	const isOld = (await readPublished().catch(() => published)) !== published;
+	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), failed > 0 && h("p.warning", `${failed} of the cases do not hold with these rules.`), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)];
+	if (!(await dialog({ title: "Publish the rules?", confirm: "Publish", danger: isOld || failed > 0, body }))) return;
 	const error = await send({});
 	if (error) return showErrors(error);
 	published = editor.getValue();
@@ -123,7 +127,7 @@ playground.connect(() => editor.getValue(), mark);
 styles[1].addEventListener("load", () => editor.refresh());
 const title = h("h2");
 export const element = h("div.page", styles,
-	h("div.together", title, state, h("span.space"), h("button", { onclick: () => showVersions(editor) }, "Versions"), publishButton),
+	h("div.together", title, state, h("span.grow"), button("Versions", () => showVersions(editor)), publishButton),
 	frame, errorList, playground.element);
 
 /** Shows the rules of the database; a draft stays while other pages are shown. */
@@ -131,7 +135,6 @@ export function show() {
 	title.textContent = `Rules of ${session.namespace}`;
 	editor.refresh();
 	if (namespace === session.namespace) return;
-	namespace = session.namespace;
 	playground.load();
 	load();
 }

@@ -1,12 +1,8 @@
 // A client of the realtime protocol (docs/protocol/realtime.md) in one file. It writes nothing while it is offline.
 //
-//   const database = new Database({ url: "ws://127.0.0.1:9000", namespace: "default", credential: "owner" });
-//   const stop = database.listen("/users/ada", null, (value) => console.log(value), (error) => console.log(error));
-//   await database.set("/users/ada/name", "Ada");
-//
-// Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
+// docs/console.md has an example. Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
 
-import { parse, stringify, assign, own } from "./json.js";
+import { parse, stringify, isObject, own } from "./json.js";
 
 const CHUNK_UNITS = 16384; // of a frame
 const CHUNK = /[^]{1,8192}/gu; // characters, of two units at most: none is cut
@@ -18,7 +14,7 @@ const LAST_DELAY_MS = 8000;
 const split = (path) => path.split("/").filter(Boolean);
 const wireListen = ({ path, query, tag }) => (query ? { p: path, q: query, t: tag } : { p: path });
 
-/** What the server, or the connection, answered in place of "ok". `code` is the protocol's: "permission_denied", … */
+/** What was answered in place of "ok"; `code` is the protocol's: "permission_denied", … */
 export class DatabaseError extends Error {
 	constructor(code, message) {
 		super(message || code);
@@ -27,25 +23,24 @@ export class DatabaseError extends Error {
 }
 
 export class Database {
+	state = "connecting"; // "open", "waiting" (for the next try), "refused" (the credential is), "closed"
+	listens = new Map(); // by tag
+	requests = new Map(); // by number: {resolve, reject}
+	nextNumber = 1;
+	nextTag = 1;
+	delay = FIRST_DELAY_MS;
+	clockOffset = 0;
+
 	/** `credential` is a token or secret, or null; `override` is the `auth` that an administrator acts as. */
-	constructor({ url, namespace, credential = null, override = undefined, onState = () => {} }) {
+	constructor({ url, namespace, credential = null, override, onState = () => {} }) {
 		Object.assign(this, { url, namespace, credential, override, onState });
-		this.state = "connecting"; // "open", "waiting" (for the next try), "refused" (the credential is), "closed"
-		this.listens = new Map(); // by tag
-		this.requests = new Map(); // by number: {resolve, reject}
-		this.nextNumber = 1;
-		this.nextTag = 1;
-		this.delay = FIRST_DELAY_MS;
-		this.clockOffset = 0;
 		this.connect();
 	}
 
-	/** The server's clock in milliseconds. */
+	/** The server's clock. */
 	get now() {
 		return Date.now() + this.clockOffset;
 	}
-
-	// MARK: The connection
 
 	connect() {
 		this.setState("connecting");
@@ -53,6 +48,7 @@ export class Database {
 		const socket = new WebSocket(`${this.url}/.ws?v=5&ns=${encodeURIComponent(this.namespace)}${previous}`);
 		this.socket = socket;
 		this.collected = null; // chunks of a message, {left, parts}
+		this.isUnanswered = false;
 		this.connectTimeout = setTimeout(() => socket.close(), CONNECT_TIMEOUT_MS);
 		socket.onmessage = (event) => socket === this.socket && this.receiveFrame(event.data);
 		socket.onclose = () => socket === this.socket && this.lost();
@@ -62,9 +58,9 @@ export class Database {
 		clearTimeout(this.connectTimeout);
 		this.session = hello.s;
 		this.clockOffset = hello.ts - Date.now();
-		this.keepalive = setInterval(() => this.socket.send("0"), KEEPALIVE_MS);
 		const socket = this.socket;
-		// Requests are processed in order: the listens behind the sign-in need not wait for its answer.
+		this.keepalive = setInterval(() => this.probe(), KEEPALIVE_MS);
+		// Requests are processed in order: the listens need not wait for the answer.
 		const signedIn = this.credential === null ? Promise.resolve({}) : this.request("auth", this.authentication());
 		for (const listen of this.listens.values()) this.sendListen(listen);
 		try {
@@ -81,6 +77,13 @@ export class Database {
 	authentication() {
 		const { credential: cred, override } = this;
 		return { cred, ...(override === null ? { noauth: true } : override && { authvar: override }) };
+	}
+
+	/** Asks for an answer; without one to the last time the connection is dead, as after a sleep. */
+	probe() {
+		if (this.isUnanswered && this.socket.bufferedAmount === 0) return this.socket.close();
+		this.isUnanswered = true;
+		this.request("s", { c: {} }).then(() => (this.isUnanswered = false), () => {});
 	}
 
 	refused(error) {
@@ -114,8 +117,6 @@ export class Database {
 		this.state = state;
 		this.onState(state, error);
 	}
-
-	// MARK: Frames and messages
 
 	receiveFrame(text) {
 		if (this.collected) {
@@ -160,21 +161,15 @@ export class Database {
 		});
 	}
 
-	// MARK: Listening
-
-	/**
-	 * Calls `onValue` with the value at the path, or with the children that `query` selects, now and after each change.
-	 * `onEnd` gets a DatabaseError where the listen is refused or revoked. The result ends it.
-	 */
+	/** Calls `onValue` with the value at the path, or what `query` selects, now and after changes; `onEnd` with an error. The result ends it. */
 	listen(path, query, onValue, onEnd = () => {}) {
 		const listen = { path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: split(path) };
 		this.listens.set(listen.tag, listen);
 		if (this.socket?.readyState === WebSocket.OPEN && this.session) this.sendListen(listen);
 		return () => {
 			if (!this.listens.delete(listen.tag)) return;
-			if (this.socket?.readyState !== WebSocket.OPEN) return;
 			// Another default listen of this path stays.
-			if (!query && [...this.listens.values()].some((other) => !other.query && other.path === path)) return;
+			if (!query && this.listens.values().some((other) => !other.query && other.path === path)) return;
 			this.request("n", wireListen(listen)).catch(() => {});
 		};
 	}
@@ -209,11 +204,9 @@ export class Database {
 		}
 	}
 
-	// MARK: Writing
-
 	/** Replaces the value at the path; with `ifHash` only where the present value has that hash ("" is none). */
-	set(path, value, ifHash = undefined) {
-		return this.request("p", ifHash === undefined ? { p: path, d: value } : { p: path, d: value, h: ifHash });
+	set(path, value, ifHash) {
+		return this.request("p", { p: path, d: value, h: ifHash });
 	}
 
 	/** Replaces the values at several paths below `path` in one step. */
@@ -222,15 +215,14 @@ export class Database {
 	}
 }
 
-/** The value with another one at a path inside it, in the export form. Copies what it changes. */
+/** The value with another one at a path inside it. Copies what it changes. */
 function replace(value, names, inner) {
 	if (names.length === 0) return inner;
 	const [name, ...rest] = names;
-	const copy = value !== null && typeof value === "object" ? { ...value } : value === null ? {} : { ".value": value };
+	const old = isObject(value) ? value : value === null ? {} : { ".value": value };
+	const copy = { ...old, [name]: replace(own(old, name) ?? null, rest, inner) };
 	if (name !== ".priority") delete copy[".value"]; // a child takes the place of a leaf
-	const child = replace(own(copy, name) ?? null, rest, inner);
-	if (child === null) delete copy[name];
-	else assign(copy, name, child);
+	if (copy[name] === null) delete copy[name];
 	const left = Object.keys(copy);
 	if (left.every((key) => key === ".priority")) return null;
 	return left.length === 1 && left[0] === ".value" ? copy[".value"] : copy;

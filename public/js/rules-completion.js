@@ -1,4 +1,4 @@
-// Completion of rules: keys, variables, and the members of what stands before a dot.
+// Completion of rules: keys, variables, members.
 
 const names = (text) => text.split(" ");
 const KEYS = names(".read .write .validate .indexOn");

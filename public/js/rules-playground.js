@@ -1,15 +1,14 @@
-// "May this user do this here": asks the server's evaluator about the draft. A question can be kept as a case, which is
-// run before rules are published.
+// "May this user do this here": asks the server about the draft. Questions are kept as cases, which run before publishing.
 
 import { session } from "./session.js";
-import { h, choice, panel, table, save, toast, visible } from "./dom.js";
+import { h, button, choice, panel, table, save, toast, visible } from "./dom.js";
 import { split, join } from "./keys.js";
 import { parse, stringify } from "./json.js";
 import { userField } from "./user-field.js";
 
 const CASE_LIMIT = 500;
 const CAUSES = {
-	granted: "rules grant it", administrator: "rules are not asked", open: "there are no rules, and the server runs with --dev",
+	granted: "rules grant it", administrator: "rules are not asked", open: "there are no rules, under --dev",
 	locked: "there are no rules", noRule: "no rule on the way", notGranted: "no rule on the way is true", invalid: "a .validate rule is not true",
 };
 const PLACEHOLDERS = { write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}' };
@@ -24,9 +23,8 @@ const value = h("textarea.code", { rows: 2, label: "Value or query (JSON)" });
 const result = h("p", { role: "status" });
 const list = h("div");
 const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: open });
-const button = (label, onclick) => h("button", { onclick }, label);
 let cases = [];
-// The text of the draft, and what shows at its lines what rules gave.
+// The text of the draft, and what marks its lines.
 let source, mark;
 export const connect = (draft, marker) => ([source, mark] = [draft, marker]);
 const storage = () => `pando-rule-cases ${session.namespace}`;
@@ -96,7 +94,6 @@ async function open() {
 	file.value = "";
 }
 
-/** The draft is another one: no outcome is known. */
 export function changed() {
 	for (const item of cases) item.outcome = undefined;
 	draw();
@@ -108,14 +105,13 @@ function draw() {
 	} catch { /* more than the browser keeps: they can be saved as a file */ }
 	list.replaceChildren(table(["user", "does", "must be", "and it", ""], cases.map((item) => {
 		const does = `${item.method} ${visible(item.path, 80)}`;
-		const small = (label, run) => h("button.small", { label: `${label}: ${userOf(item)}, ${does}`, onclick: () => { run(); draw(); } }, label);
+		const small = (label, run) => button(label, () => { run(); draw(); }, ".small", { label: `${label}: ${userOf(item)}, ${does}` });
 		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, { allowed: !item.allowed, outcome: undefined })),
 			h("span", { class: item.outcome === "holds" ? "good" : "problem" }, visible(item.outcome ?? "", 200)),
 			[small("Show", () => show(item)), " ", small("Remove", () => cases.splice(cases.indexOf(item), 1))]];
 	}), "Keep a question as a case: it is run before you publish."));
 }
 
-/** The cases of the database that were kept in this tab. */
 export function load() {
 	try {
 		cases = parse(sessionStorage.getItem(storage()) ?? "[]").filter(isCase);
@@ -130,4 +126,4 @@ export const element = h("div.columns",
 	h("form.panel", { onsubmit: ask }, h("h2", "May this user do this here?"),
 		user.element, h("div.together", method, path), value,
 		h("div.together", h("button", { type: "submit" }, "Try"), button("Keep as a case", keep)), result),
-	panel("Cases", [button("Run all", runAll), button("Save", () => save("rule-cases.json", text())), button("Open…", () => file.click()), file], list));
+	panel("Cases", list, [button("Run all", runAll), button("Save", () => save("rule-cases.json", text())), button("Open…", () => file.click()), file]));

@@ -1,4 +1,4 @@
-// Rules that were published, as far as the log reaches, with what is different in the editor, and the way back.
+// Published rules of the log, what is different in the editor, and the way back.
 
 import "../vendor/diff.js";
 import { session } from "./session.js";
@@ -13,7 +13,6 @@ function lineDiff(before, after) {
 	return h("div.diff", { tabIndex: 0, label: "Differences" }, rows.length ? rows : h("p.hint", "They are the same."));
 }
 
-/** Lets the user look at published rules, and put one of them into the editor. */
 export async function showVersions(editor) {
 	const { rules } = await session.history("/", { part: "rules" }).catch((error) => toast(`Versions: ${error.message}`, "error")) ?? {};
 	if (!rules) return;

@@ -1,5 +1,5 @@
-// Who is signed in, as whom the console acts, and REST requests. Credentials are in memory, and in sessionStorage where the
-// user asks for it: never in a URL, never in localStorage.
+// Who is signed in, as whom the console acts, and REST. Credentials are in memory, and in sessionStorage on request:
+// never in a URL, never in localStorage.
 
 import { Database, DatabaseError } from "./realtime.js";
 import { parse } from "./json.js";
@@ -23,14 +23,12 @@ async function textUpTo(limit, response) {
 }
 
 class Session extends EventTarget {
-	constructor() {
-		super();
-		this.credential = null; // of the person at the console
-		this.isAdmin = false;
-		this.namespace = "default";
-		this.actor = { kind: "self" }; // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
-		this.database = null; // the connection as the actor
-	}
+	credential = null; // of the person at the console
+	isAdmin = false;
+	databases = undefined; // [{name}], for administrators
+	namespace = "default";
+	actor = { kind: "self" }; // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
+	database = null; // the connection as the actor
 
 	get isActing() {
 		return this.actor.kind !== "self";
@@ -52,7 +50,10 @@ class Session extends EventTarget {
 			throw error;
 		});
 		this.auth = this.database.auth;
-		this.isAdmin = (await this.request("/.inspect/databases.json", {}, { asSelf: true })).ok;
+		this.databases = await this.inspect("databases").catch((error) => {
+			if (error.code !== "permission_denied") throw error;
+		});
+		this.isAdmin = this.databases !== undefined;
 		if (isKept) sessionStorage.setItem(STORED, credential);
 		this.dispatchEvent(new Event("database"));
 	}
@@ -63,12 +64,11 @@ class Session extends EventTarget {
 		location.reload();
 	}
 
-	/** Connects as the actor. */
 	open(onState = () => {}) {
 		this.database?.close();
 		const { actor: { kind, token, auth }, credential, isAdmin, namespace } = this;
 		const options = { self: { credential }, token: { credential: token }, user: { credential, override: auth }, anonymous: isAdmin ? { credential, override: null } : {} }[kind];
-		let database = null;
+		let database;
 		database = this.database = new Database({ url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
 			if (database !== this.database && state !== "connecting") return;
 			onState(state, error);
@@ -92,7 +92,7 @@ class Session extends EventTarget {
 		const query = new URLSearchParams({ ns: this.namespace, ...parameters });
 		const { kind, token, auth = null } = asSelf ? { kind: "self" } : this.actor;
 		const credential = kind === "token" ? token : kind === "anonymous" && !this.isAdmin ? null : this.credential;
-		// An administrator acts as others by an override, which takes the administrator's credential.
+		// An administrator acts as others by an override.
 		if (credential !== null && /user|anonymous/.test(kind)) query.set("auth_variable_override", JSON.stringify(auth));
 		return fetch(`${path}?${query}`, {
 			method, body, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
@@ -100,29 +100,34 @@ class Session extends EventTarget {
 		});
 	}
 
-	/** The JSON of a response; undefined where its text is longer than `limit`; throws a DatabaseError with the server's words for an error. */
-	async json(path, parameters, { limit, ...options } = {}) {
+	/** As `request`; throws a DatabaseError with the server's words for an error. */
+	async response(path, parameters, options) {
 		const response = await this.request(path, parameters, options).catch((error) => {
 			throw error.name === "AbortError" ? error : offline();
 		});
-		const text = await (limit ? textUpTo(limit, response) : response.text());
-		if (text === undefined) return;
-		if (response.ok) return text === "" ? null : parse(text);
+		if (response.ok) return response;
+		const text = await response.text();
 		let words = text;
 		try { words = JSON.parse(text).error ?? text; } catch { /* not JSON */ }
 		throw new DatabaseError(response.status === 401 ? "permission_denied" : `http_${response.status}`, words);
+	}
+
+	/** The JSON of a response; undefined where its text is longer than `limit`. */
+	async json(path, parameters, { limit, ...options } = {}) {
+		const response = await this.response(path, parameters, options);
+		const text = await (limit ? textUpTo(limit, response) : response.text());
+		return text && parse(text);
 	}
 
 	read(path, limit) {
 		return this.json(restPath(path), { format: "export" }, { limit });
 	}
 
-	/** A page of the children of a location, with kind and size in place of data: for all who may read there. */
+	/** A page of the children of a path, with kind and size in place of data. */
 	children(path, parameters) {
 		return this.json("/.inspect/children.json", { path, ...parameters });
 	}
 
-	/** What only administrators may ask, whoever they act as. */
 	inspect(name, parameters, options) {
 		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
 	}

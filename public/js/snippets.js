@@ -1,4 +1,4 @@
-// Lines that read a path or a query, in a shell and in the SDKs; a query has the parameters of REST.
+// Lines that read a path or a query (with the parameters of REST) in a shell and in the SDKs.
 
 import { session } from "./session.js";
 import { table, iconButton, copy } from "./dom.js";
@@ -9,7 +9,6 @@ const BOUNDS = ["startAt", "startAfter", "endAt", "endBefore", "equalTo"];
 const LIMITS = ["limitToFirst", "limitToLast"];
 const ORDERS = { $key: "orderByKey", $value: "orderByValue", $priority: "orderByPriority" };
 
-/** The address of a path, or of a query, in the REST interface. */
 function restURL(keys, query) {
 	const parameters = new URLSearchParams();
 	for (const name of ["orderBy", ...BOUNDS, ...LIMITS]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]));
@@ -30,12 +29,11 @@ export function wireQuery(query) {
 		Object.assign(wire, { [`${side}p`]: query[name], [`${side}in`]: isInclusive });
 		if (furthest && wire.i !== ".key") wire[`${side}n`] = furthest;
 	}
-	if (query.limitToFirst) Object.assign(wire, { l: query.limitToFirst, vf: "l" });
-	if (query.limitToLast) Object.assign(wire, { l: query.limitToLast, vf: "r" });
-	return wire;
+	const limit = query.limitToFirst ?? query.limitToLast;
+	return limit ? { ...wire, l: limit, vf: query.limitToFirst ? "l" : "r" } : wire;
 }
 
-// An SDK: how a line begins, calls a method and ends, and how it writes values that are not as in JSON.
+// How a line of an SDK begins, calls a method and ends, and the values that it writes unlike JSON.
 const SWIFT_METHODS = {
 	orderByKey: "queryOrderedByKey(", orderByValue: "queryOrderedByValue(", orderByPriority: "queryOrderedByPriority(", orderByChild: "queryOrdered(byChild: ",
 	startAt: "queryStarting(atValue: ", startAfter: "queryStarting(afterValue: ", endAt: "queryEnding(atValue: ", endBefore: "queryEnding(beforeValue: ",
@@ -61,7 +59,6 @@ function literal(value, { words, quote = String, number = String }) {
 	return typeof value === "string" ? quote(text) : words[text] ?? number(text);
 }
 
-/** A path, or a query, as an address, in a shell and in the SDKs. */
 export function codeTable(keys, query = {}) {
 	const path = keys.join("/");
 	const { orderBy } = query;

@@ -1,5 +1,5 @@
-// The tree as far as it is looked at. Rows are loaded by pages when they come into view, with kind and size in place of
-// data. A page is loaded again when the feed says that something was written there; who has no feed looks every second.
+// The tree as far as it is looked at. Pages of rows, with kind and size in place of data, are loaded when they come into
+// view, and again when the feed names a write there; without a feed every second.
 
 import { session } from "./session.js";
 import { feed, isWrite } from "./feed.js";
@@ -8,8 +8,9 @@ import { join } from "./keys.js";
 
 const PAGE = 100; // rows
 const KEPT_PAGES = 300; // of one level
+const LOAD_LIMIT = 4; // at the same time
 const REFRESH_MS = 150; // between two requests for what has changed
-const SWEEP_MS = 5000; // what the feed does not tell, such as writes of clients that went away
+const SWEEP_MS = 5000; // for what the feed does not tell
 const POLL_MS = 1000; // of users who have no feed
 
 const UNKNOWN = { kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null };
@@ -51,7 +52,6 @@ export class Branch {
 		for (const page of this.pages.values()) page.isStale = true;
 	}
 
-	/** The children whose pages are loaded, in order. */
 	get loadedRows() {
 		return [...this.pages].sort(([a], [b]) => a - b).flatMap(([, { rows }]) => rows);
 	}
@@ -67,11 +67,11 @@ export class Branch {
 }
 
 export class TreeModel extends EventTarget {
+	loads = 0;
+
 	constructor(keys) {
 		super();
-		this.root = new Branch(keys.at(-1) ?? session.namespace, null);
-		this.root.rootKeys = keys;
-		this.root.isExpanded = true;
+		this.root = Object.assign(new Branch(keys.at(-1) ?? session.namespace, null), { rootKeys: keys, isExpanded: true });
 		this.ends = new AbortController();
 		feed.addEventListener("records", ({ detail }) => detail.filter(isWrite).forEach(({ path = [] }) => this.touchPath(path)), { signal: this.ends.signal });
 		feed.addEventListener("open", () => this.refreshAll(), { signal: this.ends.signal });
@@ -93,7 +93,7 @@ export class TreeModel extends EventTarget {
 		return 1 + this.root.below;
 	}
 
-	/** The branch at a row, counted from another one; its parent and place where it is not loaded. */
+	/** The branch at a row counted from another one; its parent and place where it is not loaded. */
 	rowAt(row, branch = this.root) {
 		if (row === 0) return branch;
 		let index = row - 1;
@@ -139,6 +139,8 @@ export class TreeModel extends EventTarget {
 		const page = branch.pages.get(number);
 		if (page && (page.isLoading || !page.isStale)) return;
 		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon();
+		if (this.loads >= LOAD_LIMIT) return; // the end of one shows the rows again
+		this.loads++;
 		const entry = page ?? { rows: [] };
 		Object.assign(entry, { isLoading: true, isStale: false });
 		branch.pages.set(number, entry);
@@ -155,6 +157,7 @@ export class TreeModel extends EventTarget {
 			branch.version++;
 			if (isNew) this.dispatchEvent(new CustomEvent("problem", { detail: { branch, error } }));
 		} finally {
+			this.loads--;
 			entry.isLoading = false;
 			entry.loadedAt = performance.now();
 		}
@@ -227,7 +230,6 @@ export class TreeModel extends EventTarget {
 		}
 	}
 
-	/** Something was written at a path. */
 	touchPath(keys) {
 		const rootKeys = this.root.keys;
 		if (!rootKeys.every((key, place) => place >= keys.length || keys[place] === key)) return;

@@ -1,18 +1,17 @@
-// The rows of the tree: those in view are elements, written at most once in a frame (ARIA tree).
+// The rows of the tree: those in view are elements, written at most once in a frame.
 
 import { h, icon, iconButton, visible, formatCount, formatBytes } from "./dom.js";
 import { Branch } from "./tree-model.js";
-import { own, stringify } from "./json.js";
+import { isObject, own, stringify } from "./json.js";
 
 const ROW = 24; // pixels
-const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll; more rows are scrolled in proportion
+const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll
 const OVERSCAN = 6; // rows
 const INDENT = 18; // pixels
 const FLASH_MS = 900;
 const FLASH = ["var(--flash)", "transparent"].map((color) => ({ backgroundColor: color, boxShadow: `0 0 0 3px ${color}` }));
 const stillness = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** What a row says of a value. */
 export function valueText(branch) {
 	const { kind, value } = branch;
 	if (kind === "object") return previewText(branch);
@@ -23,7 +22,7 @@ function previewText({ preview, count, isExpanded }) {
 	if (!preview || isExpanded) return "";
 	const parts = Object.keys(preview).map((name) => {
 		const value = own(preview, name);
-		return `${name}: ${value !== null && typeof value === "object" ? "{…}" : stringify(value)}`;
+		return `${name}: ${isObject(value) ? "{…}" : stringify(value)}`;
 	});
 	return parts.join(", ") + (count > parts.length ? ", …" : "");
 }
@@ -75,7 +74,7 @@ const rowsInView = () => Math.max(1, Math.floor(element.clientHeight / ROW));
 /** Rows that do not fit: how far the first row in view can be. */
 const hiddenRows = () => Math.max(0, model.rowCount - element.clientHeight / ROW);
 
-/** Pixels of `scrollTop` for a row: less than its height where there are more rows than a browser can scroll. */
+/** Pixels of `scrollTop` for a row: fewer where there are more rows than a browser can scroll. */
 function rowScroll() {
 	const height = Math.min(model.rowCount * ROW, HEIGHT_LIMIT);
 	return hiddenRows() ? (height - element.clientHeight) / hiddenRows() : ROW;
@@ -96,7 +95,7 @@ function scrollTo(row) {
 	changed();
 }
 
-/** The wheel moves by rows also where a pixel of the scroll bar is many of them. */
+/** The wheel moves by rows also where a pixel of `scrollTop` is many. */
 function wheeled(event) {
 	if (!model || rowScroll() > ROW / 2 || event.ctrlKey || event.deltaY === 0) return;
 	event.preventDefault();
@@ -121,7 +120,7 @@ function draw() {
 	if (selectedRow >= 0) currentRow = selectedRow;
 	pool.forEach((rowElement, place) => {
 		// The element of a row stays the same while it is in view.
-		const row = first + ((((place - first) % pool.length) + pool.length) % pool.length);
+		const row = place + pool.length * Math.ceil((first - place) / pool.length);
 		rowElement.hidden = row > last;
 		if (rowElement.hidden) rowElement.branch = null;
 		else drawRow(rowElement, row, model.rowAt(row), base + row * ROW);
@@ -134,8 +133,8 @@ function draw() {
 function makeRow() {
 	const row = h("div.row", { role: "treeitem" });
 	row.parts = ["key", "badge", "value", "priority"].map((name) => h("span", { class: name }));
-	row.append(h("span.twisty", { "aria-hidden": "true" }, icon("right")), ...row.parts,
-		h("span.row-actions", { "aria-hidden": "true" }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
+	row.append(h("span.twisty", { ariaHidden: true }, icon("right")), ...row.parts,
+		h("span.row-actions", { ariaHidden: true }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
 			iconButton(name, label, undefined, { tabIndex: -1, "data-action": name }))));
 	spacer.append(row);
 	return row;
@@ -145,32 +144,31 @@ function makeRow() {
 function drawRow(rowElement, row, found, top) {
 	const branch = found instanceof Branch ? found : { kind: "placeholder", key: "…", depth: found.parent.depth + 1, changedAt: 0 };
 	const { kind, depth, count, parent, priority, length } = branch;
-	const isObject = kind === "object";
+	const isParent = kind === "object";
 	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)];
-	const children = isObject ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : "";
+	const children = isParent ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : "";
 	const [keyPart, badge, valuePart, priorityPart] = rowElement.parts;
 	Object.assign(rowElement.style, { transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px` });
 	put(rowElement, {
 		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}`,
-		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isObject && parent ? branch.isExpanded : null,
+		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isParent && parent ? branch.isExpanded : null,
 		"aria-posinset": parent ? branch.index + 1 : null, "aria-setsize": parent ? parent.count : null,
 	});
 	put(badge, { title: children });
 	write(keyPart, key);
-	write(badge, isObject ? formatCount(count) : length ? formatBytes(length) : "");
+	write(badge, isParent ? formatCount(count) : length ? formatBytes(length) : "");
 	write(valuePart, value);
 	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`);
 	const isSame = rowElement.branch === found;
 	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches;
 	if (!isSame || isNew) rowElement.flash?.cancel();
-	if (isNew) rowElement.flash = (isObject ? keyPart : valuePart).animate(FLASH, { duration: FLASH_MS, easing: "ease-out" });
+	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, { duration: FLASH_MS, easing: "ease-out" });
 	Object.assign(rowElement, { row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt });
 }
 
-/** Shows a form in place of a row. */
 export function openEditor(branch, form) {
 	closeEditor();
-	editor = { branch, form };
+	editor = { branch, form, row: currentRow };
 	spacer.append(form);
 	reveal(model.rowOf(branch));
 	changed();
@@ -179,13 +177,13 @@ export function openEditor(branch, form) {
 function placeEditor(base) {
 	if (!editor) return;
 	const row = model.rowOf(editor.branch);
-	if (row < 0) return closeEditor();
-	Object.assign(editor.form.style, { transform: `translateY(${base + row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px` });
+	if (row >= 0) editor.row = row; // what is typed stays where its row was
+	Object.assign(editor.form.style, { transform: `translateY(${base + editor.row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px` });
 }
 
-export function closeEditor() {
-	if (!editor) return;
-	const { form } = editor;
+/** Closes the form in place of a row, unless it is another one. */
+export function closeEditor(form = editor?.form) {
+	if (!editor || form !== editor.form) return;
 	editor = null;
 	const hadFocus = form.contains(document.activeElement);
 	form.remove();
@@ -221,10 +219,11 @@ export function selectRow(row) {
 	changed();
 }
 
+const branchOf = (event) => event.target.closest(".row")?.branch;
 const toggle = (branch) => (branch.isExpanded ? model.collapse(branch) : model.expand(branch));
 
 function clicked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch) return;
 	const button = event.target.closest("[data-action]");
 	select(branch, { reveals: false });
@@ -233,18 +232,21 @@ function clicked(event) {
 }
 
 function doubleClicked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch || event.target.closest("button")) return;
 	if (branch.kind === "object") toggle(branch);
 	else actions.edit(branch);
 }
 
 function menuAsked(event) {
-	const branch = event.target.closest(".row")?.branch;
+	const branch = branchOf(event);
 	if (!branch) return;
 	event.preventDefault();
 	select(branch, { reveals: false });
-	actions.more(branch, { x: event.clientX, y: event.clientY });
+	const show = () => actions.more(branch, event);
+	// The release of the button would close it.
+	if (event.buttons) addEventListener("pointerup", () => setTimeout(show), { once: true });
+	else show();
 }
 
 function pressed(event) {
@@ -255,12 +257,12 @@ function pressed(event) {
 		ArrowDown: currentRow + 1, ArrowUp: currentRow - 1, PageDown: currentRow + rowsInView() - 1, PageUp: currentRow - rowsInView() + 1, Home: 0, End: Infinity,
 	}[key];
 	const branch = selected;
-	const isObject = branch?.kind === "object";
+	const isParent = branch?.kind === "object";
 	const menu = () => actions.more(branch, document.getElementById(`row-${currentRow}`));
 	const act = branch && {
-		ArrowRight: () => (isObject && !branch.isExpanded ? model.expand(branch) : branch.below && selectRow(currentRow + 1)),
+		ArrowRight: () => (isParent && !branch.isExpanded ? model.expand(branch) : branch.below && selectRow(currentRow + 1)),
 		ArrowLeft: () => (branch.isExpanded && branch.parent ? model.collapse(branch) : branch.parent && select(branch.parent)),
-		Enter: () => (shiftKey ? actions.open(branch) : isObject ? toggle(branch) : actions.edit(branch)),
+		Enter: () => (shiftKey ? actions.open(branch) : isParent ? toggle(branch) : actions.edit(branch)),
 		" ": () => toggle(branch),
 		F2: () => actions.edit(branch),
 		Insert: () => actions.add(branch), "+": () => actions.add(branch),

@@ -1,9 +1,9 @@
-// Whose rights are meant: a choice, with fields for a uid with claims, or for a token.
+// Whose rights are meant: a choice, with fields for a uid with claims or a token.
 
 import { h, choice } from "./dom.js";
 import { parse, stringify } from "./json.js";
 
-/** `kinds` are some of "self", "anonymous", "user" and "token" with words; `read()` gives an actor as the session has it, or throws what is wrong. */
+/** `kinds`: some of "self", "anonymous", "user", "token", with words; `read()` gives an actor or throws what is wrong. */
 export function userField(kinds) {
 	const kind = choice("User", kinds, { onchange: adapt });
 	const uid = h("input", { label: "uid", placeholder: "uid" });
