@@ -41,7 +41,7 @@ export const isWrite = (record) => /write|update|transaction|on-disconnect/.test
 /** Whether a record is a write at, above or below a path. */
 export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
 
-/** Who made a write of the log, in words. */
+/** Who made a write, in words. */
 export const writerOf = ({ by, uid, onDisconnect }) =>
 	(by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by) + (onDisconnect ? " (onDisconnect)" : "");
 

@@ -12,7 +12,7 @@ import * as edit from "./edit.js";
 
 const DETAILS_MS = 200; // between two looks of the details at a value that changes all the time
 const WRITES = 12; // in the details
-const WRITERS_MS = 400; // until the log is asked who wrote at a node that was selected
+const WRITERS_MS = 400; // until it is asked who wrote at a node that was selected
 const WRITERS_AGAIN_MS = 2000; // until it is asked again after another write
 const SLOW_LOG_MS = 1500; // of an answer; then History is one click away
 const COPY_UNITS = 4 << 20; // of JSON in the clipboard
@@ -181,7 +181,7 @@ function showDetails(branch) {
 	].filter(Boolean));
 }
 
-/** Shows who wrote at the node, as the log has it, once the selection rests; no more where the log takes long. */
+/** Shows who wrote at the node, as the journal has it, once the selection rests; no more where that takes long. */
 function askWriters(branch, delay) {
 	clearTimeout(writersTimer);
 	if (!session.isAdmin || isLogSlow) return;

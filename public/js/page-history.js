@@ -1,4 +1,4 @@
-// What a path held at any moment that the log reaches, who wrote there, what is different now, and the way back.
+// What a path held at any moment the journal reaches, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
 import { feed, concerns, writerOf } from "./feed.js";
@@ -8,7 +8,7 @@ import { stringify } from "./json.js";
 import { differences, diffList, confirmChanges, replace } from "./edit.js";
 
 const SETTLE_MS = 200; // after the slider has moved, and after a write
-const PAUSE_FACTOR = 10; // between two readings, each of which may be of the whole log
+const PAUSE_FACTOR = 10; // between two readings, each of which may read the whole journal
 const SETTLED_MS = 1000; // what was so long ago is kept
 const SLIDER_STEPS = 1000;
 const PAGE = 100; // writes
@@ -114,7 +114,7 @@ function drawMoment() {
 	const words = at === null ? "now" : formatMoment(at);
 	Object.assign(slider, { min: since, max: end, step: Math.max(1, Math.floor((end - since) / SLIDER_STEPS)), value: at ?? end, ariaValueText: words });
 	when.textContent = words;
-	reach.textContent = `The log reaches back to ${formatMoment(since)}.`;
+	reach.textContent = `The journal reaches back to ${formatMoment(since)}.`;
 	// The write that made what is shown; -1 before all of them.
 	const current = writes.findIndex(({ time }) => at === null || time <= at);
 	[...listed.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current));

@@ -1,4 +1,4 @@
-// What the server does, drawn each second; slow operations, connections and the log; what the database's clients ask for.
+// What the server does each second; slow operations, connections, log; what the database's clients ask for.
 
 import { session, link } from "./session.js";
 import { feed } from "./feed.js";
@@ -49,7 +49,7 @@ const METERS = [
 ];
 
 // Metrics that are shown by their names.
-const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes log_size_bytes log_files log_uncovered_bytes checkpoint_due_bytes
+const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes journal_size_bytes journal_files journal_uncovered_bytes checkpoint_due_bytes
 	checkpoint_timestamp_seconds checkpoint_size_bytes scheduled_backup_timestamp_seconds backup_download_timestamp_seconds disk_free_bytes disk_full`.split(/\s+/);
 
 function stateOf(stats, name) {
