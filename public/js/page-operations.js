@@ -1,4 +1,4 @@
-// What the server does each second; slow operations, connections, log; what the database's clients ask for.
+// What the server does each second; slow operations, connections, log; what clients ask for.
 
 import { session, link } from "./session.js";
 import { feed } from "./feed.js";
