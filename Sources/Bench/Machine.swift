@@ -13,7 +13,7 @@ struct Machine: ParsableCommand {
         commandName: "machine",
         abstract: "Measures the disk and the processors without a server.",
         discussion: """
-            Writes and syncs 4096 bytes as the log does: one after the other, into reserved space and into space \
+            Writes and syncs 4096 bytes as the journal does: one after the other, into reserved space and into space \
             that was filled with zeros before, as a prepared segment is; then at fixed moments, each time counted \
             from the moment at which the sync was due. Then one thread for each processor that this process may \
             use reads the clock without pause: the gaps are times in which other processes ran, or, in a virtual \
@@ -65,7 +65,7 @@ struct Machine: ParsableCommand {
 extension Machine {
     /// About what one sync of a quiet server writes.
     private static let blockByteCount = 4096
-    /// The size that is reserved, as for a segment of the log; then a new file begins, as a new segment does.
+    /// The size that is reserved, as for a segment of the journal; then a new file begins, as a new segment does.
     static let fileByteCount = 64 << 20
     static let fileName = "pando-bench.tmp"
 

@@ -101,7 +101,7 @@ func engineTimings(_ effort: MicroEffort) throws -> [Timing] {
     ]
 }
 
-/// Decides a put, encodes its log record and commits it: the work of the database thread but the response.
+/// Decides a put, encodes its journal record and commits it: the work of the database thread but the response.
 private func put(
     _ name: String, _ effort: MicroEffort, listening: [Path], _ value: (Int64) -> Node
 ) -> Timing {
@@ -254,14 +254,14 @@ func headTimings(_ effort: MicroEffort) throws -> [Timing] {
     ]
 }
 
-// MARK: The log
+// MARK: The journal
 
 func journalTimings(_ effort: MicroEffort) throws -> [Timing] {
     let payload = [UInt8](repeating: 0x61, count: 150)
-    var batch = LogBatch()
+    var batch = JournalBatch()
     return [
         Timing("journal, an entry of 150 bytes into a batch", effort) {
-            if batch.byteCount > 1 << 20 { batch = LogBatch() }
+            if batch.byteCount > 1 << 20 { batch = JournalBatch() }
             let savepoint = batch.savepoint
             batch.beginRecord()
             batch.bytes.append(payload.rawSpan)

@@ -4,7 +4,7 @@ import PandoRandom
 import PandoRules
 import PandoTree
 
-// Queries of few among many children, and writes below windows.
+// Queries of few among many children, and writes below query windows.
 
 /// How large a run is.
 private enum Scale {
@@ -24,7 +24,7 @@ private enum Scale {
         }
     }
 
-    /// Children of the collection that windows watch.
+    /// Children of the collection that query windows watch.
     var watchedCount: Int {
         switch self {
         case .smoke: 1000
@@ -133,7 +133,7 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
     return timings
 }
 
-/// Writes into a collection that windows watch.
+/// Writes into a collection that query windows watch.
 func windowTimings(_ effort: MicroEffort) -> [Timing] {
     let count = Scale(effort).watchedCount
     let order = orders[3].index

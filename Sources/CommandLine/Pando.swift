@@ -13,8 +13,8 @@ struct Pando: ParsableCommand {
             """,
         version: programVersion,
         subcommands: [
-            Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self, Log.self,
-            NamespaceCommand.self, Token.self, Top.self,
+            Serve.self, Import.self, Export.self, Backup.self, Restore.self, Check.self, Test.self,
+            PrintJournal.self, NamespaceCommand.self, Token.self, Top.self,
         ]
     )
 }

@@ -17,7 +17,7 @@ final class AccessManager {
         self.processor = processor
     }
 
-    /// Puts stored rules in force, and appends them to the log.
+    /// Puts stored rules in force, and appends them to the journal.
     /// - Parameter publication: The text of the rules, and who published them.
     /// - Precondition: The database has no rules of `--rules`.
     /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
@@ -26,12 +26,12 @@ final class AccessManager {
     {
         precondition(database.fileRules == nil)
         let payload = publication.payload
-        try processor.log.checkSpace(forPayloadOf: payload.count)
+        try processor.journal.checkSpace(forPayloadOf: payload.count)
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
         processor.startIndexWork(in: database)
         revokeListens(of: database)
-        processor.log.append(
+        processor.journal.append(
             JournalRecord(
                 .publishedRules, namespace: database.id, timestamp: processor.clock.now(), payload: payload))
     }
@@ -103,7 +103,7 @@ final class AccessManager {
         do throws(WriteRefusal) {
             _ = try processor.perform(unlisten, session, hosted.credential, in: hosted.database)
         } catch {
-            preconditionFailure("the end of a listen is not logged, so nothing refuses it: \(error)")
+            preconditionFailure("the end of a listen is not in the journal, so nothing refuses it: \(error)")
         }
     }
 }

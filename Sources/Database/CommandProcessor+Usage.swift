@@ -16,7 +16,7 @@ extension CommandProcessor {
     /// like these.
     static let weighedByteLimit = 4 << 10
     /// Sessions whose listens are looked at for the number of listeners.
-    private static let surveyedSessionLimit = 1024
+    private static let countedSessionLimit = 1024
 
     /// Begins to measure a message; nil for one that is about no location.
     func beginUsage(of message: borrowing DatabaseMessage) -> UsageMeasurement? {
@@ -68,9 +68,9 @@ extension CommandProcessor {
     /// - Complexity: O(patterns + sessions that are looked at × locations that are named of each).
     var pathUsage: [PathUsage] {
         var listeners: [String: Int] = [:]
-        let (surveyed, total) = sessions.some(atMost: Self.surveyedSessionLimit)
-        for (id, session) in surveyed {
-            let paths = session.database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit)
+        let (counted, total) = sessions.some(atMost: Self.countedSessionLimit)
+        for (id, session) in counted {
+            let paths = session.database.engine.tree.listenPaths(of: id, atMost: DatabaseStatistics.pathLimit)
             // Of a session with more listens, the others are taken to be like these.
             let share = paths.isEmpty ? 0 : session.database.engine.tree.listenCount(of: id) / paths.count
             for path in paths {
@@ -80,7 +80,7 @@ extension CommandProcessor {
         var found = usage.rates(at: environment.monotonicTime)
         for index in found.indices {
             let count = listeners["\(found[index].database) \(found[index].pattern)"] ?? 0
-            found[index].listeners = surveyed.isEmpty ? 0 : count * total / surveyed.count
+            found[index].listeners = counted.isEmpty ? 0 : count * total / counted.count
         }
         return found
     }

@@ -9,10 +9,10 @@ import PandoTime
 import PandoTree
 import PandoWire
 
-/// Executes commands on databases: decides them, appends what they change to the log, commits them, and encodes
-/// what they cause. It holds what all commands share: the databases, the sessions, the log, and the outputs.
+/// Executes commands on databases: decides them, appends what they change to the journal, commits them, and encodes
+/// what they cause. It holds what all commands share: the databases, the sessions, the journal, and the outputs.
 ///
-///     request ──▶ Engine.decide ──▶ LogAppender ──▶ Engine.commit ──▶ pushes, then the reply ──▶ OutputEncoder
+///     request ──▶ Engine.decide ──▶ JournalAppender ──▶ Engine.commit ──▶ pushes, then the reply ──▶ OutputEncoder
 ///                                       └─ no space: refused, and nothing is changed
 ///
 /// Used by one thread at a time, as ``DatabaseHost`` is.
@@ -24,7 +24,7 @@ final class CommandProcessor {
     let clock: WallClock
     var databases: DatabaseTable
     var sessions = SessionRegistry()
-    var log: LogAppender
+    var journal: JournalAppender
     var encoder: OutputEncoder
     /// What sessions that read slowly are not sent yet.
     var coalescer = PushCoalescer()
@@ -39,7 +39,7 @@ final class CommandProcessor {
     /// Values that take long to free.
     private var releases: [any Sendable] = []
 
-    /// Bytes that the onDisconnect writes of one session may take in the log.
+    /// Bytes that the onDisconnect writes of one session may take in the journal.
     static let queuedByteLimit = 16 << 20
     /// Bytes of a request up to which none of its data is large: it prints in about as many, or some times as
     /// many (the names of an array's elements are not sent).
@@ -58,7 +58,7 @@ final class CommandProcessor {
             workers, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit, post: post)
         clock = WallClock(notBefore: recovered.lastTime, in: environment)
         databases = DatabaseTable(recovered)
-        log = LogAppender(
+        self.journal = JournalAppender(
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
         denials = DenialLog(logger)
@@ -150,7 +150,7 @@ final class CommandProcessor {
 
     // MARK: Executing
 
-    /// Executes an operation, appends it to the log, and encodes the pushes that it causes.
+    /// Executes an operation, appends it to the journal, and encodes the pushes that it causes.
     /// - Parameters:
     ///   - paths: The locations that it replaces, where their size is limited.
     ///   - byteLimit: Bytes that they may hold together, about; nil for any number.
@@ -184,10 +184,10 @@ final class CommandProcessor {
             if isTooLarge { throw .tooLarge }
         }
         let changesData = delta.changesData
-        let savepoint = try log.append(&delta, by: credential, of: database, at: time)
+        let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant {
-            if let savepoint { log.rollback(to: savepoint) }
+            if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
             metrics.commits.add()
         }
@@ -267,33 +267,34 @@ final class CommandProcessor {
         guard options.createsNamespaces,
             let name = NamespaceName.canonical(name ?? NamespaceName.standard)
         else { return nil }
-        try log.checkSpace(forPayloadOf: name.utf8.count)
+        try journal.checkSpace(forPayloadOf: name.utf8.count)
         let database = databases.create(name, access: .open)
         options.configure(database)
-        log.append(
+        journal.append(
             JournalRecord(
                 .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
         return database
     }
 
-    /// Changes a setting (rest §10), and appends it to the log.
+    /// Changes a setting (rest §10), and appends it to the journal.
     /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
     func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(WriteRefusal) {
         let payload = RecoveredState.settingPayload(name, json)
-        try log.checkSpace(forPayloadOf: payload.count)
+        try journal.checkSpace(forPayloadOf: payload.count)
         database.settings[name] = json
-        log.append(
+        journal.append(
             JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
     }
 
     /// Gives everything as it is between two commands to a scheduled backup, when it is on disk.
-    /// - Precondition: All entries of the log were flushed.
+    /// - Precondition: All entries of the journal were flushed.
     func giveSnapshot(to body: @escaping @Sendable (CheckpointJob) -> Void) {
         let time = clock.now()
         let snapshot = databases.snapshot(at: time)
-        if log.isEnabled { return log.post(snapshot, whenDurable: body) }
+        if journal.isEnabled { return journal.post(snapshot, whenDurable: body) }
         let header = CheckpointHeader(
-            directory: log.origin.directory, timeline: log.origin.timeline, sequence: log.lastSequence,
+            directory: journal.origin.directory, timeline: journal.origin.timeline,
+            sequence: journal.lastSequence,
             timestamp: time)
         body(CheckpointJob(header: header, snapshot: snapshot))
     }
@@ -302,7 +303,8 @@ final class CommandProcessor {
     var backup: BackupBytes {
         let time = clock.now()
         let header = CheckpointHeader(
-            directory: log.origin.directory, timeline: log.origin.timeline, sequence: log.lastSequence,
+            directory: journal.origin.directory, timeline: journal.origin.timeline,
+            sequence: journal.lastSequence,
             timestamp: time)
         return BackupBytes(header, of: databases.snapshot(at: time))
     }

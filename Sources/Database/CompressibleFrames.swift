@@ -2,7 +2,7 @@ import PandoBytes
 import PandoWebSocket
 import Synchronization
 
-/// Frames for several receivers that are long enough to be compressed: once for each window, by the first loop that
+/// Frames for several receivers that are long enough to be compressed: once for each deflate window, by the first loop that
 /// has a receiver of it, for all receivers on all loops. Never on the database thread.
 package final class CompressibleFrames: Sendable {
     /// For receivers without compression.
@@ -17,7 +17,7 @@ package final class CompressibleFrames: Sendable {
     /// Bytes from which on frames of several receivers are worth compressing.
     package static let thresholdByteCount = MessageDeflater.Options().thresholdByteCount
 
-    /// The frames for receivers of a window. A loop that needs them while another one compresses them waits as long as
+    /// The frames for receivers with a deflate window. A loop that needs them while another one compresses them waits as long as
     /// it would take itself. A loop whose budget does not suffice sends them as they are, and leaves the compression to
     /// others.
     package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
@@ -50,7 +50,7 @@ package struct FramesByWindow {
 
     /// The frames for a receiver.
     /// - Parameters:
-    ///   - window: nil where its messages are not compressed.
+    ///   - window: Its deflate window; nil where its messages are not compressed.
     ///   - compression: The loop's; nil where the server does not compress.
     package mutating func bytes(for window: DeflateWindow?, _ compression: SharedCompression?) -> SharedBytes
     {

@@ -5,10 +5,10 @@ import PandoReactor
 import PandoStorage
 import PandoTime
 
-/// Hosts all databases: processes messages in fair turns, and releases no output before the log
+/// Hosts all databases: processes messages in fair turns, and releases no output before the journal
 /// entries that it depends on are durable.
 ///
-///     connections ──▶ RequestBacklog ──▶ CommandProcessor, RESTHandler … ──▶ log entries ──▶ journal thread
+///     connections ──▶ RequestBacklog ──▶ CommandProcessor, RESTHandler … ──▶ journal entries ──▶ journal thread
 ///                                                      │                                        │ durable
 ///                                                      ▼                                        ▼
 ///                                                   outputs ─────────▶ DurabilityGate ─────▶ OutputQueues
@@ -55,7 +55,7 @@ package final class DatabaseHost {
     private var isFinalCheckpointPosted = false
     private var onDrained: (@Sendable () -> Void)?
 
-    /// Bytes of outputs, and of log entries, from which on a batch is sealed before the next message.
+    /// Bytes of outputs, and of journal entries, from which on a batch is sealed before the next message.
     private static let batchByteLimit = 1 << 20
     private static let entryBatchByteLimit = 8 << 20
     /// Nanoseconds after which a burst is not processed in the order of arrival any more: a thousand small
@@ -148,7 +148,7 @@ package final class DatabaseHost {
         case .identity(let session, _), .reply(let session, _, _), .windowMark(let session),
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup: 0
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup: 0
         }
     }
 
@@ -310,7 +310,7 @@ package final class DatabaseHost {
         // Noted when they arrived.
         case .storage, .outputsDelivered: break
         case .drain(let completion): drain(completion)
-        case .survey(let request): processor.perform(request)
+        case .statistics(let request): processor.perform(request)
         case .usage(let request): request(processor.pathUsage)
         // Taken at the end of the batch.
         case .backup(let request): backupRequest = request
@@ -362,22 +362,22 @@ package final class DatabaseHost {
 
     private func sealIfLarge() {
         if processor.encoder.byteCount > Self.batchByteLimit
-            || processor.log.pendingByteCount > Self.entryBatchByteLimit
+            || processor.journal.pendingByteCount > Self.entryBatchByteLimit
         {
             seal()
         }
     }
 
-    /// Ends a batch: its log entries go to the journal thread, its outputs wait for the last of them.
+    /// Ends a batch: its journal entries go to the journal thread, its outputs wait for the last of them.
     private func seal() {
-        processor.log.flush()
-        if processor.log.isEnabled, isCheckpointDue || wantsFinalCheckpoint {
+        processor.journal.flush()
+        if processor.journal.isEnabled, isCheckpointDue || wantsFinalCheckpoint {
             isCheckpointDue = false
             // Everything committed so far is in the entries before it, and nothing else.
-            processor.log.post(processor.databases.snapshot(at: processor.clock.now()))
+            processor.journal.post(processor.databases.snapshot(at: processor.clock.now()))
         }
         if let request = backupRequest.take() { processor.giveSnapshot(to: request) }
-        let ticket = processor.log.lastTicket
+        let ticket = processor.journal.lastTicket
         let batches = processor.encoder.takeBatches(refillingFrom: outputs.pool)
         if processedByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
             switch outputs.backpressure.add(batches.reduce(0) { $0 + $1.byteCount }) {
@@ -396,9 +396,9 @@ package final class DatabaseHost {
         }
     }
 
-    /// Whether all sessions have ended, and the next start would have much log to read.
+    /// Whether all sessions have ended, and the next start would have much of the journal to read.
     private var wantsFinalCheckpoint: Bool {
-        guard onDrained != nil, !isFinalCheckpointPosted, processor.log.wantsFinalCheckpoint else {
+        guard onDrained != nil, !isFinalCheckpointPosted, processor.journal.wantsFinalCheckpoint else {
             return false
         }
         isFinalCheckpointPosted = true
@@ -416,10 +416,10 @@ package final class DatabaseHost {
         return true
     }
 
-    /// Notes how far the log is durable.
+    /// Notes how far the journal is durable.
     private func confirm(upTo ticket: UInt64) {
         precondition(
-            !processor.log.isEnabled || ticket <= processor.log.lastTicket,
+            !processor.journal.isEnabled || ticket <= processor.journal.lastTicket,
             "an entry is durable that was never appended")
         gate.confirm(upTo: ticket)
     }

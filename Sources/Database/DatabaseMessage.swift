@@ -8,9 +8,6 @@ import PandoTime
 import PandoTree
 import PandoWire
 
-/// Whose rights a session has; what a client sends to sign in is ``PandoWire/Credential``.
-package typealias Credential = PandoRules.Credential
-
 /// A message to the databases: from connections, from the journal, from workers, and from the operator.
 ///
 /// Messages of one session are processed in the order in which they were posted, and their outputs are posted in
@@ -42,14 +39,14 @@ package enum DatabaseMessage: Sendable {
     indirect case indexed(String, IndexJobResult)
     /// The files of `--rules` were read again: all rules, by namespace.
     case rules([String: Ruleset])
-    /// How far the log is durable, that a checkpoint is due, or that a full disk has space again.
+    /// How far the journal is durable, that a checkpoint is due, or that a full disk has space again.
     case storage(StorageEvent)
     /// Enough outputs were delivered for more requests to be processed.
     case outputsDelivered
     /// End all sessions, and call back once their outputs are released. What clients post later is dropped.
     case drain(@Sendable () -> Void)
     /// Say what the databases hold: for metrics and for administrators.
-    case survey(DatabaseSurveyRequest)
+    case statistics(DatabaseStatisticsRequest)
     /// Say which path patterns cost most.
     case usage(@Sendable ([PathUsage]) -> Void)
     /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
@@ -60,7 +57,7 @@ extension DatabaseMessage {
     /// Bytes of a request up to which it may be light: about one frame of a client.
     fileprivate static let lightByteCount = 16 << 10
 
-    /// Whether processing takes little time, as far as the message alone tells. False for hashes and windows
+    /// Whether processing takes little time, as far as the message alone tells. False for hashes and query windows
     /// of any amount of data, and for the end of a session with all its listens and writes. What a write
     /// replaces decides the rest (``LightWork``). O(1): decided when the request was made.
     package var isLight: Bool {
@@ -70,7 +67,7 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .indexed, .drain, .survey, .usage, .backup:
+            .prepared, .indexed, .drain, .statistics, .usage, .backup:
             false
         }
     }

@@ -45,7 +45,7 @@ package final class DatabaseMetrics: Sendable {
     /// Outputs that wait until what they depend on is durable: batches.
     package let heldBatches = Gauge()
 
-    // Set by a survey (``DatabaseSurveyRequest``).
+    // Set by a request for statistics (``DatabaseStatisticsRequest``).
     package let databases = Gauge()
     package let defaultListens = Gauge()
     package let filteredListens = Gauge()

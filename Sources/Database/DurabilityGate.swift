@@ -1,7 +1,7 @@
-/// Holds outputs back until the log entries that they depend on are durable, and releases them in the order
+/// Holds outputs back until the journal entries that they depend on are durable, and releases them in the order
 /// in which they were decided.
 ///
-/// Every entry of the log has a ticket: 1 for the first, then one more each. An output waits for the ticket of
+/// Every entry of the journal has a ticket: 1 for the first, then one more each. An output waits for the ticket of
 /// the last entry that was appended when the output was decided, whether it is about that entry or not: a
 /// client must see nothing that a crash could take back.
 ///

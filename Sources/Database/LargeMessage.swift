@@ -31,7 +31,7 @@ package final class LargeMessage: @unchecked Sendable {
     /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while it
     /// is not encoded, and where it is larger than clients accept.
     package private(set) var pieces: [SharedBytes]?
-    /// The pieces with their messages compressed, by window. A worker makes them for the first receiver.
+    /// The pieces with their messages compressed, by deflate window. A worker makes them for the first receiver.
     private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
     private var isEncoded = false
     private var budget: EncodingBudget?
@@ -61,8 +61,8 @@ package final class LargeMessage: @unchecked Sendable {
         return Self.estimateLimit
     }
 
-    /// ``pieces``, compressed where a worker has done that for the window.
-    /// - Parameter window: Of the receiver; nil where its messages are not compressed.
+    /// ``pieces``, compressed where a worker has done that for the deflate window.
+    /// - Parameter window: The deflate window of the receiver; nil where its messages are not compressed.
     package func pieces(for window: DeflateWindow?) -> [SharedBytes]? {
         guard let window else { return pieces }
         return compressed.withLock { $0[window.index] } ?? pieces
@@ -98,7 +98,7 @@ package final class LargeMessage: @unchecked Sendable {
         self.budget = budget
     }
 
-    /// Compresses the pieces for a window, once, each by itself: then there are as many. One worker only, after
+    /// Compresses the pieces for a deflate window, once, each by itself: then there are as many. One worker only, after
     /// ``encode(within:_:)``.
     package func compress(with deflater: MessageDeflater, for window: DeflateWindow) {
         guard let pieces, !pieces.isEmpty, let budget, compressed.withLock({ $0[window.index] }) == nil else {

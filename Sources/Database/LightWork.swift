@@ -9,28 +9,28 @@ import PandoWire
 /// (``DatabaseMessage/isLight``).
 struct LightWork {
     private let processor: CommandProcessor
-    /// What the messages so far may take in the log, generously; the space is only asked about.
-    private var logByteCount = 0
+    /// What the messages so far may take in the journal, generously; the space is only asked about.
+    private var journalByteCount = 0
 
     /// Data up to this size is replaced, weighed and freed by a loop: some tens of microseconds.
     private static let lightlyReplacedByteCount = 64 << 10
     /// Locations that one write of a loop may have.
     private static let locationLimit = 32
-    /// Bytes of log for each byte of a request, and for each location beside.
-    private static let logBytesPerByte = 4
-    private static let logBytesPerLocation = 1024
+    /// Bytes of journal for each byte of a request, and for each location beside.
+    private static let journalBytesPerByte = 4
+    private static let journalBytesPerLocation = 1024
 
     private init(_ processor: CommandProcessor) {
         self.processor = processor
     }
 
-    /// Whether no message may take long, little is replaced, and the log has space without waiting.
+    /// Whether no message may take long, little is replaced, and the journal has space without waiting.
     static func isLight(_ batch: [DatabaseMessage], for processor: CommandProcessor) -> Bool {
         var work = LightWork(processor)
         for message in batch {
             guard message.isLight, work.replacesLittle(message) else { return false }
         }
-        return processor.log.hasReservedSpace(forWriteOf: work.logByteCount)
+        return processor.journal.hasReservedSpace(forWriteOf: work.journalByteCount)
     }
 
     private mutating func replacesLittle(_ message: DatabaseMessage) -> Bool {
@@ -43,7 +43,8 @@ struct LightWork {
             case .merge(_, let entries):
                 return replacesLittle(entries.lazy.map(\.target), in: database, request.byteCount)
             default:
-                logByteCount += Self.logBytesPerByte * request.byteCount + Self.logBytesPerLocation
+                journalByteCount +=
+                    Self.journalBytesPerByte * request.byteCount + Self.journalBytesPerLocation
                 return true
             }
         case .rest(_, let call, let byteCount):
@@ -63,7 +64,8 @@ struct LightWork {
     private mutating func replacesLittle(
         _ targets: some Collection<Target>, in database: StoredDatabase?, _ byteCount: Int
     ) -> Bool {
-        logByteCount += Self.logBytesPerByte * byteCount + targets.count * Self.logBytesPerLocation
+        journalByteCount +=
+            Self.journalBytesPerByte * byteCount + targets.count * Self.journalBytesPerLocation
         guard targets.count <= Self.locationLimit, let database else { return targets.count == 0 }
         return targets.allSatisfy {
             !database.engine.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)

@@ -16,7 +16,7 @@ struct PushCoalescer {
     struct Backlog {
         /// Where default listens have changed: none lies at or below another.
         fileprivate(set) var paths: Set<Path> = []
-        /// The tags of filtered listens whose windows have changed.
+        /// The tags of filtered listens whose query windows have changed.
         fileprivate(set) var tags: Set<Int64> = []
         /// The path that was noted last: it is often changed again.
         private var last: Path?

@@ -1,4 +1,5 @@
 import PandoREST
+import PandoRules
 import PandoStorage
 import PandoTree
 

@@ -6,7 +6,7 @@ import PandoRules
 import PandoStorage
 import PandoTree
 
-/// Processes REST requests: they use the same engines, and wait for the same log, as realtime ones (rest §9).
+/// Processes REST requests: they use the same engines, and wait for the same journal, as realtime ones (rest §9).
 /// Used by one thread at a time.
 final class RESTHandler {
     private let processor: CommandProcessor
@@ -189,7 +189,7 @@ final class RESTHandler {
         processor.metrics.streams.set(processor.encoder.streams.count)
         let listen = Listen(path: path, query: filter, tag: filter == nil ? nil : 1)
         // Authorised above, with the query as it was given, so the rules are not evaluated again. Nothing is
-        // logged, so nothing is refused.
+        // in the journal, so nothing is refused.
         _ = try? processor.perform(.listen(listen), session, .admin, in: database)
     }
 
@@ -374,11 +374,12 @@ final class RESTHandler {
         try orRefuse { () throws(WriteRefusal) in try processor.change(name, to: json, in: database) }
     }
 
-    /// A question for the thread that reads the log. (Where the log is only in memory there is none.)
+    /// A question for the thread that reads the journal. (Where the journal is only in memory there is none.)
     private func history(_ parameters: HistoryParameters, _ database: StoredDatabase) -> RESTCallResult {
-        guard processor.log.isEnabled else {
+        guard processor.journal.isEnabled else {
             return .report(
-                RESTReport(.notImplemented, error: "This server keeps no log: it was started without --data.")
+                RESTReport(
+                    .notImplemented, error: "This server keeps no journal: it was started without --data.")
             )
         }
         // What is written from now on may not be durable when the answer leaves.
@@ -391,7 +392,7 @@ final class RESTHandler {
                     limit: parameters.part == .rules
                         ? min(parameters.limit, HistoryLimits.rulesCount) : parameters.limit,
                     before: parameters.before.map(SequenceNumber.init),
-                    lastSequence: processor.log.lastSequence)))
+                    lastSequence: processor.journal.lastSequence)))
     }
 
     private var databaseList: [UInt8] {

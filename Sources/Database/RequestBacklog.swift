@@ -7,7 +7,7 @@ import PandoEngine
 ///                                                          and databases in turn
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
-/// order. Changed rules, finished preparations (hash, window, print) and reports that a client lags come first; a
+/// order. Changed rules, finished preparations (hash, query window, print) and reports that a client lags come first; a
 /// drain comes last.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client cannot
@@ -134,7 +134,7 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .rules, .prepared, .indexed, .lagging, .caughtUp, .survey, .usage, .backup:
+        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
             return urgent.append(message)
         case .drain:
             // It ends all sessions.
@@ -169,7 +169,8 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup: nil
+        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+            nil
         }
     }
 
@@ -179,7 +180,7 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup:
+            .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
             0
         }
     }
@@ -187,7 +188,7 @@ extension DatabaseMessage {
     /// Whether it is processed also when the server has begun to stop.
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
-        case .closed, .prepared, .storage, .outputsDelivered, .drain, .survey, .usage, .backup: true
+        case .closed, .prepared, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup: true
         case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
             false
@@ -201,7 +202,7 @@ extension DatabaseMessage {
         case .rest(_, let call, _): call.isWrite || call.isRefused
         case .open, .identity, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .survey, .usage, .backup:
+            .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
             false
         }
     }

@@ -1,18 +1,19 @@
 import PandoBytes
 import PandoEngine
 import PandoREST
+import PandoRules
 import PandoStorage
 import PandoTree
 import PandoWire
 
 /// Has long computations of requests done by worker threads, on snapshots, while other sessions go on: a
 /// compare-and-set hashes its location (realtime §11.2, rest §7), a listen through a query orders the
-/// children there, a write prints its data for the log, and has its rules evaluated and its data ordered. Over a
+/// children there, a write prints its data for the journal, and has its rules evaluated and its data ordered. Over a
 /// million children that takes up to a second.
 ///
 ///     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: the location is unchanged ──▶ decided with the hash
 ///                                               │             └─ it has changed ──▶ stale, whichever value was expected
-///                                               ├─▶ window: caught up with what has changed, then the listen begins
+///                                               ├─▶ query window: caught up with what has changed, then the listen begins
 ///                                               ├─▶ printed: executed, or suspended once more
 ///                                               ├─▶ write: what rules have read is unchanged: executed
 ///                                               │     └─ it has changed: suspended once more, and at last refused
@@ -37,7 +38,7 @@ final class RequestPreparer {
     /// Bytes and paths of a write that is executed then.
     private static let directByteCount = 2 * largeWriteByteCount
     private static let directPathCount = 2 * Engine.largeMergeCount
-    /// The same of a window, each attempt of which only follows what has changed since the one before: then it is made
+    /// The same of a query window, each attempt of which only follows what has changed since the one before: then it is made
     /// at once.
     private static let windowAttemptLimit = 16
 
@@ -71,7 +72,8 @@ final class RequestPreparer {
             let database = processor.sessions[request.session]?.database
         else { return nil }
         let (session, message) = (request.session, DatabaseMessage.request(request))
-        if stage.step < .printed, request.byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled
+        if stage.step < .printed, request.byteCount > CommandProcessor.smallByteCount,
+            processor.journal.isEnabled
         {
             let nodes = (request.action.writes ?? []).nodesToPrint
             if !nodes.isEmpty {
@@ -129,7 +131,7 @@ final class RequestPreparer {
             let database = processor.databases[call.namespace]
         else { return nil }
         let message = DatabaseMessage.rest(session, call, byteCount: byteCount)
-        if stage.step < .printed, byteCount > CommandProcessor.smallByteCount, processor.log.isEnabled,
+        if stage.step < .printed, byteCount > CommandProcessor.smallByteCount, processor.journal.isEnabled,
             let body
         {
             let nodes = body.writes(at: target).nodesToPrint
@@ -178,7 +180,7 @@ final class RequestPreparer {
 
     /// The same for the end of a session: its onDisconnect writes are printed.
     func suspend(endOf session: SessionID) -> RequestBacklog.DatabaseID? {
-        guard processor.environment.hasWorkers, processor.log.isEnabled,
+        guard processor.environment.hasWorkers, processor.journal.isEnabled,
             let hosted = processor.sessions[session],
             hosted.database.engine.queuedByteCount(of: session) > CommandProcessor.smallByteCount
         else { return nil }
@@ -219,7 +221,7 @@ final class RequestPreparer {
     }
 
     /// - Parameters:
-    ///   - former: The window over an earlier snapshot. Only what has changed since is to be done, so the next one is
+    ///   - former: The query window over an earlier snapshot. Only what has changed since is to be done, so the next one is
     ///     there sooner, and less changes meanwhile.
     private func prepareWindow(
         _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
@@ -238,7 +240,7 @@ final class RequestPreparer {
         _ work: PreparationJob.Work, at target: Target = Target(.root), for session: SessionID,
         _ message: DatabaseMessage, in database: StoredDatabase, _ stage: PreparationStage
     ) -> RequestBacklog.DatabaseID {
-        let printed = processor.log.printed
+        let printed = processor.journal.printed
         start(
             PreparationJob(session: session, work: work) { [post] preparation in
                 post(
@@ -256,8 +258,8 @@ final class RequestPreparer {
     /// - Returns: false where it is suspended once more.
     func finish(_ prepared: PreparedRequest, execute: (DatabaseMessage) -> Void) -> Bool {
         guard let database = database(of: prepared) else { return true }
-        processor.log.printed = prepared.printed
-        defer { processor.log.printed = nil }
+        processor.journal.printed = prepared.printed
+        defer { processor.journal.printed = nil }
         switch (prepared.preparation, prepared.work) {
         case (.window(let window, let index), .window(_, let node, _, _)):
             let path = prepared.target.path
@@ -284,7 +286,7 @@ final class RequestPreparer {
             return executeUnlessSuspended(prepared, execute)
         case (.write(let write), .write): return finish(write, of: prepared, in: database, execute)
         case (.printed(let nodes), _):
-            processor.log.printed = nodes
+            processor.journal.printed = nodes
             return executeUnlessSuspended(prepared, execute)
         case (.abandoned, _): break
         case (.window, _), (.hash, _), (.write, _), (.index, _):
@@ -317,7 +319,7 @@ final class RequestPreparer {
             database.engine.discardPreparedWrite()
             return executeUnlessSuspended(prepared, execute)
         }
-        if let record = write.printedRecord { processor.log.printed = record }
+        if let record = write.printedRecord { processor.journal.printed = record }
         execute(prepared.message)
         database.engine.discardPreparedWrite()
         return true
@@ -477,7 +479,7 @@ extension [Write] {
     /// None of a merge of many paths: it is freed with what was prepared.
     fileprivate var largeNodes: [Node] { large { _ in true } }
 
-    /// Large nodes that the log holds as they are: where there are server values, it holds another node. None of a merge
+    /// Large nodes that the journal holds as they are: where there are server values, it holds another node. None of a merge
     /// of many paths: it is printed as a whole when it is prepared.
     fileprivate var nodesToPrint: [Node] { large(where: \.placeholders.isEmpty) }
 

@@ -4,7 +4,7 @@ import PandoREST
 import PandoStorage
 import PandoTree
 
-/// Opens and ends sessions. The end of a session cannot be refused, so where the log has no space for it, it
+/// Opens and ends sessions. The end of a session cannot be refused, so where the journal has no space for it, it
 /// waits here. Used by one thread at a time.
 final class SessionManager {
     private let processor: CommandProcessor
@@ -110,32 +110,32 @@ final class SessionManager {
     /// Whether no operation waits for space.
     var isIdle: Bool { deferred.isEmpty }
 
-    /// Performs what waits for space, if the log may have space for the first of it. Before every other write:
+    /// Performs what waits for space, if the journal may have space for the first of it. Before every other write:
     /// what waits was to be written first.
     func performDeferredIfPossible() {
-        if !deferred.isEmpty, processor.log.hasSpace(for: deferred.firstByteCount) { performDeferred() }
+        if !deferred.isEmpty, processor.journal.hasSpace(for: deferred.firstByteCount) { performDeferred() }
     }
 
-    /// Performs what waits for space, in order, as far as the log has space.
+    /// Performs what waits for space, in order, as far as the journal has space.
     func performDeferred() {
         deferred.perform { [processor] item, isFirst, byteCount in
             // An operation of a session with an empty queue writes nothing; none of the others overtakes an
             // older one.
             let hasQueue = item.database.engine.hasQueue(item.session)
-            guard !hasQueue || isFirst && processor.log.hasSpace(for: byteCount) else {
+            guard !hasQueue || isFirst && processor.journal.hasSpace(for: byteCount) else {
                 return .waits(byteCount: nil)
             }
             do throws(WriteRefusal) {
                 _ = try processor.perform(item.operation, item.session, .anonymous, in: item.database)
-                return .done(wroteLog: hasQueue)
+                return .done(wroteJournal: hasQueue)
             } catch {
-                return .waits(byteCount: processor.log.refusedByteCount)
+                return .waits(byteCount: processor.journal.refusedByteCount)
             }
         }
     }
 }
 
-/// Operations that cannot be refused and wait because the log has no space: the ends of sessions, whose
+/// Operations that cannot be refused and wait because the journal has no space: the ends of sessions, whose
 /// onDisconnect writes run when there is space or at the next start, and the removal of such writes by
 /// revocations. The oldest first.
 struct DeferredOperations {
@@ -146,13 +146,13 @@ struct DeferredOperations {
     }
 
     enum Outcome {
-        case done(wroteLog: Bool)
-        /// It needs this many bytes of log; nil where that was not found out.
+        case done(wroteJournal: Bool)
+        /// It needs this many bytes of journal; nil where that was not found out.
         case waits(byteCount: Int?)
     }
 
     private var items: [Item] = []
-    /// Bytes of log that the first of ``items`` needs, so that it is not printed again before there is as much
+    /// Bytes of journal that the first of ``items`` needs, so that it is not printed again before there is as much
     /// space; 0 where it was not tried yet.
     private(set) var firstByteCount = 0
 
@@ -163,13 +163,13 @@ struct DeferredOperations {
     }
 
     /// Tries every item in order, and keeps those that wait.
-    /// - Parameter perform: Gets an item, whether no older item waits, and the bytes of log that the first one
+    /// - Parameter perform: Gets an item, whether no older item waits, and the bytes of journal that the first one
     ///   needs. It must not use this value.
     mutating func perform(_ perform: (_ item: Item, _ isFirst: Bool, _ firstByteCount: Int) -> Outcome) {
         var waiting: [Item] = []
         for item in items {
             switch perform(item, waiting.isEmpty, firstByteCount) {
-            case .done(let wroteLog): if wroteLog { firstByteCount = 0 }
+            case .done(let wroteJournal): if wroteJournal { firstByteCount = 0 }
             case .waits(let byteCount):
                 if let byteCount { firstByteCount = byteCount }
                 waiting.append(item)

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoEngine
+import PandoRules
 import PandoStorage
 import PandoTree
 

@@ -86,12 +86,12 @@ package struct PreparationJob: Sendable {
     package enum Work: Sendable {
         /// A compare-and-set needs the hash of the node.
         case hash(Node)
-        /// A listen needs the window of the query. With it an index is made where there is none and there may be one.
-        /// - former: The window over an earlier snapshot, and that snapshot, where too much had changed since.
+        /// A listen needs the query window. With it an index is made where there is none and there may be one.
+        /// - former: The query window over an earlier snapshot, and that snapshot, where too much had changed since.
         case window(IndexedQuery, Node, makesIndex: Bool, former: (window: Window, node: Node)?)
         /// A large write: rules, indexes.
         case write(WritePreparation)
-        /// The log needs them as text.
+        /// The journal needs them as text.
         case print([Node])
         /// An engine needs it for an index; no request waits for it.
         case index(IndexJob)
@@ -223,7 +223,7 @@ extension ParsedMessage {
 package enum SnapshotJob: Sendable {
     case parse(ParsingJob)
     case encode(EncodingJob)
-    case survey(NodeSizeCheckJob)
+    case sizeCheck(NodeSizeCheckJob)
     case prepare(PreparationJob)
     case report(ReportJob)
 
@@ -231,7 +231,7 @@ package enum SnapshotJob: Sendable {
         switch self {
         case .parse(let job): job.session
         case .encode(let job): job.session
-        case .survey(let job): job.session
+        case .sizeCheck(let job): job.session
         case .prepare(let job): job.session
         case .report(let job): job.session
         }
@@ -253,7 +253,7 @@ extension SnapshotJob {
             case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
             case .stale(_, let current): current.node.isHeavier(than: byteLimit)
             }
-        case .survey(let job):
+        case .sizeCheck(let job):
             if let query = job.query {
                 query.visits(moreThan: childLimit, of: job.node)
             } else {

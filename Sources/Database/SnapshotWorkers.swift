@@ -186,7 +186,7 @@ private final class SnapshotLane: Sendable {
                     job.message.compress(with: deflater, for: window)
                 }
                 job.results.post(EncodedMessage(session: job.session, message: job.message))
-            case .survey(let job):
+            case .sizeCheck(let job):
                 job.results.post(
                     NodeSizeCheck(
                         of: job.node, job.query, for: job.session, byteLimit: job.byteLimit,

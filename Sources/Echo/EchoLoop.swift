@@ -30,7 +30,7 @@ final class EchoOptions: Sendable {
         self.certificates = certificates
     }
 
-    /// - Parameter window: 0 for no compression.
+    /// - Parameter window: The deflate window; 0 for no compression.
     func join(window: Int) {
         joinedWindows.bitwiseOr(1 << UInt32(window), ordering: .relaxed)
     }
@@ -40,7 +40,7 @@ final class EchoOptions: Sendable {
     }
 }
 
-/// A message to `/broadcast`, as one frame for all listeners with the same window; index 0 is for those without
+/// A message to `/broadcast`, as one frame for all listeners with the same deflate window; index 0 is for those without
 /// compression.
 typealias BroadcastFrames = [SharedBytes?]
 
@@ -111,7 +111,7 @@ final class EchoLoop: @unchecked Sendable {
     }
 
     /// Sends a message to all connections to `/broadcast`: with one loop at once, else through the loops'
-    /// mailboxes. It is compressed once for each window that a listener has.
+    /// mailboxes. It is compressed once for each deflate window that a listener has.
     func broadcast(_ opcode: Opcode, _ payload: RawSpan) {
         var plain: [UInt8] = []
         plain.reserveCapacity(payload.byteCount + 10)

@@ -50,7 +50,7 @@ package struct Delta: Sendable {
 
     /// Whether the delta has to be in the journal before its effects may leave, unless they turn out redundant.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
-    package func isDurable(hadQueue: Bool) -> Bool {
+    package func needsJournal(hadQueue: Bool) -> Bool {
         switch kind {
         case .nothing, .denied, .listen, .unlisten: false
         case .put, .write, .queue, .unqueue: true

@@ -26,7 +26,7 @@ package struct DisconnectQueue: Sendable {
         var value: QueuedValue
         /// All authors of its parts (§12.2). When it runs, each of them must be permitted to write all of it.
         var authors: [Author]
-        /// About its bytes in the log, overwritten parts included.
+        /// About its bytes in the journal, overwritten parts included.
         var byteCount: Int
     }
 
@@ -34,7 +34,7 @@ package struct DisconnectQueue: Sendable {
     private struct Totals: Sendable, Equatable {
         /// Paths.
         var count = 0
-        /// About the bytes in the log.
+        /// About the bytes in the journal.
         var byteCount = 0
 
         static func += (left: inout Totals, right: Totals) {
@@ -86,7 +86,7 @@ package struct DisconnectQueue: Sendable {
     private var totals = Totals()
     /// The number of queued paths. O(1).
     var count: Int { totals.count }
-    /// About the bytes in the log. O(1), since it is read for every queued write.
+    /// About the bytes in the journal. O(1), since it is read for every queued write.
     var byteCount: Int { totals.byteCount }
 
     var isEmpty: Bool { count == 0 }
@@ -183,7 +183,7 @@ package struct DisconnectQueue: Sendable {
             }
         }
         gather(root, .root)
-        // One record of the log instead of thousands.
+        // One record of the journal instead of thousands.
         return paths.count == count && count > 0 ? [.root] : paths
     }
 
@@ -227,7 +227,7 @@ package struct DisconnectQueue: Sendable {
 }
 
 extension Write {
-    /// About the bytes in the log when it is queued. O(size).
+    /// About the bytes in the journal when it is queued. O(size).
     package var queuedByteCount: Int {
         Self.queuedByteCount(of: draft.node, belowPathOf: target.fullPath.count)
             + draft.placeholders.count * Self.placeholderByteCount

@@ -1,6 +1,6 @@
 import PandoTree
 
-/// A merge of many paths, done on a snapshot. To decide, log and do one takes half a microsecond to a microsecond for each
+/// A merge of many paths, done on a snapshot. To decide, record and do one takes half a microsecond to a microsecond for each
 /// path; so prepared, it is one change of the location that all paths are below:
 ///
 ///     snapshot   location ─ a b c d         the merge writes b and d
@@ -22,7 +22,7 @@ struct PreparedMerge: Sendable {
     private let keys: Set<Key>
     /// Those of them whose whole value is replaced by one that does not depend on it.
     private let replacedKeys: Set<Key>
-    /// The record of the log.
+    /// The record of the journal.
     let record: [UInt8]
 
     /// A merge of no more paths is done at once.
@@ -60,7 +60,7 @@ struct PreparedMerge: Sendable {
         joined = JoinedChanges(
             base: base, changes: changes,
             body: .merge(base, changes.map { Push.Entry(path: base.relative($0.path), node: $0.node) }))
-        record = changes.isEmpty ? [] : LogRecord.delta(changes).payload
+        record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
     }
 
     /// The same merge over a later snapshot, with the times of this one; nil where others have changed what it changes.

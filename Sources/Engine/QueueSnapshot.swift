@@ -3,7 +3,7 @@ package struct QueueSnapshot: Sendable {
     fileprivate let queues: [(session: SessionID, queue: DisconnectQueue)]
 
     /// The records that restore the queues in an engine without any, one for each queued write. O(queues).
-    package var records: [LogRecord] {
+    package var records: [EngineRecord] {
         queues.flatMap { session, queue in
             queue.pending.map { .registered(session, [$0.write], $0.credentials) }
         }
@@ -17,8 +17,8 @@ extension Engine {
     }
 
     /// The records of ``queueSnapshot``.
-    package var queueRecords: [LogRecord] { queueSnapshot.records }
+    package var queueRecords: [EngineRecord] { queueSnapshot.records }
 
-    /// About the bytes of the session's queue in the log. O(1).
+    /// About the bytes of the session's queue in the journal. O(1).
     package func queuedByteCount(of session: SessionID) -> Int { queues[session]?.byteCount ?? 0 }
 }

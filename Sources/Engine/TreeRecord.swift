@@ -62,23 +62,23 @@ package struct TreeRecords: Sendable {
     /// - Returns: Nil after the last one.
     /// - Complexity: O(record + depth × log n). A child that does not fit is printed again with more capacity, or in
     ///   parts, which costs about a third more.
-    package mutating func next() -> LogRecord? {
+    package mutating func next() -> EngineRecord? {
         if let leaf = leaf.take() {
             var payload = Self.head(.root, .node)
             payload.append(leaf)
-            return LogRecord(kind: .tree, payload: payload)
+            return EngineRecord(kind: .tree, payload: payload)
         }
         while let top = frames.indices.last {
             var payload = Self.head(frames[top].path, .children)
             let firstChild = payload.count
             let tooLarge = fill(&payload, from: top)
-            if payload.count > firstChild { return LogRecord(kind: .tree, payload: payload) }
+            if payload.count > firstChild { return EngineRecord(kind: .tree, payload: payload) }
             guard let (key, child) = tooLarge else {
                 let frame = frames.removeLast()
                 guard let priority = frame.priority else { continue }
                 var payload = Self.head(frame.path, .priority)
                 payload.append(priority.node)
-                return LogRecord(kind: .tree, payload: payload)
+                return EngineRecord(kind: .tree, payload: payload)
             }
             // The child does not fit even alone. If it is an object, it is written in parts.
             frames[top].last = key
@@ -88,7 +88,7 @@ package struct TreeRecords: Sendable {
             }
             payload.append(counted: key)
             payload.append(child)
-            return LogRecord(kind: .tree, payload: payload)
+            return EngineRecord(kind: .tree, payload: payload)
         }
         return nil
     }
@@ -230,7 +230,7 @@ enum TreePart {
     case priority(Path, Priority)
 
     init(reading payload: RawSpan) throws(UnreadableRecord) {
-        self = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+        self = try EngineRecord.read(payload) { cursor throws(UnreadableRecord) in
             let path = try cursor.readPath()
             guard path.count <= Limits.pathDepth, !path.namesPriority else {
                 throw UnreadableRecord(reason: "no path before byte \(cursor.offset): \(path)")
@@ -240,7 +240,7 @@ enum TreePart {
     }
 }
 
-extension LogRecord {
+extension EngineRecord {
     /// A tree record for display: the path, and its node, some of its children, or its priority.
     /// - Throws: For a payload that cannot be read.
     package static func treePart(reading payload: RawSpan) throws(UnreadableRecord) -> Change {

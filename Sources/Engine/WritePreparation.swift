@@ -141,7 +141,7 @@ package final class PreparedWrite: Sendable {
         }
     }
 
-    /// What the log needs of a merge of many paths, printed.
+    /// What the journal needs of a merge of many paths, printed.
     package var printedRecord: PrintedNodes? {
         merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
     }

@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoRules
 
-/// Who wrote a change, as the log keeps it.
+/// Who wrote a change, as the journal keeps it.
 package enum Writer: Hashable, Sendable {
     /// Signed out.
     case anonymous

@@ -9,7 +9,7 @@ package enum VerificationResult: Sendable, Equatable {
 
 /// The identity that a valid token proves.
 package struct Identity: Sendable, Equatable {
-    package var credential: PandoRules.Credential
+    package var credential: Credential
     /// `exp`, seconds since 1970; nil for what does not expire: secrets, and tokens of `--dev`.
     package var expires: Int64?
     /// When a connection must stop acting as this identity: `expires`, or later where the token came within the
@@ -26,7 +26,7 @@ package struct Identity: Sendable, Equatable {
     package var keyFingerprint: SHA256Digest?
 
     package init(
-        credential: PandoRules.Credential, expires: Int64? = nil, validUntil: Int64? = nil,
+        credential: Credential, expires: Int64? = nil, validUntil: Int64? = nil,
         subject: Text? = nil,
         issuer: Text? = nil, keyID: Text? = nil, signedInAt: Double? = nil
     ) {

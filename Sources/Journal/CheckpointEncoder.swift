@@ -31,7 +31,8 @@ package struct CheckpointEncoder: Sendable {
     /// - Precondition: Not ``isFull``.
     /// - Complexity: One copy of `payload`.
     package mutating func append(_ kind: RecordKind, namespace: UInt32, payload: RawSpan) {
-        precondition(payload.byteCount <= JournalFormat.payloadByteLimit, "no record of the log is as large")
+        precondition(
+            payload.byteCount <= JournalFormat.payloadByteLimit, "no record of the journal is as large")
         precondition(!isFull, "a full block was not ended")
         block.append(littleEndian: UInt32(payload.byteCount))
         block.append(littleEndian: kind.rawValue)

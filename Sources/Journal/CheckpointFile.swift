@@ -13,7 +13,7 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     package private(set) var byteCount: Int
     private var unsyncedByteCount = 0
 
-    /// Bytes between two syncs. Without them the last sync would take long, and syncs of the log on the same disk would
+    /// Bytes between two syncs. Without them the last sync would take long, and syncs of the journal on the same disk would
     /// wait for it.
     private let syncByteCount: Int
 

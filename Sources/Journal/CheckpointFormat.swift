@@ -1,6 +1,6 @@
 import PandoBytes
 
-//  The whole state after one record of the log, in one file named
+//  The whole state after one record of the journal, in one file named
 //  checkpoint-TIMELINE-SEQUENCE.chk  (8 and 16 hex digits). Integers are little-endian throughout.
 //
 //  header     ┌────────────┬─────────┬───────────┬──────────┬──────────┬───────────┬──────────┬────────┐
@@ -17,17 +17,17 @@ import PandoBytes
 //                          crc32c, so a block of another checkpoint is no block here
 //
 //  record     ┌────────┬──────┬──────────┬───────────┬──────────┐
-//             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the log, each of the
+//             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the journal, each of the
 //             │   4    │  2   │  2 (0)   │     4     │  length  │   covered sequence and the header's time
 //             └────────┴──────┴──────────┴───────────┴──────────┘
 //
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
 //
-//  flags      1: the log begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
-//             no log, only in here. The first segment behind it begins with the next sequence; the start that
+//  flags      1: the journal begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
+//             no journal, only in here. The first segment behind it begins with the next sequence; the start that
 //             finds none makes it. So the rename that gives such a checkpoint its name is the one moment in
 //             which all of it happens. A restore begins a new timeline in this way: its checkpoint alone
-//             replaces every file of older timelines, which the next start removes. The earlier log must not
+//             replaces every file of older timelines, which the next start removes. The earlier journal must not
 //             be used without it: when it is damaged the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its
@@ -37,7 +37,7 @@ import PandoBytes
 //  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
 //  may anything depend on it. So a checkpoint that has its name and is not complete was damaged: reading
 //  reports where, and recovery uses the one before. Nothing is removed before its successor is durable: two
-//  checkpoints and every segment since the older one are kept, so that the fall-back finds its log.
+//  checkpoints and every segment since the older one are kept, so that the fall-back finds its journal.
 
 /// The numbers of a checkpoint's layout, version 1.
 package enum CheckpointFormat {
@@ -63,14 +63,14 @@ package struct CheckpointHeader: Equatable, Sendable {
     package let sequence: SequenceNumber
     /// The time of that record, or later; milliseconds since 1970.
     package let timestamp: Int64
-    /// The log begins behind this checkpoint, and no record has its sequence.
-    package let beginsLog: Bool
+    /// The journal begins behind this checkpoint, and no record has its sequence.
+    package let beginsJournal: Bool
 
     package init(
         directory: DirectoryID, timeline: UInt32, sequence: SequenceNumber, timestamp: Int64,
-        beginsLog: Bool = false
+        beginsJournal: Bool = false
     ) {
-        self.beginsLog = beginsLog
+        self.beginsJournal = beginsJournal
         self.directory = directory
         self.timeline = timeline
         self.sequence = sequence
@@ -79,7 +79,7 @@ package struct CheckpointHeader: Equatable, Sendable {
 
     package var name: CheckpointName { CheckpointName(timeline: timeline, sequence: sequence) }
 
-    private static let beginsLogFlag: UInt32 = 1
+    private static let beginsJournalFlag: UInt32 = 1
 
     /// The 56 bytes.
     package var bytes: [UInt8] {
@@ -91,7 +91,7 @@ package struct CheckpointHeader: Equatable, Sendable {
         bytes.append(littleEndian: timeline)
         bytes.append(littleEndian: sequence.rawValue)
         bytes.append(littleEndian: timestamp)
-        bytes.append(littleEndian: beginsLog ? Self.beginsLogFlag : 0)
+        bytes.append(littleEndian: beginsJournal ? Self.beginsJournalFlag : 0)
         bytes.append(littleEndian: crc32c(bytes.rawSpan, continuing: 0))
         return bytes
     }
@@ -113,7 +113,7 @@ package struct CheckpointHeader: Equatable, Sendable {
         // The checksum first: from damage recovery can fall back to the checkpoint before, from a newer version it must not.
         let version = bytes.littleEndian(at: 8, as: UInt32.self)
         let flags = bytes.littleEndian(at: 48, as: UInt32.self)
-        guard version == CheckpointFormat.version, flags & ~beginsLogFlag == 0 else {
+        guard version == CheckpointFormat.version, flags & ~beginsJournalFlag == 0 else {
             return .failure(.unsupportedVersion(version))
         }
         let header = CheckpointHeader(
@@ -121,7 +121,8 @@ package struct CheckpointHeader: Equatable, Sendable {
                 bytes.littleEndian(at: 12, as: UInt64.self), bytes.littleEndian(at: 20, as: UInt64.self)),
             timeline: bytes.littleEndian(at: 28, as: UInt32.self),
             sequence: SequenceNumber(bytes.littleEndian(at: 32, as: UInt64.self)),
-            timestamp: bytes.littleEndian(at: 40, as: Int64.self), beginsLog: flags & beginsLogFlag != 0)
+            timestamp: bytes.littleEndian(at: 40, as: Int64.self),
+            beginsJournal: flags & beginsJournalFlag != 0)
         guard header.sequence.rawValue < JournalFormat.firstSequenceLimit else {
             return .failure(.impossibleFirstSequence(header.sequence))
         }

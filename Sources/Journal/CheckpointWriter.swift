@@ -6,8 +6,8 @@ import PandoBytes
 ///     try writer.append(…)                  // many
 ///     let file = try writer.finish()        // now the file is durable, and has its name
 ///
-/// The log up to the covered sequence must be durable before ``finish()``: the next start refuses a checkpoint that is
-/// ahead of its log, unless the log begins behind it. After an error at most the unfinished file is left, which
+/// The journal up to the covered sequence must be durable before ``finish()``: the next start refuses a checkpoint that is
+/// ahead of its journal, unless the journal begins behind it. After an error at most the unfinished file is left, which
 /// ``abandon()`` and the next start remove. Needs a disk that no other thread uses meanwhile.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private var encoder: CheckpointEncoder
@@ -15,7 +15,7 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 
     /// Makes the unfinished file.
     /// - Parameters:
-    ///   - syncByteCount: Bytes between two syncs. More is faster, where no log is written meanwhile.
+    ///   - syncByteCount: Bytes between two syncs. More is faster, where no journal is written meanwhile.
     ///   - name: The name of the finished file; nil for that of a checkpoint of a data directory.
     /// - Throws: ``DiskFailure``.
     package init(
@@ -56,9 +56,9 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 }
 
 /// Removes files that no recovery needs: all checkpoints but the newest `count`, and the segments whose records are all
-/// in the oldest remaining checkpoint. While there are fewer checkpoints the whole log stays, since recovery may need
+/// in the oldest remaining checkpoint. While there are fewer checkpoints the whole journal stays, since recovery may need
 /// it. The removal of checkpoints is made durable before their segments are removed, so that after a power cut each
-/// remaining checkpoint has its log.
+/// remaining checkpoint has its journal.
 /// - Parameters:
 ///   - count: At least 2 in a server: recovery uses the older one when the newer is damaged.
 ///   - needed: Segments from this sequence on are still to be archived: at most ``heldSegmentLimit`` of them stay; nil for

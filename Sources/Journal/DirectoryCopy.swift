@@ -1,11 +1,11 @@
 import PandoBytes
 
-/// Copies the checkpoints and the log of a directory, also while a server writes to it. The copy can be read as the
+/// Copies the checkpoints and the journal of a directory, also while a server writes to it. The copy can be read as the
 /// directory was at one moment during the copying, or at any earlier one.
 ///
-/// Checkpoints are copied first, so that none is ahead of its log. The last segment is read entry by entry, to find the
+/// Checkpoints are copied first, so that none is ahead of its journal. The last segment is read entry by entry, to find the
 /// end of the last whole one, and copied up to there: the server writes inside a prepared segment, so pieces that are
-/// read one after the other are no prefix of the log. If the server removes files meanwhile, the copying starts again.
+/// read one after the other are no prefix of the journal. If the server removes files meanwhile, the copying starts again.
 ///
 /// - Parameters:
 ///   - target: Another directory. Files of the same names are replaced.
@@ -13,7 +13,7 @@ import PandoBytes
 /// - Returns: The number of bytes copied, all of them durable.
 /// - Throws: ``JournalError/corrupt(_:)`` for damage in the last segment, ``JournalError/disk(_:)``.
 /// - Complexity: One pass, two over the last segment, in the memory of a mebibyte or of the largest entry.
-package func copyLog<Storage: Disk>(
+package func copyJournal<Storage: Disk>(
     of source: Storage, to target: Storage, progress: (_ byteCount: Int) -> Void
 ) throws(JournalError) -> Int {
     var attemptsLeft = 10

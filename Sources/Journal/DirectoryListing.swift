@@ -1,6 +1,6 @@
 /// The journal's files in a data directory, by their names. All other names are ignored.
 struct DirectoryListing {
-    /// In log order.
+    /// In journal order.
     var segments: [SegmentName] = []
     /// The oldest first.
     var checkpoints: [CheckpointName] = []
@@ -52,7 +52,7 @@ struct DirectoryListing {
             checkpoints.filter({ $0.timeline == newest.timeline }).count == 1
         else { return self }
         do throws(JournalError) {
-            guard try CheckpointReader.open(newest, on: disk).header.beginsLog else { return self }
+            guard try CheckpointReader.open(newest, on: disk).header.beginsJournal else { return self }
         } catch {
             if case .disk(let failure) = error { throw failure }
             // The checkpoint is damaged: recovery reports it.

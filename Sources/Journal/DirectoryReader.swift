@@ -1,14 +1,14 @@
 import PandoBytes
 
-/// One pass over a directory that is not empty: the newest undamaged checkpoint, then the log behind it.
+/// One pass over a directory that is not empty: the newest undamaged checkpoint, then the journal behind it.
 struct DirectoryReader<Storage: Disk> {
     let disk: Storage
     let listing: DirectoryListing
     /// The moment up to which the directory is read; nil for everything.
     let moment: PointInTime?
-    /// The timelines that the log goes through; nil for that of its first segment.
+    /// The timelines that the journal goes through; nil for that of its first segment.
     private let timeline: TimelineHistory?
-    /// The sequence of a later checkpoint that began the log anew, behind ``moment``. The log behind it is not read.
+    /// The sequence of a later checkpoint that began the journal anew, behind ``moment``. The journal behind it is not read.
     private var end: SequenceNumber?
     var summary = RecoverySummary()
 
@@ -21,10 +21,10 @@ struct DirectoryReader<Storage: Disk> {
         self.timeline = timeline
     }
 
-    /// Restores the checkpoint, and replays the log behind it.
+    /// Restores the checkpoint, and replays the journal behind it.
     /// - Returns: The reader of the last segment, at the end of its last whole entry; nil when there is no segment yet
-    ///   behind a checkpoint that begins the log.
-    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``, ``JournalError/beforeLog(earliest:)``.
+    ///   behind a checkpoint that begins the journal.
+    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``, ``JournalError/beforeJournal(earliest:)``.
     mutating func read(
         lastMode: OpenMode, into host: inout some RecoveryTarget
     ) throws(JournalError) -> SegmentReader<Storage>? {
@@ -34,7 +34,7 @@ struct DirectoryReader<Storage: Disk> {
         return reader
     }
 
-    /// Refuses a damaged checkpoint that the log does not reach: an import made it, and its data is nowhere else.
+    /// Refuses a damaged checkpoint that the journal does not reach: an import made it, and its data is nowhere else.
     private func refuseIfBehindDamage() throws(JournalError) {
         guard !summary.hasReachedMoment else { return }
         for problem in summary.damagedCheckpoints {
@@ -53,7 +53,7 @@ struct DirectoryReader<Storage: Disk> {
             do throws(JournalError) {
                 var reader = try CheckpointReader.open(name, on: disk)
                 if let moment, !moment.includes(reader.header) {
-                    if reader.header.beginsLog { end = reader.header.sequence }
+                    if reader.header.beginsJournal { end = reader.header.sequence }
                     continue
                 }
                 try refuseIfForeign(reader.header, name)
@@ -69,7 +69,7 @@ struct DirectoryReader<Storage: Disk> {
                 guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else {
                     throw error
                 }
-                // The older checkpoint and its log are kept for this case.
+                // The older checkpoint and its journal are kept for this case.
                 summary.damagedCheckpoints.append(problem)
                 host.startOver()
             }
@@ -79,7 +79,7 @@ struct DirectoryReader<Storage: Disk> {
     /// Refuses an undamaged checkpoint of another directory or timeline.
     private func refuseIfForeign(_ header: CheckpointHeader, _ name: CheckpointName) throws(JournalError) {
         guard let last = listing.segments.last else {
-            if header.beginsLog { return }
+            if header.beginsJournal { return }
             throw .corrupt(JournalProblem(file: name.text, byteOffset: 0, flaw: .noSegments))
         }
         if let timeline {
@@ -101,7 +101,7 @@ struct DirectoryReader<Storage: Disk> {
         }
     }
 
-    // MARK: The log behind it
+    // MARK: The journal behind it
 
     private mutating func replaySegments(
         lastMode: OpenMode, into host: inout some RecoveryTarget
@@ -113,15 +113,15 @@ struct DirectoryReader<Storage: Disk> {
         if let end { segments = segments.prefix { $0.firstSequence < end } }
         var first: SegmentHeader?
         summary.lastSequence = checkpoint
-        if summary.checkpoint?.beginsLog == true {
-            // No record has its sequence. Segments that begin before it are of an earlier log.
+        if summary.checkpoint?.beginsJournal == true {
+            // No record has its sequence. Segments that begin before it are of an earlier journal.
             segments = segments.drop { $0.firstSequence <= checkpoint }
             if segments.isEmpty { return nil }
         }
         if moment != nil, summary.checkpoint == nil, let name = segments.first,
             name.firstSequence.rawValue > 1
         {
-            throw .beforeLog(earliest: listing.checkpoints.first?.sequence ?? name.firstSequence)
+            throw .beforeJournal(earliest: listing.checkpoints.first?.sequence ?? name.firstSequence)
         }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil]) {
             var reader = try SegmentReader.open(name, mode: next == nil ? lastMode : .read, on: disk)
@@ -150,7 +150,7 @@ struct DirectoryReader<Storage: Disk> {
             return reader
         }
         if moment != nil, summary.checkpoint == nil, let earliest = listing.checkpoints.first {
-            throw .beforeLog(earliest: earliest.sequence)
+            throw .beforeJournal(earliest: earliest.sequence)
         }
         let name = listing.checkpoints.last?.text ?? ""
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .noSegments))
@@ -212,7 +212,7 @@ struct DirectoryReader<Storage: Disk> {
 
 extension JournalFlaw {
     /// Whether recovery may use the checkpoint before instead. It refuses everything else: a newer version, another
-    /// directory or timeline, a log that does not follow.
+    /// directory or timeline, a journal that does not follow.
     var isDamagedCheckpoint: Bool {
         switch self {
         case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader,
@@ -226,7 +226,7 @@ extension JournalFlaw {
 
 extension SegmentHeader {
     /// Why this segment cannot follow the ones before, and the offset of the field; nil when it can.
-    /// - Parameter history: The timelines that the log goes through; nil for that of its first segment.
+    /// - Parameter history: The timelines that the journal goes through; nil for that of its first segment.
     func flaw(
         after first: SegmentHeader?, lastSequence: SequenceNumber, along history: TimelineHistory? = nil
     ) -> (flaw: JournalFlaw, byteOffset: Int)? {

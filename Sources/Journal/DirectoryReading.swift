@@ -7,8 +7,8 @@ package func readDirectory<Storage: Disk>(
     try readDirectory(disk, until: nil, along: nil, into: &host)
 }
 
-/// Reads a directory whose log goes through several timelines, such as an ``ArchivedLog``.
-/// - Parameter timeline: The last of them, with its ancestors; nil for a log of one timeline.
+/// Reads a directory whose journal goes through several timelines, such as an ``ArchivedJournal``.
+/// - Parameter timeline: The last of them, with its ancestors; nil for a journal of one timeline.
 func readDirectory<Storage: Disk>(
     _ disk: Storage, until moment: PointInTime?, along timeline: TimelineHistory?,
     into host: inout some RecoveryTarget
@@ -35,9 +35,9 @@ func readDirectory<Storage: Disk>(
 }
 
 /// Reads a directory as it was at one moment, without its lock and without changes: from the newest undamaged
-/// checkpoint that is not later, and the log behind it.
+/// checkpoint that is not later, and the journal behind it.
 /// - Returns: ``RecoverySummary/lastSequence`` is the last record that counts.
-/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeLog(earliest:)`` for a moment before the oldest
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the oldest
 ///   checkpoint or record.
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, until moment: PointInTime, into host: inout some RecoveryTarget

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// A part of one file in memory: the requested range, or a mebibyte if that is more. So a log of any size is read in
+/// A part of one file in memory: the requested range, or a mebibyte if that is more. So a journal of any size is read in
 /// bounded memory. The window moves forward. It grows for a large record, and shrinks again after it.
 struct FileWindow<Storage: Disk>: ~Copyable {
     private let disk: Storage

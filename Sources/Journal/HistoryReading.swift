@@ -1,8 +1,8 @@
 import PandoBytes
 
-// Reading the log of a running server backwards, segment by segment, for what happened to a part of the data.
+// Reading the journal of a running server backwards, segment by segment, for what happened to a part of the data.
 
-/// Gets the entries of the log, the newest segment first, and each segment's in the order of the log.
+/// Gets the entries of the journal, the newest segment first, and each segment's in the order of the journal.
 package protocol SegmentVisitor {
     /// An entry of the current segment.
     /// - Returns: Whether the later entries of this segment are wanted.
@@ -60,7 +60,7 @@ private func readSegment<Storage: Disk>(
 
 /// The earliest moment that the files of a directory reach, without its lock and without changes.
 ///
-/// Where the log is there from its first record on, every moment can be read; the result is the time of that record.
+/// Where the journal is there from its first record on, every moment can be read; the result is the time of that record.
 /// - Returns: Milliseconds since 1970; nil where nothing was written yet.
 /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``.
 package func earliestTime<Storage: Disk>(in disk: Storage) throws(JournalError) -> Int64? {

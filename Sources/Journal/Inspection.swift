@@ -33,7 +33,7 @@ package struct InspectionReport: Equatable, Sendable {
     package var entryCount = 0
     package var recordCount = 0
     package var lastSequence = SequenceNumber.zero
-    /// In log order. Empty for an undamaged log. ``JournalFlaw/tornTail(byteCount:)`` alone is the normal result of a
+    /// In journal order. Empty for an undamaged journal. ``JournalFlaw/tornTail(byteCount:)`` alone is the normal result of a
     /// crash, or of a server that is writing. With any other problem the server refuses to start.
     package var problems: [JournalProblem] = []
 
@@ -41,11 +41,11 @@ package struct InspectionReport: Equatable, Sendable {
     package static let problemLimit = 1000
 }
 
-/// Reads every checkpoint and the whole log, for `pando log` and `pando check data`, without changes and without the
-/// lock. After a problem it continues: in the log at the next good record, in a checkpoint with the next file.
+/// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and without the
+/// lock. After a problem it continues: in the journal at the next good record, in a checkpoint with the next file.
 ///
 /// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it; then each
-///   record of every whole entry, in log order; and its payload.
+///   record of every whole entry, in journal order; and its payload.
 /// - Throws: ``DiskFailure``, only when a system call fails.
 /// - Complexity: One sequential read, and a second one between each problem and the next good record.
 package func inspect<Storage: Disk>(
@@ -63,7 +63,7 @@ package func inspect<Storage: Disk>(
             try note(error, in: &report)
         }
     }
-    // The oldest checkpoint needs the log behind it too, since recovery may fall back to it.
+    // The oldest checkpoint needs the journal behind it too, since recovery may fall back to it.
     if let oldest = listing.checkpoints.first, let name = listing.segments.first,
         name.firstSequence > oldest.sequence.successor
     {
@@ -72,7 +72,7 @@ package func inspect<Storage: Disk>(
                 file: name.text, byteOffset: 32,
                 flaw: .sequenceGap(expected: oldest.sequence.successor, found: name.firstSequence)))
     } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty,
-        report.checkpoints.last?.header.beginsLog != true
+        report.checkpoints.last?.header.beginsJournal != true
     {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
@@ -116,7 +116,7 @@ package func inspect<Storage: Disk>(
         if report.problems.count >= InspectionReport.problemLimit { break }
     }
     if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence,
-        !newest.header.beginsLog,
+        !newest.header.beginsJournal,
         let name = listing.segments.last
     {
         let flaw = JournalFlaw.endsBeforeCheckpoint(
@@ -130,7 +130,7 @@ private func note(_ error: JournalError, in report: inout InspectionReport) thro
     switch error {
     case .corrupt(let problem): report.problems.append(problem)
     case .disk(let failure): throw failure
-    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .diskFull, .beforeLog, .notEmpty,
+    case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .diskFull, .beforeJournal, .notEmpty,
         .noTimelineLeft:
         preconditionFailure("reading cannot fail with \(error)")
     }
@@ -157,13 +157,13 @@ private func inspect<Storage: Disk>(
 }
 
 extension InspectedCheckpoint {
-    /// Whether a segment may begin behind this checkpoint although the log before ends earlier.
+    /// Whether a segment may begin behind this checkpoint although the journal before ends earlier.
     fileprivate func begins(_ segment: SegmentHeader, behind last: SequenceNumber) -> Bool {
-        header.beginsLog && header.sequence > last && segment.firstSequence == header.sequence.successor
+        header.beginsJournal && header.sequence > last && segment.firstSequence == header.sequence.successor
             && segment.directory == header.directory && segment.timeline == header.timeline
     }
 
-    /// The problem of a checkpoint that does not belong to the log of `segment`; nil for none.
+    /// The problem of a checkpoint that does not belong to the journal of `segment`; nil for none.
     fileprivate func mismatch(with segment: SegmentHeader) -> JournalProblem? {
         if header.directory != segment.directory {
             let flaw = JournalFlaw.foreignDirectory(expected: segment.directory, found: header.directory)

@@ -127,7 +127,7 @@ extension Journal {
         } catch {
             guard preparedByteCount > 0, error.isMissing else { throw error }
         }
-        // The prepared file was removed from outside. It was not yet part of the log.
+        // The prepared file was removed from outside. It was not yet part of the journal.
         preparedByteCount = 0
         return try SegmentMaker.make(header, on: disk, reserving: reserved)
     }

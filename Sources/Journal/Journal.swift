@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// The log of one data directory, open for appending. One owner, one thread.
+/// The journal of one data directory, open for appending. One owner, one thread.
 ///
 /// The host collects the entries that arrive while the disk is busy, and then does one write and one sync for all
 /// of them:
@@ -30,7 +30,7 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     /// From this offset on the segment is full, and the next write begins a new one.
     var rotationOffset: Int
     /// Entries that are accepted and not yet written.
-    private var pending = LogBatch()
+    private var pending = JournalBatch()
     /// The first failed write or sync. Nothing more is accepted then.
     var failure: DiskFailure?
     let options: JournalOptions
@@ -97,7 +97,7 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     /// - Throws: ``JournalError/poisoned(by:)`` after any failed write or sync; ``JournalError/entryTooLarge``. In
     ///   both cases nothing is accepted, and the batch is unchanged.
     /// - Complexity: O(1) for the first batch since the last write; one copy of its bytes for each further one.
-    package mutating func append(_ batch: inout LogBatch) throws(JournalError) {
+    package mutating func append(_ batch: inout JournalBatch) throws(JournalError) {
         try refuseIfPoisoned()
         precondition(batch.isWhole, "an entry has not ended")
         try batch.checkSizes()
@@ -119,7 +119,7 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     /// - Complexity: One copy of the payloads, two if entries are pending.
     @discardableResult
     package mutating func append(entry records: [JournalRecord]) throws(JournalError) -> SequenceNumber {
-        var batch = LogBatch()
+        var batch = JournalBatch()
         batch.append(entry: records)
         try append(&batch)
         return lastAppended

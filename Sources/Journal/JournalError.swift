@@ -66,7 +66,7 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A system call failed. From `write` or `sync` it is final: see ``poisoned(by:)``.
     case disk(DiskFailure)
     /// An earlier write or sync failed. After a failed `fsync` it is unknown what the disk holds, so nothing is accepted
-    /// until the log was opened, and thereby read, again.
+    /// until the journal was opened, and thereby read, again.
     case poisoned(by: DiskFailure)
     /// Another process uses this directory: its id, if the lock file contains one.
     case lockedByAnotherProcess(directory: String, processID: Int64?)
@@ -79,14 +79,14 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     /// Every possible timeline was used.
     case noTimelineLeft(directory: String)
     /// The oldest checkpoint or record is later than the requested moment.
-    case beforeLog(earliest: SequenceNumber)
+    case beforeJournal(earliest: SequenceNumber)
     /// An entry or a payload exceeds its limit. Nothing was accepted.
     case entryTooLarge(byteCount: Int, byteLimit: Int)
 
     package var description: String {
         switch self {
         case .disk(let failure): failure.description
-        case .poisoned(let failure): "the log cannot be written after this failure: \(failure)"
+        case .poisoned(let failure): "the journal cannot be written after this failure: \(failure)"
         case .lockedByAnotherProcess(let directory, let processID?):
             "\(directory): in use by process \(processID); one data directory serves one process"
         case .lockedByAnotherProcess(let directory, nil):
@@ -94,13 +94,13 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         case .corrupt(let problem):
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
                 + "prints what can be read; restore a backup, or move the file away to start without it"
-        case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of log"
+        case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of journal"
         case .notEmpty(let directory, let file): "\(directory): not empty: contains \(file)"
         case .noTimelineLeft(let directory): "\(directory): no timeline is left"
-        case .beforeLog(let earliest):
+        case .beforeJournal(let earliest):
             "the data directory does not reach back to this moment: it begins with sequence \(earliest)"
         case .entryTooLarge(let byteCount, let byteLimit):
-            "an entry of \(byteCount) bytes: the limit of the log is \(byteLimit)"
+            "an entry of \(byteCount) bytes: the limit of the journal is \(byteLimit)"
         }
     }
 }
@@ -114,7 +114,7 @@ func onDisk<Result: ~Copyable>(_ body: () throws(DiskFailure) -> Result) throws(
     }
 }
 
-/// One problem of a file of the log.
+/// One problem of a file of the journal.
 package struct JournalProblem: Error, Equatable, Sendable, CustomStringConvertible {
     /// The file's name in the data directory.
     package let file: String
@@ -140,7 +140,7 @@ package enum BadRecord: Equatable, Sendable {
     case unwritten
 }
 
-/// Every possible problem of a log.
+/// Every possible problem of a journal.
 package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case unreadableName
     case headerCutShort(byteCount: Int)
@@ -180,22 +180,22 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     /// A block of a checkpoint is damaged.
     case checkpointDamaged(BadRecord)
     case bytesBehindEnd
-    /// A checkpoint ends in the middle of an entry of the log.
+    /// A checkpoint ends in the middle of an entry of the journal.
     case checkpointInsideEntry(checkpoint: SequenceNumber, last: SequenceNumber)
     /// There is a checkpoint, and none of the segments that must follow it.
     case noSegments
     case notACheckpoint
-    /// The log ends before the point the host already has a checkpoint of.
+    /// The journal ends before the point the host already has a checkpoint of.
     case endsBeforeCheckpoint(last: SequenceNumber, checkpoint: SequenceNumber)
     /// The host could not make sense of an intact entry.
     case rejected(sequence: SequenceNumber, reason: String)
 
-    /// An archive has records that the log does not have: the data directory is older than its archive.
-    case archiveAhead(archived: SequenceNumber, log: SequenceNumber)
-    /// An archive has other records than the log.
+    /// An archive has records that the journal does not have: the data directory is older than its archive.
+    case archiveAhead(archived: SequenceNumber, journal: SequenceNumber)
+    /// An archive has other records than the journal.
     case archiveDiffers
     /// An archive goes on with a later timeline, of another data directory.
-    case laterTimelineArchived(UInt32, of: DirectoryID, log: UInt32)
+    case laterTimelineArchived(UInt32, of: DirectoryID, journal: UInt32)
     /// The history of a timeline is not what a restore writes.
     case damagedHistory
     /// The timeline to be restored does not contain the backup.
@@ -214,9 +214,9 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .impossibleFirstSequence(let sequence): "a segment cannot begin with sequence \(sequence)"
         case .nameContradictsHeader: "the file's name and its header contradict each other"
         case .foreignDirectory(let expected, let found):
-            "belongs to data directory \(found), the rest of the log to \(expected)"
+            "belongs to data directory \(found), the rest of the journal to \(expected)"
         case .foreignTimeline(let expected, let found):
-            "belongs to timeline \(found), the rest of the log to \(expected)"
+            "belongs to timeline \(found), the rest of the journal to \(expected)"
         case .damaged(let bad, let sequence, let witness):
             "record \(sequence) is damaged (\(bad)), but was on disk before record \(witness) was written"
         case .undecidable(let bad, let sequence):
@@ -241,21 +241,21 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .bytesBehindEnd: "bytes follow the checkpoint's end mark"
         case .checkpointInsideEntry(let checkpoint, let last):
             "the checkpoint at \(checkpoint) lies inside the entry that ends with \(last)"
-        case .noSegments: "there is no segment of the log after this checkpoint"
+        case .noSegments: "there is no segment of the journal after this checkpoint"
         case .notACheckpoint: "not a checkpoint: the first 8 bytes are not PNDOCHK1"
         case .endsBeforeCheckpoint(let last, let checkpoint):
-            "the log ends at sequence \(last), before the checkpoint at \(checkpoint)"
+            "the journal ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):
             "the entry that ends with \(sequence) cannot be applied: \(reason)"
-        case .archiveAhead(let archived, let log):
-            "the archive has records up to \(archived), but the log ends with \(log): the data directory was taken "
+        case .archiveAhead(let archived, let journal):
+            "the archive has records up to \(archived), but the journal ends with \(journal): the data directory was taken "
                 + "back to an earlier state, and the writes behind it are in the archive only"
         case .archiveDiffers:
-            "the archive has other records than the log: the data directory was taken back to an earlier state, "
+            "the archive has other records than the journal: the data directory was taken back to an earlier state, "
                 + "or is a copy of another one, and was written since"
-        case .laterTimelineArchived(let timeline, let directory, let log):
-            "the archive goes on with timeline \(timeline) of data directory \(directory), and this log is "
-                + "timeline \(log): a data directory that was restored has taken its place"
+        case .laterTimelineArchived(let timeline, let directory, let journal):
+            "the archive goes on with timeline \(timeline) of data directory \(directory), and this journal is "
+                + "timeline \(journal): a data directory that was restored has taken its place"
         case .damagedHistory: "not the history of a timeline as a restore writes it"
         case .backupNotOnTimeline(let timeline, let backup, let sequence):
             "the backup is of timeline \(backup), at sequence \(sequence), which is no part of timeline \(timeline)"

@@ -1,7 +1,7 @@
 import COperatingSystem
 import PandoBytes
 
-//  One log per data directory, in segments named  journal-TIMELINE-FIRSTSEQUENCE.log  (8 and 16 hex digits).
+//  One journal per data directory, in segments named  journal-TIMELINE-FIRSTSEQUENCE.log  (8 and 16 hex digits).
 //  Integers are little-endian throughout.
 //
 //  segment   ┌────────────┬─────────┬───────────┬──────────┬───────────────┬──────────┬────────┐
@@ -29,7 +29,7 @@ import PandoBytes
 //
 //  A segment may be longer than its records: it was prepared as journal-prepared.log.new, full of zeros, so that a
 //  sync needs no new blocks (PreparedSegment). If only zeros follow where an entry would begin in the last segment,
-//  the log ends there, as it does at the end of the file. A start truncates them. No record is all zeros: its
+//  the journal ends there, as it does at the end of the file. A start truncates them. No record is all zeros: its
 //  sequence is at least 1.
 //
 //  Reading stops at the first bad record, which the end of the file cuts short, or whose crc32c is wrong. If a later
@@ -38,7 +38,7 @@ import PandoBytes
 //  on was acknowledged: the tail is torn, and truncated where the entry begins. Good records before it stay. A good
 //  record that contradicts its neighbours (sequence, flags, durable) is never the result of a power cut: refuse.
 
-/// The numbers of the log's layout, version 1.
+/// The numbers of the journal's layout, version 1.
 package enum JournalFormat {
     /// "PNDOJRN1" as a little-endian word.
     static let magic: UInt64 = 0x314E_524A_4F44_4E50

@@ -5,7 +5,7 @@ package enum RecordKind: UInt16, Sendable, CaseIterable {
     /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and not
     /// written any more.
     case delta = 1
-    /// The security rules of a namespace: in checkpoints, and in logs of versions that did not keep who published them.
+    /// The security rules of a namespace: in checkpoints, and in journals of versions that did not keep who published them.
     case rules = 2
     case settings = 3
     case namespaceMade = 4

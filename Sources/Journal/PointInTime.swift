@@ -13,7 +13,7 @@ package enum PointInTime: Equatable, Sendable, CustomStringConvertible {
     }
 
     /// Whether everything in the checkpoint counts. The time of a checkpoint may be later than that of its last record.
-    /// Then it may be skipped without need, and the one before and the log give the same state.
+    /// Then it may be skipped without need, and the one before and the journal give the same state.
     func includes(_ header: CheckpointHeader) -> Bool {
         switch self {
         case .sequence(let sequence): header.sequence <= sequence

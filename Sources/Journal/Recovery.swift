@@ -4,7 +4,7 @@ extension Journal {
     /// The file whose lock says that the directory is in use.
     package static var lockFileName: String { "LOCK" }
 
-    /// Locks the directory, reads its newest undamaged checkpoint and the log behind it, and opens the log for
+    /// Locks the directory, reads its newest undamaged checkpoint and the journal behind it, and opens the journal for
     /// appending. Makes the first segment when there is none.
     ///
     /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all of them are on disk (the
@@ -14,7 +14,7 @@ extension Journal {
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory contains no journal yet.
     ///   - host: Without state.
-    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the log was not
+    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the journal was not
     ///   changed), ``JournalError/disk(_:)``.
     /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the
     ///   largest entry or block, or 1 MiB.
@@ -65,7 +65,7 @@ extension Journal {
             recovery: recovery.summary)
     }
 
-    /// Makes the first segment behind a checkpoint that begins the log, of an import or a restore.
+    /// Makes the first segment behind a checkpoint that begins the journal, of an import or a restore.
     private static func begin(
         behind summary: RecoverySummary, superseding names: [String], _ disk: Storage, _ lock: Storage.File,
         _ options: JournalOptions

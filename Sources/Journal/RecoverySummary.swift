@@ -2,7 +2,7 @@
 package struct RecoverySummary: Equatable, Sendable {
     /// The directory contained no journal, and a new one was made.
     package var isNew = false
-    /// The checkpoint that the log was replayed onto; nil when it was read from its beginning.
+    /// The checkpoint that the journal was replayed onto; nil when it was read from its beginning.
     package var checkpoint: CheckpointHeader?
     package var checkpointByteCount = 0
     package var checkpointRecordCount = 0
@@ -19,7 +19,7 @@ package struct RecoverySummary: Equatable, Sendable {
     package var recordCount = 0
     /// Bytes of the entries after the checkpoint.
     package var replayedByteCount = 0
-    /// The last record of the log. It is on disk.
+    /// The last record of the journal. It is on disk.
     package var lastSequence = SequenceNumber.zero
     /// There are entries behind the moment up to which the directory was read.
     package var hasReachedMoment = false

@@ -35,12 +35,12 @@ enum SegmentMaker {
 package enum PreparedSegment {
     /// The name of the file until it becomes a segment. A start removes it, like all unfinished files.
     static let name = SegmentName.prefix + "prepared" + SegmentName.unfinishedSuffix
-    /// Bytes that are written and synced at once. A sync of the log waits for about as long as one such step takes.
+    /// Bytes that are written and synced at once. A sync of the journal waits for about as long as one such step takes.
     static let stepByteCount = 256 << 10
     /// The largest prepared file. A start has to read so much more, and the disk to hold it.
     static let byteLimit = 64 << 20
 
-    /// Makes the file. On a thread and with a disk of its own: the log is written meanwhile.
+    /// Makes the file. On a thread and with a disk of its own: the journal is written meanwhile.
     /// - Parameters:
     ///   - byteCount: At least 1.
     ///   - noteShortage: Called when space or descriptors are short.

@@ -137,7 +137,7 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
             let record: RecordHeader
             switch try readRecord(at: position, entryOffset: offset) {
             case .failure(let reason):
-                // The rest of a prepared segment: the log ends here, as at the end of a file.
+                // The rest of a prepared segment: the journal ends here, as at the end of a file.
                 if recordCount == 0, reason.mayBeUnwritten, !isFollowed,
                     try window.isUnwritten(from: position)
                 {

@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Small files beside the log: read and replaced as a whole.
+// Small files beside the journal: read and replaced as a whole.
 
 /// Reads a whole file.
 /// - Parameter limit: The largest size that such a file has.

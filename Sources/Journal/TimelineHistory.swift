@@ -1,6 +1,6 @@
 import PandoBytes
 
-//  A timeline is the log of one data directory. A restore makes another data directory, and begins the next timeline:
+//  A timeline is the journal of one data directory. A restore makes another data directory, and begins the next timeline:
 //
 //      timeline 1, of directory a   1 ─── 42 ─────── 60   records 43 to 60 are on timeline 1 only
 //      timeline 2, of directory b         └ 43 ── 77      begins behind record 42 of timeline 1
@@ -9,8 +9,8 @@ import PandoBytes
 //  The restore writes where the timeline comes from into a file of the new data directory, timeline-00000003.history
 //  (8 hex digits), and an archive gets a copy of it. It is a text: a line for each ancestor, the oldest first, with its
 //  timeline, its data directory and the last record that the next one has; then the timeline itself; then a checksum of
-//  the lines before. Sequences go on from one to the next, so that what an archive has of all of them is one log
-//  (``ArchivedLog``).
+//  the lines before. Sequences go on from one to the next, so that what an archive has of all of them is one journal
+//  (``ArchivedJournal``).
 //
 //      1 000102030405060708090a0b0c0d0e0f 42
 //      2 101112131415161718191a1b1c1d1e1f 77
@@ -61,7 +61,7 @@ package struct TimelineHistory: Equatable, Sendable {
         ancestors + [Ancestor(timeline: timeline, directory: directory, end: end)]
     }
 
-    /// Whether the log of this timeline and its ancestors goes through a record.
+    /// Whether the journal of this timeline and its ancestors goes through a record.
     /// - Parameters:
     ///   - other: The timeline of the record, and `directory` its data directory.
     ///   - sequence: Of the record, or zero for the beginning.

@@ -32,7 +32,7 @@ package enum StreamEvent: Equatable, Sendable {
     /// The events of one multi-path write (§8.2): one `patch` of the deepest node above all entries. If that needed
     /// names with slashes, which simple clients cannot split, a `put` for each entry.
     ///
-    /// The changes of a query's window are a `put` for each child, with the removed ones first.
+    /// The changes of a query window are a `put` for each child, with the removed ones first.
     /// - Parameters:
     ///   - entries: Relative to `base`, none at or above another.
     ///   - base: Relative to the stream's root.

@@ -15,7 +15,7 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     ///
     /// | for | at once |
     /// |---|---|
-    /// | the next segment of the log, beside the one being written | 1 |
+    /// | the next segment of the journal, beside the one being written | 1 |
     /// | the file of a segment that is prepared | 1 |
     /// | a checkpoint being written, and the directory listed for those it supersedes | 2 |
     /// | a scheduled backup and its directory, and the pipe of a restore test | 5 |

@@ -5,7 +5,7 @@ import PandoJournal
 import PandoReactor
 import PandoStorage
 
-/// Scheduled backups and the archive of the log, as a server has them: none, one or both.
+/// Scheduled backups and the archive of the journal, as a server has them: none, one or both.
 ///
 /// `@unchecked Sendable`: what is mutable is used on the main thread only.
 final class BackupServices: @unchecked Sendable {
@@ -50,13 +50,14 @@ final class BackupServices: @unchecked Sendable {
 
     /// Starts the threads.
     /// - Parameters:
-    ///   - origin: Where the log ended at the start; nil without a log.
-    ///   - mark: How far the log is on disk.
-    ///   - beginning: A checkpoint that began the log; nil for none.
-    /// - Throws: ``StorageError`` for an archive that contradicts the log; ``DiskFailure`` of the data directory;
+    ///   - origin: Where the journal ended at the start; nil without one.
+    ///   - mark: How far the journal is on disk.
+    ///   - beginning: A checkpoint that began the journal; nil for none.
+    /// - Throws: ``StorageError`` for an archive that contradicts the journal; ``DiskFailure`` of the data directory;
     ///   ``SocketError`` where the process has no free descriptor or thread.
     init(
-        _ configuration: Configuration, in directories: Directories, origin: JournalOrigin?, mark: LogMark,
+        _ configuration: Configuration, in directories: Directories, origin: JournalOrigin?,
+        mark: JournalMark,
         beginning: CheckpointHeader?, metrics: BackupMetrics, logger: Logger, database: DatabaseExecutor
     ) throws {
         try directories.remember(in: configuration.dataDirectory, logger)
@@ -65,7 +66,7 @@ final class BackupServices: @unchecked Sendable {
             archive = try ArchiveThread(
                 of: source, in: directory, timeline: try DataDirectory.timeline(of: origin, on: source),
                 mark: mark, metrics: metrics, logger: logger)
-            logger.info("the log is archived in \(directory.path)")
+            logger.info("the journal is archived in \(directory.path)")
         }
         if let directory = directories.backups {
             let cancelled = CancellationFlag()
@@ -86,6 +87,6 @@ final class BackupServices: @unchecked Sendable {
     /// Gives up the backup being written. Before the journal thread ends.
     func stopBackups() { backups.take()?.stop() }
 
-    /// Archives the rest of the log. After the journal thread has ended.
+    /// Archives the rest of the journal. After the journal thread has ended.
     func stopArchive() { archive.take()?.stop() }
 }

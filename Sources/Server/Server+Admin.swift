@@ -4,7 +4,7 @@ import PandoReactor
 import PandoStorage
 import PandoTLS
 
-/// What the admin listener reports of a server.
+/// What the admin port reports of a server.
 struct AdminSources {
     var main: EventLoop
     var ioLoops: [IOLoop]

@@ -22,12 +22,12 @@ import Synchronization
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of large bodies          (BodyThread)
-///     pando-history     what the log holds of the past                 (HistoryThread)
+///     pando-history     what the journal holds of the past             (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
 ///     pando-log         writing of the log, with --access-log          (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
-///     pando-archive     copying the log to another disk                (ArchiveThread)
-///     tokens are verified on the threads of Swift's concurrency        (Verification)
+///     pando-archive     copying the journal to another disk            (ArchiveThread)
+///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
 package final class Server: @unchecked Sendable {
@@ -116,7 +116,7 @@ package final class Server: @unchecked Sendable {
             configuration.backups, dataDirectory: configuration.dataDirectory)
         try admin.start()
         if let url = admin.url { logger.notice("admin listening on \(url)") }
-        let mark = LogMark()
+        let mark = JournalMark()
         let storage = try ServerStorage(
             configuration,
             recoveringInto: RecoveredState(

@@ -7,27 +7,27 @@ import PandoStorage
 struct ServerStorage {
     let state: RecoveredState
     let journal: JournalThread?
-    /// Where the log begins and goes on; nil without a journal.
+    /// Where the journal begins and goes on; nil with --memory.
     private(set) var origin: JournalOrigin?
-    /// The checkpoint before which there is no log; nil where there is none.
+    /// The checkpoint before which there is no journal; nil where there is none.
     private(set) var beginning: CheckpointHeader?
 
     /// Recovers the data directory, and starts the journal thread.
     /// - Throws: What ``DataDirectory`` and the journal throw.
     init(
-        _ configuration: Configuration, recoveringInto state: consuming RecoveredState, mark: LogMark,
+        _ configuration: Configuration, recoveringInto state: consuming RecoveredState, mark: JournalMark,
         _ database: DatabaseExecutor, _ metrics: StorageMetrics, _ logger: Logger
     ) throws {
         var state = state
         state.metrics = metrics
         if let path = configuration.dataDirectory {
             let files = MachineMetrics.files(in: path)
-            metrics.recoverableBytes.set(files.newestCheckpointByteCount + files.logByteCount)
+            metrics.recoverableBytes.set(files.newestCheckpointByteCount + files.journalByteCount)
             let opened = try DataDirectory.open(
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
             origin = JournalOrigin(opened)
-            beginning = opened.recovery.checkpoint.flatMap { $0.beginsLog ? $0 : nil }
+            beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),
                 segmentDisk: try SystemDisk(directory: path, create: false), options: configuration.storage,

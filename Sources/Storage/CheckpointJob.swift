@@ -2,7 +2,7 @@ import PandoJournal
 
 /// A checkpoint to be written.
 package struct CheckpointJob: Sendable {
-    /// The log up to its sequence is durable.
+    /// The journal up to its sequence is durable.
     package var header: CheckpointHeader
     /// Everything as it was behind that sequence.
     package var snapshot: Snapshot

@@ -9,7 +9,7 @@ package struct CheckpointJobWriter<Storage: Disk> {
     private let snapshots: SnapshotWriter<Storage>
     private let keptCount: Int
     private let metrics: StorageMetrics
-    private let mark: LogMark?
+    private let mark: JournalMark?
     private let logger: Logger
 
     /// - Parameters:
@@ -18,7 +18,7 @@ package struct CheckpointJobWriter<Storage: Disk> {
     ///   - cancelled: Gives up the checkpoint being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
-        disk: Storage, keptCount: Int, metrics: StorageMetrics = StorageMetrics(), mark: LogMark? = nil,
+        disk: Storage, keptCount: Int, metrics: StorageMetrics = StorageMetrics(), mark: JournalMark? = nil,
         logger: Logger, cancelled: CancellationFlag,
         pause: @escaping (Duration) -> Void = { _ in }
     ) {
@@ -44,10 +44,10 @@ package struct CheckpointJobWriter<Storage: Disk> {
             switch error {
             case .cancelled: logger.notice("checkpoint at \(sequence): given up because the server stops")
             case .disk(let failure) where failure.isShortage:
-                // The log holds everything, so a checkpoint can also be tried again after a failed sync of it.
+                // The journal holds everything, so a checkpoint can also be tried again after a failed sync of it.
                 let shortage = failure.isOutOfSpace ? "space on the disk" : "free descriptor"
                 logger.warning(
-                    "checkpoint at \(sequence): no \(shortage), it is tried again later; the log is kept: \(failure)"
+                    "checkpoint at \(sequence): no \(shortage), it is tried again later; the journal is kept: \(failure)"
                 )
             case .disk(let failure): throw failure
             }

@@ -33,7 +33,7 @@ struct CheckpointPipe: ~Copyable {
 
     /// Bytes of blocks that may wait to be written. A single block may be larger.
     private static let waitingByteLimit = 4 << 20
-    /// Bytes between two syncs, so that the last sync has little left to do. (No log shares the disk here.)
+    /// Bytes between two syncs, so that the last sync has little left to do. (No journal shares the disk here.)
     private static let syncByteCount = 8 << 20
 
     /// - Parameters:

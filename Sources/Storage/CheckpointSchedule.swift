@@ -1,18 +1,18 @@
 import PandoReactor
 import PandoTime
 
-/// Decides when the next checkpoint is written: when enough log has gathered, or when it is time. A value:
+/// Decides when the next checkpoint is written: when enough journal has gathered, or when it is time. A value:
 /// its caller reports events and the time.
 ///
-///     log grows ──▶ due ──▶ begun ──▶ finished ──▶ the log it covers counts no more
+///     journal grows ──▶ due ──▶ begun ──▶ finished ──▶ the journal it covers counts no more
 ///                                        └─ failed ──▶ not before 30 s later
 struct CheckpointSchedule {
-    /// Bytes of log that make one due.
+    /// Bytes of journal that make one due.
     private let byteLimit: Int
     /// The time between two that are due by the clock; zero for none.
     private let interval: Duration
-    /// Bytes of log that no checkpoint covers.
-    private(set) var logByteCount: Int
+    /// Bytes of journal that no checkpoint covers.
+    private(set) var journalByteCount: Int
     /// How many of them the checkpoint under way covers.
     private var coveredByteCount = 0
     private var isUnderWay = false
@@ -24,13 +24,13 @@ struct CheckpointSchedule {
     private static let retryInterval: Duration = .seconds(30)
 
     /// - Parameters:
-    ///   - byteLimit: Bytes of log; more than 0.
-    ///   - logByteCount: Bytes of log that recovery has read behind the last checkpoint.
-    init(byteLimit: Int, interval: Duration, logByteCount: Int) {
-        precondition(byteLimit > 0 && logByteCount >= 0)
+    ///   - byteLimit: Bytes of journal; more than 0.
+    ///   - journalByteCount: Bytes of journal that recovery has read behind the last checkpoint.
+    init(byteLimit: Int, interval: Duration, journalByteCount: Int) {
+        precondition(byteLimit > 0 && journalByteCount >= 0)
         self.byteLimit = byteLimit
         self.interval = interval
-        self.logByteCount = logByteCount
+        self.journalByteCount = journalByteCount
     }
 
     /// The clock starts.
@@ -38,18 +38,18 @@ struct CheckpointSchedule {
         if interval > .zero { deadline = now + interval }
     }
 
-    mutating func logGrew(by byteCount: Int) {
+    mutating func journalGrew(by byteCount: Int) {
         assert(byteCount >= 0)
-        logByteCount += byteCount
+        journalByteCount += byteCount
     }
 
-    /// Whether the log is long enough for one before the server stops.
-    var isLongLog: Bool { !isUnderWay && logByteCount >= byteLimit / 4 }
+    /// Whether the journal is long enough for one before the server stops.
+    var isLongJournal: Bool { !isUnderWay && journalByteCount >= byteLimit / 4 }
 
-    /// When ``beginIfDue(at:)`` is to be called again although the log does not grow; nil for never.
+    /// When ``beginIfDue(at:)`` is to be called again although the journal does not grow; nil for never.
     var nextCheck: MonotonicTime? {
         guard !isUnderWay else { return nil }
-        if logByteCount >= byteLimit { return retryTime ?? deadline }
+        if journalByteCount >= byteLimit { return retryTime ?? deadline }
         return deadline.map { max($0, retryTime ?? $0) }
     }
 
@@ -57,15 +57,15 @@ struct CheckpointSchedule {
     mutating func beginIfDue(at now: MonotonicTime) -> Bool {
         guard !isUnderWay, retryTime.map({ $0 <= now }) ?? true else { return false }
         let isTime = deadline.map { $0 <= now } ?? false
-        guard logByteCount >= byteLimit || isTime else { return false }
+        guard journalByteCount >= byteLimit || isTime else { return false }
         if interval > .zero { deadline = now + interval }
-        guard logByteCount > 0 else { return false }
+        guard journalByteCount > 0 else { return false }
         isUnderWay = true
         return true
     }
 
-    /// A snapshot was taken behind all of the log so far.
-    mutating func snapshotTaken() { coveredByteCount = logByteCount }
+    /// A snapshot was taken behind all of the journal so far.
+    mutating func snapshotTaken() { coveredByteCount = journalByteCount }
 
     /// The snapshot is being written.
     mutating func began() { isUnderWay = true }
@@ -73,10 +73,10 @@ struct CheckpointSchedule {
     /// - Parameter isWritten: Whether there is a new checkpoint.
     mutating func finished(isWritten: Bool, at now: MonotonicTime) {
         isUnderWay = false
-        if isWritten { logByteCount -= coveredByteCount }
+        if isWritten { journalByteCount -= coveredByteCount }
         // Two may be under way when the server stops: the second must not subtract the same bytes again.
         coveredByteCount = 0
         retryTime = isWritten ? nil : now + Self.retryInterval
-        assert(logByteCount >= 0, "a checkpoint covers no more log than there is")
+        assert(journalByteCount >= 0, "a checkpoint covers no more journal than there is")
     }
 }

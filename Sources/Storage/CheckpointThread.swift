@@ -7,7 +7,7 @@ import PandoReactor
 /// that they make superfluous. Its priority is low: it runs when the other threads wait.
 ///
 /// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the process,
-/// as a failure of the log does.
+/// as a failure of the journal does.
 final class CheckpointThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled = CancellationFlag()
@@ -23,13 +23,13 @@ final class CheckpointThread: Sendable {
     ///   - finished: Called on the thread after each job, with whether the checkpoint was written.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init<Storage: Disk>(
-        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, mark: LogMark?, logger: Logger,
+        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, mark: JournalMark?, logger: Logger,
         finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
         thread = try WorkerThread(
             "pando-checkpt", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         try thread.start { [cancelled] queue in
-            // While the server stops, the log does not need the disk any more: then `queue` does not pause.
+            // While the server stops, the journal does not need the disk any more: then `queue` does not pause.
             let writer = CheckpointJobWriter(
                 disk: disk, keptCount: keptCount, metrics: metrics, mark: mark, logger: logger,
                 cancelled: cancelled,

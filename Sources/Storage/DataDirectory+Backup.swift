@@ -67,7 +67,7 @@ extension DataDirectory {
 
     /// Reads a directory as it was at one moment, or as it is now; a server may run on it.
     /// - Parameter moment: Nil for now.
-    /// - Throws: ``StorageError``; `.badData` also where the log that is kept does not reach that moment.
+    /// - Throws: ``StorageError``; `.badData` also where the journal that is kept does not reach that moment.
     package static func read(
         _ path: String, until moment: PointInTime?, into state: inout RecoveredState
     ) throws(StorageError) -> BackupSummary {
@@ -97,17 +97,17 @@ extension DataDirectory {
         return result
     }
 
-    /// Refuses a moment that the log does not reach.
+    /// Refuses a moment that the journal does not reach.
     static func refuse(
         _ moment: PointInTime?, ifNotReachedIn path: String, _ summary: RecoverySummary
     ) throws(StorageError) {
         guard case .sequence(let wanted)? = moment, summary.lastSequence < wanted, !summary.hasReachedMoment
         else { return }
         throw .badData(
-            "\(path): the log ends at sequence \(summary.lastSequence), before sequence \(wanted)")
+            "\(path): the journal ends at sequence \(summary.lastSequence), before sequence \(wanted)")
     }
 
-    /// Copies a directory with its log, so that every moment that the log reaches can be restored from the
+    /// Copies a directory with its journal, so that every moment that the journal reaches can be restored from the
     /// copy; a server may run on the source. The copy is read once before it gets its name: it appears complete
     /// or not at all.
     /// - Parameters:
@@ -121,7 +121,7 @@ extension DataDirectory {
     ) throws(StorageError) -> BackupSummary {
         let temporary = path.parent + "/" + path.temporaryName
         do throws(JournalError) {
-            _ = try copyLog(
+            _ = try copyJournal(
                 of: openDisk(source, create: false), to: openDisk(temporary, create: true), progress: progress
             )
         } catch {
@@ -183,7 +183,7 @@ extension DataDirectory {
         let header = CheckpointHeader(
             directory: directoryID, timeline: timeline, sequence: source.sequence,
             timestamp: source.timestamp,
-            beginsLog: true)
+            beginsJournal: true)
         do throws(DiskFailure) {
             // Before the checkpoint, which is the moment in which all of it takes effect.
             try source.continued(by: timeline, of: directoryID).write(on: disk)
@@ -194,7 +194,7 @@ extension DataDirectory {
         return header
     }
 
-    /// The timeline of a log, with its ancestors.
+    /// The timeline of a journal, with its ancestors.
     /// - Throws: ``StorageError``; `.badData` for a damaged history.
     package static func timeline(
         of origin: JournalOrigin, on disk: SystemDisk
@@ -223,7 +223,7 @@ struct DiscardingTarget: RecoveryTarget {
 }
 
 extension JournalError {
-    /// The advice that the journal gives for a damaged log does not fit a backup, so it is left out.
+    /// The advice that the journal gives for a damaged journal does not fit a backup, so it is left out.
     var ofBackup: StorageError {
         if case .corrupt(let problem) = self {
             .badData("\(problem): not a complete backup")

@@ -44,7 +44,7 @@ extension RecoveredState {
 }
 
 extension DataDirectory {
-    /// Replaces the content of the directory by `state`, behind everything that its log holds: a checkpoint is
+    /// Replaces the content of the directory by `state`, behind everything that its journal holds: a checkpoint is
     /// written beside the existing files, synced, and takes effect with one rename. After a crash the new state
     /// is there completely or not at all.
     /// - Parameters:
@@ -61,7 +61,7 @@ extension DataDirectory {
         let header = CheckpointHeader(
             directory: journal.directory, timeline: journal.timeline,
             sequence: journal.lastAppended.successor,
-            timestamp: state.time(notBefore: time), beginsLog: true)
+            timestamp: state.time(notBefore: time), beginsJournal: true)
         do throws(DiskFailure) {
             let disk = try SystemDisk(directory: path, create: false)
             try write(state, as: header, on: disk, progress: progress)

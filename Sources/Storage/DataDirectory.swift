@@ -54,7 +54,7 @@ package enum DataDirectory {
     ) {
         for problem in recovery.damagedCheckpoints {
             logger.error(
-                "\(path): a checkpoint is damaged; an older one and the log behind it were read instead, and the damaged file was renamed: \(problem)"
+                "\(path): a checkpoint is damaged; an older one and the journal behind it were read instead, and the damaged file was renamed: \(problem)"
             )
         }
         if recovery.isNew {
@@ -66,22 +66,22 @@ package enum DataDirectory {
                         + "\(recovery.checkpointByteCount) bytes, then "
                 } ?? ""
             logger.info(
-                "\(path): recovered \(checkpoint)\(recovery.recordCount) records of the log in \(time.inMilliseconds) ms, the last is \(recovery.lastSequence)"
+                "\(path): recovered \(checkpoint)\(recovery.recordCount) records of the journal in \(time.inMilliseconds) ms, the last is \(recovery.lastSequence)"
             )
         }
         if recovery.unfilledByteCount > 0 {
             logger.info(
-                "\(path): \(recovery.unfilledByteCount) bytes that were reserved at the end of the log were given back"
+                "\(path): \(recovery.unfilledByteCount) bytes that were reserved at the end of the journal were given back"
             )
         }
         if recovery.tornByteCount > 0 {
             logger.warning(
-                "\(path): \(recovery.tornByteCount) bytes of unfinished writes, which were never acknowledged, were cut off the end of the log"
+                "\(path): \(recovery.tornByteCount) bytes of unfinished writes, which were never acknowledged, were cut off the end of the journal"
             )
         }
     }
 
-    /// A crash disconnects all sessions: their onDisconnect writes are applied and logged before any client
+    /// A crash disconnects all sessions: their onDisconnect writes are applied and written to the journal before any client
     /// can connect.
     private static func endDeadSessions<Storage: Disk>(
         _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: Environment
@@ -109,7 +109,7 @@ package enum DataDirectory {
 
     /// Reads a directory without locking or changing it: everything that a server which runs on it has written
     /// so far.
-    /// - Throws: ``StorageError/badData(_:)`` where the log is damaged (other than torn at its end) or makes no
+    /// - Throws: ``StorageError/badData(_:)`` where the journal is damaged (other than torn at its end) or makes no
     ///   sense.
     package static func read(_ path: String, into state: inout RecoveredState) throws(StorageError) {
         var recovered = state
@@ -123,7 +123,7 @@ package enum DataDirectory {
         state = recovered
     }
 
-    /// Gives every intact record to `body`, in the order of the log.
+    /// Gives every intact record to `body`, in the order of the journal.
     /// - Throws: ``StorageError/disk(_:)``.
     package static func inspectRecords(
         _ path: String, _ body: (InspectedRecord, RawSpan) -> Void

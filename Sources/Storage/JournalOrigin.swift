@@ -1,10 +1,10 @@
 import PandoJournal
 
-/// Where the log ended when its server started.
+/// Where the journal ended when its server started.
 package struct JournalOrigin: Sendable {
     package var directory: DirectoryID
     package var timeline: UInt32
-    /// The last record of the log.
+    /// The last record of the journal.
     package var sequence: SequenceNumber
 
     package init<Storage: Disk>(_ journal: borrowing Journal<Storage>) {
@@ -13,7 +13,7 @@ package struct JournalOrigin: Sendable {
         sequence = journal.lastAppended
     }
 
-    /// The origin of a server that keeps everything in memory: a random directory and an empty log.
+    /// The origin of a server that keeps everything in memory: a random directory and an empty journal.
     package init(inMemory environment: Environment) {
         directory = DirectoryID(environment.randomBits(), environment.randomBits())
         timeline = 1

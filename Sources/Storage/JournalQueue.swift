@@ -6,7 +6,7 @@ import Synchronization
 package enum JournalRequest: Sendable {
     /// Append these entries.
     /// - Parameter upTo: The ticket of the last of them; tickets count entries, so each entry has one.
-    case entries(LogBatch, upTo: UInt64)
+    case entries(JournalBatch, upTo: UInt64)
     /// Write a checkpoint that holds everything up to the entries before it.
     case checkpoint(Snapshot)
     /// Give a snapshot on when everything up to the entries before it is on disk.
@@ -30,19 +30,19 @@ package final class JournalQueue: Sendable {
     /// The mailbox that the journal's writer drains.
     package let requests: Mailbox<JournalRequest>
     /// The space that the disk has granted.
-    package let space: LogSpace
-    /// Where the log ended before the first request.
+    package let space: JournalSpace
+    /// Where the journal ended before the first request.
     package let origin: JournalOrigin
-    /// Set by the writer while the log is long enough for a checkpoint before the server stops.
-    let hasLongLog = Atomic<Bool>(false)
+    /// Set by the writer while the journal is long enough for a checkpoint before the server stops.
+    let hasLongJournal = Atomic<Bool>(false)
     /// Emptied batches, to be filled again. More than a few are on their way only while the disk is slow.
-    let entryPool = BufferPool<LogBatch>(atMost: 8)
+    let entryPool = BufferPool<JournalBatch>(atMost: 8)
     private let waitForSpace: @Sendable () -> Void
 
-    /// - Parameter waitForSpace: Returns when ``LogSpace/update(granted:isFull:)`` was called since it last
+    /// - Parameter waitForSpace: Returns when ``JournalSpace/update(granted:isFull:)`` was called since it last
     ///   returned. Called with a request posted, by the thread that runs the databases.
     package init(
-        _ requests: Mailbox<JournalRequest>, space: LogSpace, origin: JournalOrigin,
+        _ requests: Mailbox<JournalRequest>, space: JournalSpace, origin: JournalOrigin,
         waitForSpace: @escaping @Sendable () -> Void
     ) {
         self.origin = origin
@@ -54,8 +54,8 @@ package final class JournalQueue: Sendable {
     /// Hands entries over, and leaves an empty batch.
     /// - Parameter ticket: The ticket of the last entry; larger than that of the call before.
     /// - Complexity: O(1); the entries are moved.
-    package func post(_ entries: inout LogBatch, upTo ticket: UInt64) {
-        let empty = entryPool.acquire() ?? LogBatch(withCapacityOf: entries)
+    package func post(_ entries: inout JournalBatch, upTo ticket: UInt64) {
+        let empty = entryPool.acquire() ?? JournalBatch(withCapacityOf: entries)
         requests.post(.entries(exchange(&entries, with: empty), upTo: ticket))
     }
 
@@ -70,7 +70,7 @@ package final class JournalQueue: Sendable {
         requests.post(.backup(snapshot, body))
     }
 
-    /// Whether the disk is sure to take `byteCount` bytes of log, counted from the start of the process.
+    /// Whether the disk is sure to take `byteCount` bytes of journal, counted from the start of the process.
     ///
     /// Waits for the journal thread only where more is on its way to the disk than was reserved in advance;
     /// the wait ends when the journal thread has caught up.
@@ -87,5 +87,5 @@ package final class JournalQueue: Sendable {
     package func hasReservedSpace(for byteCount: Int) -> Bool { space.grantedByteCount >= byteCount }
 
     /// Whether a checkpoint should be written before the server stops, so that the next start is short.
-    package var wantsFinalCheckpoint: Bool { hasLongLog.load(ordering: .relaxed) }
+    package var wantsFinalCheckpoint: Bool { hasLongJournal.load(ordering: .relaxed) }
 }

@@ -20,19 +20,19 @@ package final class JournalThread: Sendable {
     /// - Parameters:
     ///   - checkpointDisk: The same directory, for the checkpoint thread.
     ///   - segmentDisk: The same directory, for the segment thread.
-    ///   - mark: Is set to how far the log is on disk, for an ``ArchiveThread``.
+    ///   - mark: Is set to how far the journal is on disk, for an ``ArchiveThread``.
     ///   - report: The sink of the journal's events, called on the journal thread.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init<Storage: Disk>(
         _ journal: consuming Journal<Storage>, checkpointDisk: Storage, segmentDisk: Storage,
-        options: StorageOptions, metrics: StorageMetrics = StorageMetrics(), mark: LogMark? = nil,
+        options: StorageOptions, metrics: StorageMetrics = StorageMetrics(), mark: JournalMark? = nil,
         logger: Logger,
         report: @escaping @Sendable (StorageEvent) -> Void
     ) throws(SocketError) {
         let thread = try WorkerThread<JournalRequest>("pando-journal")
         self.thread = thread
         let requests = thread.mailbox
-        let space = try LogSpace()
+        let space = try JournalSpace()
         let queue = JournalQueue(requests, space: space, origin: JournalOrigin(journal)) {
             space.waitForUpdate()
         }
@@ -61,7 +61,7 @@ package final class JournalThread: Sendable {
                 }
             } catch {
                 logger.critical(
-                    "the log cannot be written, so no further write can be promised; stopping at once with exit code 74: \(error)"
+                    "the journal cannot be written, so no further write can be promised; stopping at once with exit code 74: \(error)"
                 )
                 // At once: nothing more may leave the process, and nothing is left to be cleaned up.
                 _exit(74)

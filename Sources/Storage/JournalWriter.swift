@@ -9,7 +9,7 @@ import PandoTime
 ///                                          └──▶ durable(last ticket), sync after 100 ms     interval
 ///                                          └──▶ durable(last ticket), sync after a second   none
 ///
-/// It also reserves space on the disk ahead of what is written (``LogSpace``), has the next segment prepared
+/// It also reserves space on the disk ahead of what is written (``JournalSpace``), has the next segment prepared
 /// where every write is synced (`PreparedSegment`), and has checkpoints written: when ``CheckpointSchedule``
 /// says so, it asks the databases for a snapshot, which arrives behind the entries that it holds, and so at an
 /// exact sequence.
@@ -24,9 +24,9 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private let environment: Environment
     private let logger: Logger
     private let metrics: StorageMetrics
-    /// Where it says how far the log is on disk; nil where no thread asks.
-    private let mark: LogMark?
-    /// Its space, its pool of batches, and the flag for a long log are set here.
+    /// Where it says how far the journal is on disk; nil where no thread asks.
+    private let mark: JournalMark?
+    /// Its space, its pool of batches, and the flag for a long journal are set here.
     private let queue: JournalQueue
     /// When what was written must be synced; nil while everything is.
     private var syncDeadline: MonotonicTime?
@@ -70,13 +70,13 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     ///   - writeCheckpoint: Has a checkpoint written, and later posts
     ///     ``JournalRequest/checkpointFinished(isWritten:)``.
     ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
-    ///   - mark: Is set to how far the log is on disk.
+    ///   - mark: Is set to how far the journal is on disk.
     package init(
         _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
         environment: Environment, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
         report: @escaping @Sendable (StorageEvent) -> Void,
         writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
-        preparer: SegmentPreparer, mark: LogMark? = nil
+        preparer: SegmentPreparer, mark: JournalMark? = nil
     ) {
         self.preparer = preparer
         self.metrics = metrics
@@ -86,7 +86,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         metrics.checkpointDueBytes.set(options.checkpointByteLimit)
         checkpoints = CheckpointSchedule(
             byteLimit: options.checkpointByteLimit, interval: options.checkpointInterval,
-            logByteCount: journal.recovery.replayedByteCount)
+            journalByteCount: journal.recovery.replayedByteCount)
         segmentCount = journal.segmentCount
         self.journal = journal
         durability = options.durability
@@ -159,7 +159,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             metrics.writtenBytes.add(journal.pendingByteCount)
             try journal.write()
         }
-        // A checkpoint must not hold what its log could lose.
+        // A checkpoint must not hold what its journal could lose.
         try syncIfDue(
             hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil || !backups.isEmpty)
         if let lastTicket { report(.durable(upTo: lastTicket)) }
@@ -175,12 +175,12 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         return goesOn
     }
 
-    private func append(_ entries: consuming LogBatch) throws(JournalError) {
+    private func append(_ entries: consuming JournalBatch) throws(JournalError) {
         let before = journal.pendingByteCount
         try journal.append(&entries)
         if entries.hasCapacity { queue.entryPool.release(consume entries) }
         appendedByteCount += journal.pendingByteCount - before
-        checkpoints.logGrew(by: journal.pendingByteCount - before)
+        checkpoints.journalGrew(by: journal.pendingByteCount - before)
     }
 
     private func syncIfDue(hasWritten: Bool, must: Bool) throws(JournalError) {
@@ -208,7 +208,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     }
 
     private func publishMetrics() {
-        metrics.uncoveredLogBytes.set(checkpoints.logByteCount)
+        metrics.uncoveredJournalBytes.set(checkpoints.journalByteCount)
         metrics.isDiskFull.set(isDiskFull ? 1 : 0)
     }
 
@@ -238,7 +238,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         isDiskFull = isFull
         if isFull {
             logger.error(
-                "the disk is full: \(max(0, journal.reservedByteCount)) bytes are reserved for the log, then writes are refused; free some space, it is tried again every second"
+                "the disk is full: \(max(0, journal.reservedByteCount)) bytes are reserved for the journal, then writes are refused; free some space, it is tried again every second"
             )
         } else {
             logger.notice("the disk has space again: writes are accepted")
@@ -265,7 +265,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         segmentCount = journal.segmentCount
         let how = usedPreparedCount > reportedPreparedCount ? ", prepared" : ""
         reportedPreparedCount = usedPreparedCount
-        logger.info("a new segment of the log: \(journal.segmentName)\(how)")
+        logger.info("a new segment of the journal: \(journal.segmentName)\(how)")
     }
 
     private func prepareSegmentIfDue() throws(JournalError) {
@@ -282,12 +282,12 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     // MARK: Checkpoints
 
     private func requestCheckpointIfDue() {
-        queue.hasLongLog.store(checkpoints.isLongLog, ordering: .relaxed)
+        queue.hasLongJournal.store(checkpoints.isLongJournal, ordering: .relaxed)
         if checkpoints.beginIfDue(at: now) { report(.checkpointDue) }
     }
 
     private func write(_ snapshot: Snapshot, at sequence: SequenceNumber) {
-        // An empty log needs none.
+        // An empty journal needs none.
         guard sequence > .zero else { return checkpoints.finished(isWritten: false, at: now) }
         checkpoints.began()
         writeCheckpoint(job(for: snapshot, at: sequence))

@@ -5,9 +5,9 @@ import PandoRules
 import PandoTree
 
 /// What a data directory holds: every namespace with its tree, rules, settings and pending onDisconnect writes.
-/// Recovery builds it from the records of a checkpoint and of the log behind it.
+/// Recovery builds it from the records of a checkpoint and of the journal behind it.
 package struct RecoveredState: RecoveryTarget, Sendable {
-    /// By the number of their namespace in the log.
+    /// By the number of their namespace in the journal.
     package private(set) var databases: [UInt32: StoredDatabase] = [:]
     /// The number that the next namespace gets. Numbers are never used again, so that a record of a deleted
     /// namespace cannot change a new one.
@@ -55,7 +55,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         databases.values.map(\.name).sorted()
     }
 
-    /// The number of a namespace in the log, and its tree; nil where there is none of that name.
+    /// The number of a namespace in the journal, and its tree; nil where there is none of that name.
     package func database(named name: String) -> (id: UInt32, root: Node)? {
         databases.values.first { $0.name == name }.map { ($0.id, $0.engine.root) }
     }
@@ -81,7 +81,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         }
     }
 
-    /// Applies one entry of the log.
+    /// Applies one entry of the journal.
     /// - Throws: ``EntryRejection`` for a record that makes no sense.
     package mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection) {
         try entry.forEach { record throws(EntryRejection) in try restore(record) }
@@ -112,10 +112,10 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         lastTime = max(lastTime, time)
         switch kind {
         case .delta, .authoredDelta, .tree, .onDisconnectRegistered, .onDisconnectCancelled:
-            guard let logKind = LogRecord.Kind(kind), databases[namespace] != nil else {
+            guard let recordKind = EngineRecord.Kind(kind), databases[namespace] != nil else {
                 throw UnreadableRecord(reason: "namespace \(namespace) does not exist")
             }
-            try databases[namespace]?.engine.replay(logKind, payload)
+            try databases[namespace]?.engine.replay(recordKind, payload)
         case .namespaceMade:
             guard databases[namespace] == nil, let name = NamespaceName.canonical(Self.text(payload)) else {
                 throw UnreadableRecord(
@@ -156,9 +156,9 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     /// Ends the sessions that the process had when it died: their onDisconnect writes run now (realtime
     /// §12).
     /// - Parameter time: Milliseconds since 1970.
-    /// - Returns: The records for the log, one entry for each session.
-    mutating func endDeadSessions(at time: Int64) -> [(namespace: UInt32, records: [LogRecord])] {
-        var entries: [(namespace: UInt32, records: [LogRecord])] = []
+    /// - Returns: The records for the journal, one entry for each session.
+    mutating func endDeadSessions(at time: Int64) -> [(namespace: UInt32, records: [EngineRecord])] {
+        var entries: [(namespace: UInt32, records: [EngineRecord])] = []
         for id in databases.keys.sorted() {
             guard let database = databases[id] else { continue }
             for session in database.engine.sessionsWithQueue {
@@ -172,7 +172,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     }
 }
 
-extension LogRecord.Kind {
+extension EngineRecord.Kind {
     /// Nil for the kinds that are not of the engine.
     init?(_ kind: RecordKind) {
         switch kind {

@@ -3,7 +3,7 @@ import PandoEngine
 import PandoJournal
 import PandoTree
 
-/// Rules that were put in force by a request, and whose token it had: the payload of a record of the log.
+/// Rules that were put in force by a request, and whose token it had: the payload of a record of the journal.
 ///
 ///     uid (counted) | key id (counted) | source of the rules, to the end of the payload
 ///

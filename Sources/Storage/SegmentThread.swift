@@ -3,18 +3,18 @@ import Logging
 import PandoJournal
 import PandoReactor
 
-/// The segment thread: makes the file of the next segment while the log goes on in the present one
+/// The segment thread: makes the file of the next segment while the journal goes on in the present one
 /// (`PreparedSegment`).
 ///
 /// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the process,
-/// as a failure of the log does.
+/// as a failure of the journal does.
 final class SegmentThread: Sendable {
     /// Its messages are the bytes of files to make.
     private let thread: WorkerThread<Int>
     /// Gives up the attempt under way.
     private let cancelled = CancellationFlag()
 
-    /// Between two steps the log has the disk to itself, for about as long as a step takes.
+    /// Between two steps the journal has the disk to itself, for about as long as a step takes.
     private static let pause: Duration = .milliseconds(1)
 
     /// - Parameters:
@@ -33,7 +33,7 @@ final class SegmentThread: Sendable {
                         byteCount: byteCount, on: disk,
                         noteShortage: {
                             logger.info(
-                                "the next segment of the log is not prepared ahead, it is made when it is needed: \($0)"
+                                "the next segment of the journal is not prepared ahead, it is made when it is needed: \($0)"
                             )
                         }
                     ) {
@@ -43,7 +43,7 @@ final class SegmentThread: Sendable {
                     finished(isMade ? byteCount : nil)
                 } catch {
                     logger.critical(
-                        "the next segment of the log cannot be written, so the disk cannot be relied on; stopping at once with exit code 74: \(error)"
+                        "the next segment of the journal cannot be written, so the disk cannot be relied on; stopping at once with exit code 74: \(error)"
                     )
                     _exit(74)
                 }

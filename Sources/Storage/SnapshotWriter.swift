@@ -9,10 +9,10 @@ struct SnapshotWriter<Storage: Disk> {
     /// Leaves the disk to others for a time.
     let pause: (Duration) -> Void
 
-    /// Bytes between two syncs, and two pauses: the log's own syncs, on the same disk, may wait for as many.
+    /// Bytes between two syncs, and two pauses: the journal's own syncs, on the same disk, may wait for as many.
     private static var syncByteCount: Int { 1 << 20 }
     /// A pause is this many times as long as the work before it: a snapshot takes a quarter of the disk's
-    /// time at most, and the log has the rest.
+    /// time at most, and the journal has the rest.
     private static var pausePerWork: Double { 3 }
     /// The longest pause, however slow the disk.
     private static var longestPause: Duration { .milliseconds(200) }

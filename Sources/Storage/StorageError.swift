@@ -31,7 +31,7 @@ package enum StorageError: Error, CustomStringConvertible {
         self =
             switch error {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
-            case .corrupt, .entryTooLarge, .beforeLog, .noTimelineLeft: .badData(error.description)
+            case .corrupt, .entryTooLarge, .beforeJournal, .noTimelineLeft: .badData(error.description)
             case .disk(let failure) where failure.lacksDescriptors: .machine(error.description)
             case .disk, .poisoned, .diskFull: .disk(error.description)
             }

@@ -6,15 +6,15 @@ package final class StorageMetrics: Sendable {
     package enum CheckpointEnd: UInt8, CaseIterable, Sendable { case written, failed }
 
     // The journal thread.
-    /// Nanoseconds of an `fdatasync` of the log.
+    /// Nanoseconds of an `fdatasync` of the journal.
     package let syncs = Histogram.durations
-    /// Bytes that one write to the log has: what has gathered during the sync before it.
+    /// Bytes that one write to the journal has: what has gathered during the sync before it.
     package let writtenBatchBytes = Histogram.bytes
     /// Requests of the databases that one round of the journal thread has taken.
     package let batches = Histogram.counts
     package let writtenBytes = Counter()
-    /// Bytes of log that no checkpoint covers, and from how many on a checkpoint is due.
-    package let uncoveredLogBytes = Gauge()
+    /// Bytes of journal that no checkpoint covers, and from how many on a checkpoint is due.
+    package let uncoveredJournalBytes = Gauge()
     package let checkpointDueBytes = Gauge()
     /// 1 while the disk is full, else 0.
     package let isDiskFull = Gauge()

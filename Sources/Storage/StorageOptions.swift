@@ -15,16 +15,16 @@ package enum Durability: String, Sendable, CaseIterable {
 /// How a data directory is written.
 package struct StorageOptions: Sendable {
     package var durability = Durability.always
-    /// Bytes of one file of the log.
+    /// Bytes of one file of the journal.
     package var segmentByteLimit = JournalOptions.standardSegmentByteLimit
     /// Space on the disk is reserved before it is needed: the next step is reserved when fewer bytes than
     /// this are left.
     package var minimumReservedByteCount = 8 << 20
-    /// Bytes of log after which a checkpoint is written; recovery reads at most about this many.
+    /// Bytes of journal after which a checkpoint is written; recovery reads at most about this many.
     package var checkpointByteLimit = 256 << 20
-    /// Time after which a checkpoint is written however short the log is; zero for never.
+    /// Time after which a checkpoint is written however short the journal is; zero for never.
     package var checkpointInterval: Duration = .zero
-    /// Checkpoints that are kept, with the log since the oldest of them.
+    /// Checkpoints that are kept, with the journal since the oldest of them.
     package var keptCheckpointCount = 2
 
     package init() {}

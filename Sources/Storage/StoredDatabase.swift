@@ -6,7 +6,7 @@ import PandoRules
 /// A class, so that a command changes the engine in place: looking a database up copies a reference.
 /// `@unchecked Sendable`: made by recovery, then used by one thread at a time (`DatabaseExecutor`).
 package final class StoredDatabase: @unchecked Sendable {
-    /// The number of the namespace in the log; never used for another one.
+    /// The number of the namespace in the journal; never used for another one.
     package let id: UInt32
     /// Canonical (``NamespaceName/canonical(_:)``).
     package let name: String

@@ -8,7 +8,7 @@ package final class WallClock {
     package private(set) var last: Int64
     private let environment: Environment
 
-    /// - Parameter last: The latest time that was written to the log; milliseconds since 1970.
+    /// - Parameter last: The latest time that was written to the journal; milliseconds since 1970.
     package init(notBefore last: Int64 = 0, in environment: Environment = .machine) {
         self.last = last
         self.environment = environment

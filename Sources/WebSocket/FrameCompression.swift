@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoCompression
 
-/// The windows for which frames of several receivers are compressed. A receiver whose window is between two of them
+/// The deflate windows for which frames of several receivers are compressed. A receiver whose window is between two of them
 /// gets frames for the smaller one, which it can read, so that a message is compressed three times at most, whatever
 /// clients ask for.
 package enum DeflateWindow: UInt8, CaseIterable, Sendable {

@@ -57,7 +57,7 @@ package enum Action: Equatable, Sendable {
     /// `oc`.
     case onDisconnectCancel(Target)
     /// `auth` and `gauth`, with any kind of credential (§4.7).
-    case authenticate(Credential)
+    case authenticate(AuthenticationRequest)
     /// `unauth`.
     case unauthenticate
     /// `appcheck`.
@@ -71,8 +71,8 @@ package enum Action: Equatable, Sendable {
     case invalid(Text, InvalidData)
 }
 
-/// The credential that a client signs in with (§4.7).
-package struct Credential: Equatable, Sendable {
+/// What a client asks for when it signs in (§4.7): the body of `auth` and `gauth`.
+package struct AuthenticationRequest: Equatable, Sendable {
     /// A JWT, an access token, a legacy secret, or `owner`. Secret: must not be logged.
     package var token: Text
     /// `"noauth":true`: an administrator asks to be treated as not signed in.
@@ -89,9 +89,9 @@ package struct Credential: Equatable, Sendable {
     }
 }
 
-/// Printing a credential, or a request that has one, does not print the secret.
-extension Credential: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    package var description: String { "Credential(\(token.utf8Count) bytes)" }
+/// Printing one does not print the secret.
+extension AuthenticationRequest: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    package var description: String { "AuthenticationRequest(\(token.utf8Count) bytes)" }
     package var debugDescription: String { description }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }

@@ -241,7 +241,7 @@ extension MessageParser {
         }
         return action(actionName) { () throws(FieldError) in
             .authenticate(
-                Credential(
+                AuthenticationRequest(
                     token: try token.required("cred"),
                     isUnauthenticated: try isUnauthenticated.optional("noauth") ?? false,
                     // null is not "absent": an administrator who asks for no rights would otherwise keep all

@@ -93,7 +93,7 @@ import Testing
 
     /// The durable barrier: the push, the acknowledgement, and even a
     /// read of what was there before wait for the disk.
-    @Test func outputsWaitUntilTheLogIsDurable() throws {
+    @Test func outputsWaitUntilTheJournalIsDurable() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
             bench.process([Bench.open(1), Bench.open(2)])
@@ -121,16 +121,16 @@ import Testing
         }
     }
 
-    /// A put of what is there is answered and leaves no trace in the log: it waits only for what came before
+    /// A put of what is there is answered and leaves no trace in the journal: it waits only for what came before
     /// it.
-    @Test func redundantPutIsNotLogged() throws {
+    @Test func redundantPutIsNotWritten() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
             bench.process([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
             bench.waitForDisk()
             #expect(bench.takeMessages().count == 2, "the handshake and the reply are durable")
             let (recordCount, byteCount) = (
-                bench.host.processor.log.lastSequence.rawValue, bench.host.processor.log.byteCount
+                bench.host.processor.journal.lastSequence.rawValue, bench.host.processor.journal.byteCount
             )
 
             for value in [#"{"x":"text"}"#, #"{"x":"text"}"#] {
@@ -138,8 +138,8 @@ import Testing
             }
             bench.process([try Bench.put(1, 3, "/a/x", #""text""#), try Bench.put(1, 4, "/b/c", "null")])
             #expect(bench.takeMessages().count == 4, "there is nothing to wait for")
-            #expect(bench.host.processor.log.lastSequence.rawValue == recordCount)
-            #expect(bench.host.processor.log.byteCount == byteCount)
+            #expect(bench.host.processor.journal.lastSequence.rawValue == recordCount)
+            #expect(bench.host.processor.journal.byteCount == byteCount)
 
             // In one database or another, with listens or without, and first in a batch.
             bench.process([
@@ -155,7 +155,7 @@ import Testing
             #expect(bench.takeMessages().isEmpty)
             bench.waitForDisk()
             #expect(bench.takeMessages().count == 4, "four replies, and no push")
-            let before = bench.host.processor.log.lastSequence.rawValue
+            let before = bench.host.processor.journal.lastSequence.rawValue
 
             // Between others, which are written down as if it were not there.
             bench.process([
@@ -165,7 +165,7 @@ import Testing
             #expect(bench.takeMessages().isEmpty)
             bench.waitForDisk()
             #expect(bench.takeMessages().count == 5, "and two pushes")
-            #expect(bench.host.processor.log.lastSequence.rawValue == before + 2)
+            #expect(bench.host.processor.journal.lastSequence.rawValue == before + 2)
             bench.journal?.stop()
 
             var state = RecoveredState(access: .open)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct DeferredOperationsTests {
     private static let database = StoredDatabase(id: 1, name: "a", access: .open)
 
-    /// The sessions in the order in which they were performed, with `space` bytes of log.
+    /// The sessions in the order in which they were performed, with `space` bytes of journal.
     private static func perform(
         _ deferred: inout DeferredOperations, space: Int, needs: [UInt64: Int]
     ) -> [UInt64] {
@@ -20,7 +20,7 @@ import Testing
             guard needed <= left else { return .waits(byteCount: needed) }
             left -= needed
             done.append(item.session.rawValue)
-            return .done(wroteLog: needed > 0)
+            return .done(wroteJournal: needed > 0)
         }
         return done
     }

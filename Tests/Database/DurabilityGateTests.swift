@@ -99,7 +99,7 @@ import Testing
         #expect(moved == [1, 2])
     }
 
-    /// All interleavings of holds, confirmations and releases of a small log: nothing leaves early, nothing
+    /// All interleavings of holds, confirmations and releases of a small journal: nothing leaves early, nothing
     /// overtakes, and in the end everything has left.
     @Test(arguments: 0..<200 as Range<UInt64>) func anyOrder(seed: UInt64) {
         var state = seed

@@ -4,7 +4,7 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// Large data is printed for the log elsewhere, while other sessions go on, and is written in its session's
+/// Large data is printed for the journal elsewhere, while other sessions go on, and is written in its session's
 /// order.
 @Suite struct LargeWriteTests {
     private static let large = "{" + (0..<5000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
@@ -58,7 +58,7 @@ import Testing
             #expect(Self.work(bench) == 1)
             #expect(Self.answers(2, bench) == [Self.ok(1, 1), Self.ok(1, 2)])
             #expect(Self.child(bench, "large")?.children.count == 5000)
-            #expect(bench.host.backlog.isIdle && bench.host.processor.log.printed == nil)
+            #expect(bench.host.backlog.isIdle && bench.host.processor.journal.printed == nil)
         }
     }
 

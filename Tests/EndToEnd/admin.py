@@ -1,4 +1,4 @@
-"""The admin listener (`--admin-listen`) of a server under test, asked over a socket of its own each time."""
+"""The admin port (`--admin-listen`) of a server under test, asked over a socket of its own each time."""
 
 import http.client
 import json
@@ -21,7 +21,7 @@ class Admin:
             found = ADDRESS.findall(self.server.stderr(limit=1 << 30))
             if found:
                 return int(found[-1][2])
-            assert time.monotonic() < deadline, f"no admin listener\n{self.server.stderr()}"
+            assert time.monotonic() < deadline, f"no admin port\n{self.server.stderr()}"
             time.sleep(0.02)
 
     def ask(self, path, method="GET", token=None, **fields):

@@ -137,7 +137,7 @@ class Books:
             return tally, "p", {"p": f"/counter/{self.name}", "d": tally.sent}
         if tally is self.pair:
             merge = {f"left/{self.name}": tally.sent, f"right/deep/er/{self.name}": tally.sent}
-            if self.padding:  # makes the log grow, and what a checkpoint holds
+            if self.padding:  # makes the journal grow, and what a checkpoint holds
                 merge[f"padding/{self.name}/{tally.sent % 40}"] = "x" * self.padding
             return tally, "m", {"p": "/", "d": merge}
         return tally, "p", {"p": f"/sum/{self.name}", "d": {".sv": {"increment": 1}}}

@@ -297,7 +297,7 @@ def summarise(at):
         sizes = [value / 1024 for _, value in points]
         say(f"{name}: {sizes[0]:.0f} kB, at the end {sizes[-1]:.0f}, {min(sizes):.0f} to {max(sizes):.0f}; "
             f"{slope(points) * 3600:+.0f} bytes an hour")
-    # Two checkpoints, the log since the older, and what has gathered for the next.
+    # Two checkpoints, the journal since the older, and what has gathered for the next.
     largest, most = (max(int(row[column]) for row in rows) for column in ("data_bytes", "segments"))
     made = rows[-1]["checkpoints_seen"]
     say(f"data directory: at most {largest / 1e6:.0f} MB, {most} segments; {made} checkpoints made")

@@ -205,7 +205,7 @@ QUIET = {
     'pando_backup_download_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
     'pando_archive_enabled{instance="a"}': "0x40",
     'pando_disk_free_bytes{instance="a"}': "0x40", 'pando_disk_size_bytes{instance="a"}': "0x40",
-    'pando_disk_full{instance="a"}': "0x40", 'pando_log_uncovered_bytes{instance="a"}': "0x40",
+    'pando_disk_full{instance="a"}': "0x40", 'pando_journal_uncovered_bytes{instance="a"}': "0x40",
     'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",
     'pando_rule_evaluations_total{instance="a"}': "0x40",
 }

@@ -64,11 +64,11 @@ def test_the_log_is_cut_where_two_checkpoints_no_longer_need_it(servers):
         count = write_until_checkpoints(server, 4, connection)
         wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
     server.kill()
-    assert not (server.data / "journal-00000001-0000000000000001.log").exists(), "the log only grew"
+    assert not (server.data / "journal-00000001-0000000000000001.log").exists(), "the journal only grew"
     assert len(segments(server)) > 2
     server.start()
     assert rows(server) == expected(count)
-    assert re.search(r"a checkpoint at \d+ of \d+ records in \d+ bytes, then \d+ records of the log", server.stderr(10**7))
+    assert re.search(r"a checkpoint at \d+ of \d+ records in \d+ bytes, then \d+ records of the journal", server.stderr(10**7))
     check = run("check", "data", server.data)
     assert check.returncode == 0 and "2 checkpoints" in check.stdout, check.stdout
     log = run("log", server.data)
@@ -111,7 +111,7 @@ def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
     assert newest.name in server.stderr(10**7) and "checkpoint is damaged; an older one" in server.stderr(10**7)
     assert not newest.exists() and newest.with_name(newest.name + ".damaged").exists()
 
-    # With the older one damaged as well there is no way back: the log before it is gone.
+    # With the older one damaged as well there is no way back: the journal before it is gone.
     server.kill()
     for checkpoint in checkpoints(server):
         damage(checkpoint, checkpoint.stat().st_size // 2)
@@ -155,7 +155,7 @@ def test_sigterm_leaves_little_to_read(servers):
     assert server.terminate() == 0
     assert len(checkpoints(server)) == 1, server.stderr()
     server.start()
-    assert re.search(r"then \d+ records of the log", server.stderr())
+    assert re.search(r"then \d+ records of the journal", server.stderr())
     with Connection(server.port, "default") as connection:
         assert len(connection.get("/a")) == 600
 

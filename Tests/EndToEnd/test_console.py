@@ -689,7 +689,7 @@ def test_the_past_of_a_path_is_shown_and_brought_back(desk):
 
 
 def test_the_history_is_read_again_seldom_where_that_takes_long(desk):
-    """A reading may read the whole log: with many writes it takes a tenth of the time at most."""
+    """A reading may read the whole journal: with many writes it takes a tenth of the time at most."""
     desk.rest.put("/doc", 0)
     page = desk.open(place="history", keys="/doc")
     page.wait(f"{WRITERS} === 'administrator'")
@@ -733,7 +733,7 @@ def test_a_server_without_a_log_says_so(scene, files):
     _, page = scene
     page.size(1280, 800)
     page.open(files.port, "#/history/default/a")
-    page.wait("document.querySelector('.panel .problem').textContent.includes('keeps no log')")
+    page.wait("document.querySelector('.panel .problem').textContent.includes('keeps no journal')")
     assert page.complaints() == []
 
 

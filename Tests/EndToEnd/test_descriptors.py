@@ -122,7 +122,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_disk_and_for_clients(
         said = server.stderr(10**7)
         assert re.search(rf"connection limit: \d+ of {most} connections are open. Since the last report: closed \d+ without a request or idle", said)
         assert "Too many open files" not in said
-        # As before, but for the clients still connected, and files of the log.
+        # As before, but for the clients still connected, and files of the journal.
         wait_until(lambda: server.open_descriptors() <= quiet + len(clients) + 2, "end of the flood's connections")
         assert Rest(server.port, "default").get("/clients/3") == 3
     assert server.terminate() == 0

@@ -776,7 +776,7 @@ def test_revoked_writes_stay_revoked_after_a_crash(servers, secret, tmp_path):
         secret.change()
         server.signal(signal.SIGHUP)
         server.wait_for_log("keys, secrets or revocations have changed")
-        connection.must("p", {"p": "/alive", "d": 1})  # its answer waits for the log, and the revocation is before it
+        connection.must("p", {"p": "/alive", "d": 1})  # its answer waits for the journal, and the revocation is before it
         server.restart()
     watcher = Rest(server.port, "default", fields=[bearer(kept.admin())])
     assert watcher.get("/") == {"alive": 1, "left": {"kept": "ran"}}

@@ -44,6 +44,6 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability, trans
     stderr = server.stderr(limit=1 << 30)
     print(
         f"{durability}, {transport}: {rounds} kills from seed {SEED}: {workload.acknowledged_count} acknowledged writes, "
-        f"{workload.shown_count} values shown to others, {stderr.count('a new segment of the log')} new segments, "
+        f"{workload.shown_count} values shown to others, {stderr.count('a new segment of the journal')} new segments, "
         f"{stderr.count('.log, prepared')} of them prepared"
     )

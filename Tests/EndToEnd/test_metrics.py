@@ -1,4 +1,4 @@
-"""The admin listener: metrics as Prometheus reads them, health, who is connected, what is slow; and the alert rules."""
+"""The admin port: metrics as Prometheus reads them, health, who is connected, what is slow; and the alert rules."""
 
 import contextlib
 import json
@@ -27,7 +27,7 @@ DASHBOARD = REPOSITORY / "deploy/grafana/pando.json"
 ROW = re.compile(r"^\| `(pando_\w+)` \| (\w+) \| ([^|]*) \|", re.MULTILINE)
 # Metrics that are not 0 before anything happens: sizes, limits and times of the machine and of the start.
 NOT_ZERO = re.compile(
-    r"_limit|^pando_(build_info|start_time|ready|cpu|resident|heap|open_desc|disk_|checkpoint_due|database|log_|loop_tick)")
+    r"_limit|^pando_(build_info|start_time|ready|cpu|resident|heap|open_desc|disk_|checkpoint_due|database|journal_|loop_tick)")
 
 
 @pytest.fixture
@@ -139,8 +139,8 @@ class TestMetrics:
         assert change("pando_acknowledgement_seconds_count") >= 6
         assert change("pando_event_delivery_seconds_count") >= 1
         assert change("pando_fsync_seconds_count") >= 1
-        assert change("pando_log_written_bytes_total") > 0
-        assert change("pando_log_write_bytes_count") >= 1
+        assert change("pando_journal_written_bytes_total") > 0
+        assert change("pando_journal_write_bytes_count") >= 1
         assert change("pando_received_bytes_total") > 100
         assert change("pando_sent_bytes_total") > 100
         assert change("pando_token_verifications_total", result="refused") >= 1
@@ -216,7 +216,7 @@ class TestMetrics:
 
 class TestHealth:
     def test_it_says_that_it_recovers_while_it_does(self, servers):
-        """The lock of the data directory is taken behind the start of the admin listener; strace delays it."""
+        """The lock of the data directory is taken behind the start of the admin port; strace delays it."""
         if not shutil.which("strace"):
             pytest.skip("strace is not installed")
         server = servers(start=False, arguments=["--admin-listen", "0"])

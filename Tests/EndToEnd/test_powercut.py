@@ -150,12 +150,12 @@ class Machine:
 
     @staticmethod
     def settled(cut):
-        """When the log's last finished sync began. Whatever was acknowledged before that is on the disk."""
+        """When the journal's last finished sync began. Whatever was acknowledged before that is on the disk."""
         return max((when for name, when in cut["settled"].items() if name.startswith("journal-")), default=0)
 
     def story(self, durability):
         stderr = self.server.stderr(limit=1 << 30)
-        rotations = stderr.count("a new segment of the log")
+        rotations = stderr.count("a new segment of the journal")
         prepared = stderr.count(".log, prepared")
         checkpoints = len(re.findall(r"checkpoint at \d+: \d+ bytes", stderr))
         torn = stderr.count("which were never acknowledged, were cut off")

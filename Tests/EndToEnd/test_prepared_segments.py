@@ -1,5 +1,5 @@
 """Segments that are written full of zeros before they are needed: what reads the directory meanwhile, and after a crash or a
-stop, finds the log and nothing else."""
+stop, finds the journal and nothing else."""
 
 import re
 import subprocess
@@ -12,7 +12,7 @@ from server import run
 
 SEGMENT_BYTE_COUNT = 65536
 ARGUMENTS = ("--segment-bytes", SEGMENT_BYTE_COUNT)
-TAKEN = re.compile(r"a new segment of the log: (journal-\S+\.log), prepared")
+TAKEN = re.compile(r"a new segment of the journal: (journal-\S+\.log), prepared")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_unfilled_zeros_are_no_part_of_the_log(server):
     server.start()
     assert rows(server) == expected(count)
     log = server.stderr(10**7)
-    assert "bytes that were reserved at the end of the log were given back" in log and "never acknowledged" not in log
+    assert "bytes that were reserved at the end of the journal were given back" in log and "never acknowledged" not in log
 
     # It goes on, into the next one too.
     with Connection(server.port, "default") as connection:

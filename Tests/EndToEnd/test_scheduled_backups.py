@@ -1,4 +1,4 @@
-"""Scheduled backups, the archive of the log, restores from both along timelines, restore tests, disks that come and go."""
+"""Scheduled backups, the archive of the journal, restores from both along timelines, restore tests, disks that come and go."""
 
 import json
 import re
@@ -94,7 +94,7 @@ class TestScheduled:
         assert backups(folder) == [first]
         assert run("import", "--data", server.data, "--replace", write(tmp_path / "in.json", {"b": 2})).returncode == 0
         server.start()
-        # What an import brought is in no log.
+        # What an import brought is in no journal.
         wait_for(lambda: backups(folder) != [first])
         server.kill()
         assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
@@ -382,7 +382,7 @@ class TestArchive:
             assert f"sequence {sequence}," in done.stderr
         beyond = run("restore", newest, "--archive", archive, "--data", tmp_path / "d", "--until-sequence", 10**6)
         assert beyond.returncode == BAD_DATA
-        # The log is there from its first record on, so that is a moment, too; without its first segment it is not.
+        # The journal is there from its first record on, so that is a moment, too; without its first segment it is not.
         done = run("restore", newest, "--archive", archive, "--data", tmp_path / "empty", "--until-time", 1000)
         assert done.returncode == 0 and exported(tmp_path / "empty") is None
         (archive / first).unlink()
@@ -429,9 +429,9 @@ class TestArchive:
                 connection.must("p", {"p": f"/r/k{number}", "d": "x" * 1000})
             wait_for(lambda: metric(server, "pando_archive_failures_total", reason="disk") >= 1)
             connection.must("p", {"p": "/b", "d": 2})
-        server.wait_for_log("the log cannot be archived")
+        server.wait_for_log("the journal cannot be archived")
         wait_for_archive_behind(server, time.time())
-        server.wait_for_log("the log is archived again")
+        server.wait_for_log("the journal is archived again")
         server.kill()
         for original in server.data.glob("*.log"):
             copy = next(path for path in (archive / original.name, archive / (original.name + ".partial")) if path.exists())
@@ -567,7 +567,7 @@ class TestTimelines:
         second = tmp_path / "second"
         done = run("restore", folder, "--archive", archive, "--data", second, "--until-sequence", mark)
         assert done.returncode == 0 and "timeline 2" in done.stderr, done.stderr
-        # No backup of timeline 2: its log is in the archive only.
+        # No backup of timeline 2: its journal is in the archive only.
         again = servers(data=second, arguments=options)
         put(again, "/c", "on timeline 2")
         wait_for_archive_behind(again, time.time())

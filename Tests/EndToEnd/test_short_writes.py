@@ -1,4 +1,4 @@
-"""A system call may write less than it was asked for: nothing may be missing from the log or a checkpoint then."""
+"""A system call may write less than it was asked for: nothing may be missing from the journal or a checkpoint then."""
 
 import pathlib
 
@@ -30,7 +30,7 @@ def test_log_and_checkpoints_are_whole_after_short_writes(servers, short_writes)
         for key, value in expected(200).items():
             connection.must("p", {"p": f"/rows/{key}", "d": value})
     server.terminate()
-    assert int(counter.read_text()) > 200, "the log and the checkpoints were written in parts"
+    assert int(counter.read_text()) > 200, "the journal and the checkpoints were written in parts"
     check = run("check", "data", server.data)
     assert check.returncode == 0, check.stdout + check.stderr
     assert list(server.data.glob("checkpoint-*.chk")), check.stdout

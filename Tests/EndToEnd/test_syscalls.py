@@ -1,6 +1,6 @@
 """What the server asks of the kernel, and in which order: no acknowledgement leaves before its write is on the disk.
 
-Every value written carries a mark. The trace shows which `pwrite64` took it to the log, which `fdatasync` of that file
+Every value written carries a mark. The trace shows which `pwrite64` took it to the journal, which `fdatasync` of that file
 came behind, and which system call took the answer, or the value itself, to a socket.
 """
 
@@ -78,7 +78,7 @@ def durable_moments(calls):
             continue
         for mark in MARK.findall(b"".join(call.strings)[: call.result]):
             behind = (sync.left for sync in syncs[call.paths[0]] if sync.entered > call.left)
-            assert mark not in moments, f"{mark} is in the log twice"
+            assert mark not in moments, f"{mark} is in the journal twice"
             moments[mark] = min(behind, default=float("inf"))
     return moments
 

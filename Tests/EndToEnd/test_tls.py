@@ -568,7 +568,7 @@ def test_echo(version):
         process.communicate()
 
 
-# The admin listener
+# The admin port
 
 
 def test_admin_listener_for_other_machines_speaks_tls(servers):

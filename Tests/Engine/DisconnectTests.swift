@@ -204,7 +204,7 @@ import Testing
         .onDisconnect([Write(path, json)], signIn: signIn)
     }
 
-    /// What a revoked sign-in has put something into never runs; the rest does, and the log says the same.
+    /// What a revoked sign-in has put something into never runs; the rest does, and the journal says the same.
     @Test(
         arguments: [
             // revoked        left in the tree at the end                                  because

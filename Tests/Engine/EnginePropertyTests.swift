@@ -41,7 +41,7 @@ private struct World {
     var truth = Value.nothing
     var clients: [UInt64: ClientModel] = [:]
     var queues: [UInt64: SparseTree] = [:]
-    var records: [LogRecord] = []
+    var records: [EngineRecord] = []
     var time: Int64 = 1000
     var last: (operation: PandoEngine.Operation, session: UInt64, effects: Effects)?
     var problem: String?

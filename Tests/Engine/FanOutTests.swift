@@ -96,10 +96,10 @@ import Testing
         scene.listen(1, "index")
         let pushed = scene.merge(
             1, "",
-            [("users/u1/name", #""Ann""#), ("users/u2", "null"), ("index/ann", #""u1""#), ("log/x", "1")])
+            [("users/u1/name", #""Ann""#), ("users/u2", "null"), ("index/ann", #""u1""#), ("journal/x", "1")])
         #expect(
             pushed == [#"S1 m users {"u1/name":"Ann","u2":null}"#, #"S1 d index/ann "u1""#, "ok"],
-            "one message per listen, nothing of /log")
+            "one message per listen, nothing of /journal")
     }
 
     @Test func transcript15_2() {

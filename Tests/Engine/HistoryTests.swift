@@ -36,12 +36,12 @@ import Testing
         let (credential, writer, bytes, reason) = Self.writerCases[index]
         #expect(Writer(credential) == writer, "\(reason)")
         for isOnDisconnect in [false, true] {
-            let record = LogRecord.delta(
+            let record = EngineRecord.delta(
                 [Change(path: "a", node: .integer(1))], by: credential, isOnDisconnect: isOnDisconnect)
             var expected = bytes
             if isOnDisconnect { expected[0] += 4 }
             #expect(Array(record.payload.prefix(expected.count)) == expected, "\(reason)")
-            let (authorship, changes) = try LogRecord.authoredChanges(reading: record.payload.rawSpan)
+            let (authorship, changes) = try EngineRecord.authoredChanges(reading: record.payload.rawSpan)
             #expect(authorship == Authorship(writer, isOnDisconnect: isOnDisconnect), "\(reason)")
             #expect(changes == [Change(path: "a", node: .integer(1))])
         }
@@ -51,17 +51,17 @@ import Testing
     @Test func goldenBytes() throws {
         let old: [UInt8] = [3] + Array("a/b".utf8) + [1, 0, 1, 0, 0, 0] + Array("7".utf8)
         let changes = [Change(path: "a/b", node: .integer(7))]
-        #expect(LogRecord.delta(changes).payload == old)
-        #expect(LogRecord.delta(changes).kind == .delta)
-        #expect(LogRecord.delta(changes, by: Self.user).payload == [2, 3] + Array("ann".utf8) + old)
-        #expect(LogRecord.delta(changes, by: Self.user).kind == .authoredDelta)
-        for record in [LogRecord.delta(changes), LogRecord.delta(changes, by: Self.user)] {
+        #expect(EngineRecord.delta(changes).payload == old)
+        #expect(EngineRecord.delta(changes).kind == .delta)
+        #expect(EngineRecord.delta(changes, by: Self.user).payload == [2, 3] + Array("ann".utf8) + old)
+        #expect(EngineRecord.delta(changes, by: Self.user).kind == .authoredDelta)
+        for record in [EngineRecord.delta(changes), EngineRecord.delta(changes, by: Self.user)] {
             var engine = Engine(access: .open)
             try engine.replay(record.kind, record.payload.rawSpan)
             #expect(engine.root["a/b" as Path] == .integer(7))
         }
-        let touch = try LogRecord.touch(of: "a", by: .delta, old.rawSpan)
-        #expect(touch == LogRecord.Touch(authorship: nil, first: "a/b", count: 1))
+        let touch = try EngineRecord.touch(of: "a", by: .delta, old.rawSpan)
+        #expect(touch == EngineRecord.Touch(authorship: nil, first: "a/b", count: 1))
     }
 
     /// The end of a session writes as those that have queued its writes.
@@ -76,7 +76,7 @@ import Testing
         scene.records = []
         scene.run(1, .endSession)
         let authors = try scene.records.filter { $0.kind == .authoredDelta }.map {
-            let (authorship, changes) = try LogRecord.authoredChanges(reading: $0.payload.rawSpan)
+            let (authorship, changes) = try EngineRecord.authoredChanges(reading: $0.payload.rawSpan)
             return "\(authorship): " + changes.map { "\($0.path)" }.joined(separator: " ")
         }
         #expect(
@@ -157,7 +157,7 @@ import Testing
             }
             for path in paths where before[path] != scene.engine.root[path] {
                 let touches = try scene.records.compactMap {
-                    try LogRecord.touch(of: path, by: $0.kind, $0.payload.rawSpan)
+                    try EngineRecord.touch(of: path, by: $0.kind, $0.payload.rawSpan)
                 }
                 #expect(!touches.isEmpty, "seed \(seed), step \(step): \(path) changed without a write")
                 #expect(touches.allSatisfy { $0.authorship?.writer == Writer(scene.credential) })
@@ -172,8 +172,8 @@ import Testing
         ("a/b", "a/b/c/.priority", true), ("a/b", "a/.priority", false), ("", ".priority", true),
     ])
     func touches(path: String, changed: String, isTouched: Bool) throws {
-        let record = LogRecord.delta([Change(path: Path(text: changed), node: .integer(1))], by: .admin)
-        let touch = try LogRecord.touch(of: Path(text: path), by: record.kind, record.payload.rawSpan)
+        let record = EngineRecord.delta([Change(path: Path(text: changed), node: .integer(1))], by: .admin)
+        let touch = try EngineRecord.touch(of: Path(text: path), by: record.kind, record.payload.rawSpan)
         #expect((touch != nil) == isTouched)
     }
 
@@ -181,7 +181,7 @@ import Testing
     @Test func limit() throws {
         var replay = SubtreeReplay(at: "a", byteLimit: 1000)
         func put(_ path: String, _ json: String) throws {
-            let record = LogRecord.delta([Change(path: Path(text: path), node: Node(json))], by: .admin)
+            let record = EngineRecord.delta([Change(path: Path(text: path), node: Node(json))], by: .admin)
             try replay.replay(record.kind, record.payload.rawSpan)
         }
         let long = "\"" + String(repeating: "x", count: 400) + "\""
@@ -226,7 +226,7 @@ import Testing
                     var replay = SubtreeReplay(at: path, byteLimit: 1000)
                     try? replay.replay(kind, payload.rawSpan)
                     _ = replay.value
-                    _ = try? LogRecord.touch(of: path, by: kind, payload.rawSpan)
+                    _ = try? EngineRecord.touch(of: path, by: kind, payload.rawSpan)
                 }
             }
             for count in payload.indices { survives(Array(payload[..<count])) }

@@ -64,7 +64,7 @@ struct Scene {
     var credential = Credential.anonymous
     var time: Int64 = 1000
     /// Everything that had to be made durable.
-    var records: [LogRecord] = []
+    var records: [EngineRecord] = []
 
     init(_ json: String = "null", access: Access = .open) {
         held = Held(Engine(root: Node(json), access: access))
@@ -82,7 +82,8 @@ struct Scene {
         let (delta, effects) = engine.execute(
             Command(session: session, credential: credential, time: time, operation: operation))
         let records = delta.records(hadQueue: hadQueue, by: credential)
-        precondition(records.isEmpty != delta.isDurable(hadQueue: hadQueue), "records, and no word of them")
+        precondition(
+            records.isEmpty != delta.needsJournal(hadQueue: hadQueue), "records, and no word of them")
         if effects.isRedundant {
             precondition(effects.pushes.isEmpty, "a push without a change")
         } else {

@@ -152,7 +152,7 @@ import Testing
 
     /// What a checkpoint says of queues is a snapshot: it stays when they go.
     @Test func queues() throws {
-        var scene = LogRecords.scene()
+        var scene = EngineRecords.scene()
         let snapshot = scene.engine.queueSnapshot
         let before = snapshot.records.map(\.payload)
         for session in scene.engine.sessionsWithQueue { scene.run(session.rawValue, .endSession) }

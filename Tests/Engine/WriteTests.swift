@@ -166,7 +166,7 @@ import Testing
                 == [#"S1 m  {"c":8,"at":1700000000123}"#, "ok"])
     }
 
-    /// A no-change write leaves no trace; a priority costs the log no copy of its node.
+    /// A no-change write leaves no trace; a priority costs the journal no copy of its node.
     @Test func records() throws {
         var scene = Scene(#"{"a":{"big":"data","more":1}}"#)
         scene.put(1, "a/more", "1")
@@ -175,7 +175,7 @@ import Testing
         #expect(scene.records.isEmpty)
         scene.put(1, "a/.priority", "2")
         let payload = scene.records[0].payload
-        let (authorship, changes) = try LogRecord.authoredChanges(reading: payload.rawSpan)
+        let (authorship, changes) = try EngineRecord.authoredChanges(reading: payload.rawSpan)
         #expect(authorship == Authorship(.anonymous, isOnDisconnect: false))
         #expect(changes == [Change(path: "a/.priority", node: .integer(2))])
     }

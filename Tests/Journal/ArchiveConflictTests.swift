@@ -3,14 +3,14 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// An archive that is not a copy of the log: it is never overwritten.
+/// An archive that is not a copy of the journal: it is never overwritten.
 @Suite struct ArchiveConflictTests {
     /// A data directory that can be taken back to an earlier state, as by the snapshot of a machine.
     final class World {
         var source = SimulatedDisk()
         let target = SimulatedDisk()
         var journal: Journal<SimulatedDisk>
-        var archive: LogArchive<SimulatedDisk>
+        var archive: JournalArchive<SimulatedDisk>
         var entries: [Entry] = []
         let options: JournalOptions
 
@@ -18,7 +18,7 @@ import Testing
             options = smallOptions(segmentByteLimit)
             var none: [Entry] = []
             journal = try openJournal(on: source, options: options, entries: &none)
-            archive = LogArchive(of: source, in: target, timeline: firstTimeline)
+            archive = JournalArchive(of: source, in: target, timeline: firstTimeline)
         }
 
         func write(_ texts: [String]) throws {
@@ -39,7 +39,7 @@ import Testing
             source = SimulatedDisk(files: files)
             entries = []
             journal = try openJournal(on: source, options: options, entries: &entries)
-            archive = LogArchive(of: source, in: target, timeline: firstTimeline)
+            archive = JournalArchive(of: source, in: target, timeline: firstTimeline)
         }
 
         /// Everything that the archive has.
@@ -48,9 +48,9 @@ import Testing
                 let backups = SimulatedDisk()
                 let header = checkpointHeader(.zero)
                 _ = try CheckpointWriter(header, on: backups, named: "a.backup").finish()
-                let log = try ArchivedLog("a.backup", in: backups, header, archive: target)
+                let journal = try ArchivedJournal("a.backup", in: backups, header, archive: target)
                 var history = History()
-                _ = try readArchive(log, until: nil, into: &history)
+                _ = try readArchive(journal, until: nil, into: &history)
                 return history.entries
             }
         }
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: [100_000, 600, 150])
-    func logThatWasTakenBackIsNotArchived(segmentByteLimit: Int) throws {
+    func journalThatWasTakenBackIsNotArchived(segmentByteLimit: Int) throws {
         let world = try World(segmentByteLimit: segmentByteLimit)
         try world.write((0..<10).map { "entry \($0)" })
         try world.update()
@@ -82,7 +82,7 @@ import Testing
         try world.goBack(to: snapshot)
         #expect(
             Self.conflict(of: world)
-                == .archiveAhead(archived: SequenceNumber(20), log: SequenceNumber(10)))
+                == .archiveAhead(archived: SequenceNumber(20), journal: SequenceNumber(10)))
         #expect(try world.archived.count == 20)
         // Written on from there, to the same length.
         for number in 10..<20 { try world.write(["other \(number)"]) }
@@ -92,8 +92,8 @@ import Testing
         #expect(try world.archived.last == Entry("entry 19"))
     }
 
-    /// A log that was taken back and an archive that has nothing of what was behind it go on together.
-    @Test func logThatWasTakenBackToWhatIsArchivedGoesOn() throws {
+    /// A journal that was taken back and an archive that has nothing of what was behind it go on together.
+    @Test func journalThatWasTakenBackToWhatIsArchivedGoesOn() throws {
         let world = try World(segmentByteLimit: 300)
         for number in 0..<20 { try world.write(["entry \(number)"]) }
         try world.update()
@@ -106,7 +106,7 @@ import Testing
     }
 
     /// Whenever a data directory goes back, and whatever it writes then: what was archived stays in the archive. Where its
-    /// log goes on from all of that, it is archived.
+    /// journal goes on from all of that, it is archived.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func archivedEntriesStay(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -166,7 +166,7 @@ import Testing
 
     @Test(
         arguments: [
-            // in the archive, the oldest first                     the log                           may be archived
+            // in the archive, the oldest first                     the journal                           may be archived
             ([], history(1, testID), true, "an empty archive"),
             ([history(1, testID)], history(1, testID), true, "its own"),
             ([history(1, testID)], history(1, other), false, "another one's"),
@@ -190,9 +190,10 @@ import Testing
                 "two were restored from one"
             ),
         ] as [([TimelineHistory], TimelineHistory, Bool, String)])
-    func owners(archived: [TimelineHistory], log: TimelineHistory, isAllowed: Bool, reason: String) throws {
+    func owners(archived: [TimelineHistory], journal: TimelineHistory, isAllowed: Bool, reason: String) throws
+    {
         let target = SimulatedDisk()
-        for (index, history) in (archived + [log]).enumerated() {
+        for (index, history) in (archived + [journal]).enumerated() {
             let source = SimulatedDisk()
             var none = History()
             var journal = try Journal.open(
@@ -200,7 +201,7 @@ import Testing
             try journal.append(.delta, namespace: 1, timestamp: 1, payload: [1])
             try journal.write()
             try journal.sync()
-            var archive = LogArchive(of: source, in: target, timeline: history)
+            var archive = JournalArchive(of: source, in: target, timeline: history)
             guard index == archived.count, !isAllowed else {
                 try archive.refuseIfForeign(at: journal.writtenPosition)
                 let isDone = try archive.update(upTo: journal.writtenPosition) { _ in }

@@ -3,7 +3,7 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// Checkpoints that begin the log: what imports and restores make.
+/// Checkpoints that begin the journal: what imports and restores make.
 @Suite struct BeginningTests {
     static let old = [Entry("one"), Entry("two"), Entry("three")]
     static let new = [Entry("other"), Entry(String(repeating: "x", count: 3000))]
@@ -12,19 +12,19 @@ import Testing
     {
         CheckpointHeader(
             directory: testID, timeline: timeline, sequence: SequenceNumber(sequence), timestamp: timestamp,
-            beginsLog: true)
+            beginsJournal: true)
     }
 
-    /// Three entries of log, then a checkpoint with other records.
+    /// Three entries of journal, then a checkpoint with other records.
     static func disk() throws -> SimulatedDisk {
         let disk = try makeDisk(old.map { [$0] })
         try writeCheckpoint(header(4), of: new, on: disk)
         return disk
     }
 
-    /// Without any log, as a restore leaves it; then with what is written behind it.
+    /// Without any journal, as a restore leaves it; then with what is written behind it.
     @Test(arguments: [0, 1, 7] as [UInt64])
-    func checkpointThatBeginsLogNeedsNoSegment(sequence: UInt64) throws {
+    func checkpointThatBeginsJournalNeedsNoSegment(sequence: UInt64) throws {
         let disk = SimulatedDisk()
         try writeCheckpoint(Self.header(sequence, timeline: 2), of: Self.new, on: disk)
         var history = History()
@@ -43,8 +43,8 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
-    /// The log before it does not count and is not read again; the log behind it does.
-    @Test func checkpointThatBeginsLogReplacesEarlierLog() throws {
+    /// The journal before it does not count and is not read again; the journal behind it does.
+    @Test func checkpointThatBeginsJournalReplacesEarlierLog() throws {
         let disk = try Self.disk()
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
         for round in 0..<3 {
@@ -57,7 +57,7 @@ import Testing
             try journal.sync()
             #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
         }
-        // Usual checkpoints follow, and take the old log with them.
+        // Usual checkpoints follow, and take the old journal with them.
         for sequence in [5, 6] as [UInt64] {
             let entries = Self.new + Array(repeating: Entry("behind"), count: Int(sequence - 4))
             try writeCheckpoint(checkpointHeader(SequenceNumber(sequence)), of: entries, on: disk)
@@ -227,7 +227,7 @@ import Testing
         files[firstSegment] = nil
         for moment in [PointInTime.sequence(SequenceNumber(1)), .time(15)] {
             var history = History()
-            #expect(throws: JournalError.beforeLog(earliest: SequenceNumber(2)), "\(moment)") {
+            #expect(throws: JournalError.beforeJournal(earliest: SequenceNumber(2)), "\(moment)") {
                 try readDirectory(SimulatedDisk(files: files), until: moment, into: &history)
             }
         }
@@ -237,7 +237,7 @@ import Testing
     @Test func copies() throws {
         let (disk, _) = try Self.life()
         let copy = SimulatedDisk()
-        _ = try copyLog(of: disk, to: copy) { _ in }
+        _ = try copyJournal(of: disk, to: copy) { _ in }
         copy.losePower(seed: 9)
         let ours = disk.contents.filter { $0.key.hasSuffix(".log") || $0.key.hasSuffix(".chk") }
         #expect(copy.contents == ours)

@@ -5,7 +5,7 @@ import PandoSimulatedDisk
 import Testing
 
 /// A server over a longer time: batches in many small segments, and checkpoints that are written in parts while
-/// the log goes on.
+/// the journal goes on.
 struct LongScript {
     enum Step {
         /// Entries written together, and synced or not.
@@ -54,7 +54,7 @@ struct LongScript {
                         acknowledgedCount = history.count
                     }
                 case .beginCheckpoint where snapshot == nil && journal.lastWritten > .zero:
-                    // A checkpoint is never ahead of its log.
+                    // A checkpoint is never ahead of its journal.
                     try journal.sync()
                     do throws(DiskFailure) {
                         writer = try CheckpointWriter(checkpointHeader(journal.lastDurable), on: disk)
@@ -166,7 +166,7 @@ extension Entry {
         let names = disk.fileNames
         #expect(names.filter { $0.hasSuffix(".chk") }.count == 2)
         #expect(names.filter { $0.hasSuffix(".log") }.count >= 2)
-        #expect(!names.contains(firstSegment), "the log before the older checkpoint is gone")
+        #expect(!names.contains(firstSegment), "the journal before the older checkpoint is gone")
         #expect(!names.contains { $0.hasSuffix(".new") })
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
         disk.killProcess()
@@ -176,7 +176,7 @@ extension Entry {
     }
 
     /// A power cut before each disk operation, and perhaps again during recovery: every acknowledged write is there,
-    /// nothing else is, and the log can be continued.
+    /// nothing else is, and the journal can be continued.
     @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -242,7 +242,7 @@ extension Entry {
 
     /// From the n-th operation that needs a descriptor on, for every n, one, some or all of them fail for want of one.
     /// Only a start fails then. No acknowledged write is lost, every write is accepted, and once there are
-    /// descriptors again the log goes on in new segments and checkpoints.
+    /// descriptors again the journal goes on in new segments and checkpoints.
     @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
     func startFailsCleanlyWithoutDescriptors(failureCount: Int, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -317,7 +317,7 @@ extension Entry {
         return true
     }
 
-    /// A disk that fills up at any size: no write fails after it was accepted, the log can be opened while
+    /// A disk that fills up at any size: no write fails after it was accepted, the journal can be opened while
     /// the disk is full, and continues once there is space.
     @Test(arguments: 0..<scripts.count)
     func fullDiskRefusesReservation(scriptIndex: Int) throws {

@@ -76,8 +76,8 @@ import Testing
         #expect(summary.checkpointRecordCount == 40 && summary.replayedByteCount == 0)
     }
 
-    /// With any bit flipped, or any length, the older checkpoint and the log behind it are used, nothing is lost, and
-    /// the damaged file is renamed. With both damaged the whole log is used, where it is still there.
+    /// With any bit flipped, or any length, the older checkpoint and the journal behind it are used, nothing is lost, and
+    /// the damaged file is renamed. With both damaged the whole journal is used, where it is still there.
     @Test(arguments: [true, false])
     func damagedCheckpointFallsBack(isOlderDamaged: Bool) throws {
         let whole = try Self.disk().contents
@@ -132,9 +132,9 @@ import Testing
     }
 
     static let cases: [Case] = {
-        let log = SegmentTests.files(SegmentTests.segment(1, through: 3))
+        let journal = SegmentTests.files(SegmentTests.segment(1, through: 3))
         func beside(_ file: (name: String, bytes: [UInt8])) -> [String: [UInt8]] {
-            log.merging([file.name: file.bytes]) { $1 }
+            journal.merging([file.name: file.bytes]) { $1 }
         }
         let good = checkpointFile(3)
         var future = good
@@ -164,13 +164,13 @@ import Testing
                     file: timeline.name, byteOffset: 28, flaw: .foreignTimeline(expected: 1, found: 2)),
                 files: beside(timeline)),
             Case(
-                reason: "the log ends before it",
+                reason: "the journal ends before it",
                 problem: JournalProblem(
                     file: firstSegment, byteOffset: 192,
                     flaw: .endsBeforeCheckpoint(last: SequenceNumber(3), checkpoint: SequenceNumber(4))),
                 files: beside(ahead)),
             Case(
-                reason: "no log at all",
+                reason: "no journal at all",
                 problem: JournalProblem(file: good.name, byteOffset: 0, flaw: .noSegments),
                 files: [good.name: good.bytes]),
             Case(
@@ -182,7 +182,7 @@ import Testing
             Case(
                 reason: "a name that this server does not write",
                 problem: JournalProblem(file: "checkpoint-3.chk", byteOffset: 0, flaw: .unreadableName),
-                files: log.merging(["checkpoint-3.chk": good.bytes]) { $1 }),
+                files: journal.merging(["checkpoint-3.chk": good.bytes]) { $1 }),
         ]
     }()
 
@@ -196,9 +196,9 @@ import Testing
         #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
     }
 
-    /// The newest checkpoint is damaged, and the log behind the older one is gone: the refusal names the missing
+    /// The newest checkpoint is damaged, and the journal behind the older one is gone: the refusal names the missing
     /// segment.
-    @Test func checkpointThatBeginsLogHasNoFallback() throws {
+    @Test func checkpointThatBeginsJournalHasNoFallback() throws {
         var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
         var file = checkpointFile(3)
         file.bytes[60] ^= 1

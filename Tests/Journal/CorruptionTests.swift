@@ -62,7 +62,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 @Suite struct CorruptionTests {
     static let three = [Entry("first"), Entry("the second"), Entry("3")]
 
-    /// Every bit of a log of three records is flipped: it is always detected, with no wrong data and no trap.
+    /// Every bit of a journal of three records is flipped: it is always detected, with no wrong data and no trap.
     @Test(arguments: [true, false])
     func everyFlippedBitIsDetected(inOneBatch: Bool) throws {
         let disk = try makeDisk(inOneBatch ? [Self.three] : Self.three.map { [$0] })
@@ -95,7 +95,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         }
     }
 
-    /// Truncated anywhere: whole entries stay, and the log can be continued.
+    /// Truncated anywhere: whole entries stay, and the journal can be continued.
     @Test func everyTruncationRecoversPrefix() throws {
         let disk = try makeDisk([Self.three])
         let whole = try #require(disk.contents[firstSegment])
@@ -262,7 +262,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(outcome(of: builder.bytes).map(\.count) == .success(1))
     }
 
-    /// A value of plausible headers only costs one pass; if there are too many, the log is refused.
+    /// A value of plausible headers only costs one pass; if there are too many, the journal is refused.
     @Test(arguments: [(count: 1000, isTangled: false), (count: 70_000, isTangled: true)])
     func plausibleHeadersEverywhereAreSearchedInLinearTime(count: Int, isTangled: Bool) {
         var payload: [UInt8] = []
@@ -299,7 +299,7 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
                 == .failure(.corrupt(JournalProblem(file: firstSegment, byteOffset: 48, flaw: flaw))))
     }
 
-    @Test func entryRejectedByHostRefusesLog() throws {
+    @Test func entryRejectedByHostRefusesJournal() throws {
         let disk = try makeDisk([Self.three])
         let flaw = JournalFlaw.rejected(sequence: Self.two, reason: "no such path")
         #expect(throws: JournalError.corrupt(JournalProblem(file: firstSegment, byteOffset: 96, flaw: flaw)))

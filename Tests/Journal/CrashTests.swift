@@ -106,7 +106,7 @@ extension Entry {
             #expect(script.entries.starts(with: recovered), context)
             disk.killProcess()
 
-            // And the log can be continued.
+            // And the journal can be continued.
             #expect(script.run(on: disk).failure == nil, context)
             disk.losePower(seed: random.next())
             let continued = try recover(disk).entries

@@ -74,7 +74,7 @@ import Testing
         #expect(SegmentName(name) == nil, "\(reason)")
     }
 
-    @Test func namesSortInLogOrder() {
+    @Test func namesSortInJournalOrder() {
         let a = SegmentName(timeline: 1, firstSequence: SequenceNumber(0xFF))
         let b = SegmentName(timeline: 1, firstSequence: SequenceNumber(0x100))
         let c = SegmentName(timeline: 0x10, firstSequence: SequenceNumber(1))

@@ -3,7 +3,7 @@ import PandoJournal
 import PandoSimulatedDisk
 import Testing
 
-/// Segments that were filled with zeros in advance: the zeros that are left are no part of the log.
+/// Segments that were filled with zeros in advance: the zeros that are left are no part of the journal.
 @Suite struct PreparedSegmentTests {
     static let three = SegmentTests.segment(1, through: 3)
 
@@ -254,7 +254,7 @@ import Testing
         },
         { disk in
             let copy = SimulatedDisk()
-            _ = try copyLog(of: disk, to: copy) { _ in }
+            _ = try copyJournal(of: disk, to: copy) { _ in }
             return try recover(copy).entries.count
         },
     ]
@@ -340,8 +340,8 @@ import Testing
         #expect(moment > 3)
     }
 
-    /// A read that returns less than the file has is an error, and not the end of the log.
-    @Test func shortReadIsNotTheEndOfTheLog() throws {
+    /// A read that returns less than the file has is an error, and not the end of the journal.
+    @Test func shortReadIsNotTheEndOfTheJournal() throws {
         let disk = SimulatedDisk()
         _ = try Self.preparedJournal(on: disk, 64 << 10)
         disk.killProcess()

@@ -117,15 +117,15 @@ import Testing
                 reason: "an entry across segments", file: 1, offset: 48 + 144 + 48,
                 flaw: .entryUnfinished(sequence: SequenceNumber(4)), segments: [open, segment(5, through: 5)]),
             Case(
-                reason: "the log's beginning is missing", file: 4, offset: 32,
+                reason: "the journal's beginning is missing", file: 4, offset: 32,
                 flaw: .sequenceGap(expected: SequenceNumber(1), found: SequenceNumber(4)),
                 segments: [segment(4, through: 5)]),
             Case(
-                reason: "the log begins after the checkpoint", file: 4, offset: 32,
+                reason: "the journal begins after the checkpoint", file: 4, offset: 32,
                 flaw: .sequenceGap(expected: SequenceNumber(3), found: SequenceNumber(4)),
                 segments: [segment(4, through: 5)], checkpoint: 2),
             Case(
-                reason: "the log ends before the checkpoint", file: 1, offset: 192,
+                reason: "the journal ends before the checkpoint", file: 1, offset: 192,
                 flaw: .endsBeforeCheckpoint(last: SequenceNumber(3), checkpoint: SequenceNumber(9)),
                 segments: [first], checkpoint: 9),
             Case(

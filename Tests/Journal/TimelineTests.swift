@@ -68,7 +68,7 @@ import Testing
         /// What each timeline has, from its first record on.
         var entries: [UInt32: [Entry]] = [:]
 
-        /// Writes a log, and archives it.
+        /// Writes a journal, and archives it.
         /// - Parameter ancestors: The timeline that it continues, and up to where.
         func write(_ history: TimelineHistory, count: Int) throws {
             let disk = SimulatedDisk()
@@ -77,7 +77,7 @@ import Testing
                 known = Array(try #require(entries[parent.timeline]).prefix(Int(parent.end.rawValue)))
                 let header = CheckpointHeader(
                     directory: history.directory, timeline: history.timeline, sequence: parent.end,
-                    timestamp: 1000, beginsLog: true)
+                    timestamp: 1000, beginsJournal: true)
                 try writeCheckpoint(header, of: known, on: disk)
                 try history.write(on: disk)
             }
@@ -85,7 +85,7 @@ import Testing
             var journal = try Journal.open(
                 on: disk, newDirectoryID: history.directory, timeline: history.timeline,
                 options: smallOptions(300), into: &host)
-            var archive = LogArchive(of: disk, in: archive, timeline: history)
+            var archive = JournalArchive(of: disk, in: archive, timeline: history)
             _ = try archive.update(upTo: journal.writtenPosition) { _ in }
             for number in 0..<count {
                 let entry = Entry("\(number) of timeline \(history.timeline)")
@@ -111,10 +111,10 @@ import Testing
                 try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
             }
             _ = try writer.finish()
-            let log = try ArchivedLog(
+            let journal = try ArchivedJournal(
                 "a.backup", in: backups, header, archive: archive, timeline: timeline)
             var history = History()
-            let summary = try readArchive(log, until: moment, into: &history)
+            let summary = try readArchive(journal, until: moment, into: &history)
             return (history, summary)
         }
     }
@@ -188,7 +188,7 @@ import Testing
         #expect(summary.hasReachedMoment == (sequence < 27))
     }
 
-    /// What a log had written and an archive had not when it was lost is a gap, also where the next timeline begins.
+    /// What a journal had written and an archive had not when it was lost is a gap, also where the next timeline begins.
     @Test func missingEndOfAnAncestorIsAGap() throws {
         let (world, histories) = try Self.world()
         let partial = try #require(

@@ -3,7 +3,7 @@ import PandoServer
 import PandoTree
 import Testing
 
-@Suite("admin listener") struct AdminTests {
+@Suite("admin port") struct AdminTests {
     @Test(
         "addresses",
         arguments: [

@@ -15,7 +15,7 @@ import Testing
             heldByteCount: 0, key: 1)
     }
 
-    private func list(_ entries: [ConnectionEntry], _ known: [SessionID: DatabaseSurvey.Session]) throws
+    private func list(_ entries: [ConnectionEntry], _ known: [SessionID: DatabaseStatistics.Session]) throws
         -> (json: [String: Any], byteCount: Int)
     {
         let bytes = AdminServer.json(entries, known, entries.count, ConnectionListRequest())
@@ -37,7 +37,7 @@ import Testing
             ),
         ] as [(String, String)])
     func longPathsAreCut(path: String, shown: String) throws {
-        let known = DatabaseSurvey.Session(
+        let known = DatabaseStatistics.Session(
             database: "demo", uid: String(repeating: "u", count: 300), isAdministrator: false, listenCount: 1,
             paths: [Path(trusted: path)])
         let (json, _) = try list([entry(1)], [SessionID(1): known])
@@ -49,9 +49,9 @@ import Testing
 
     @Test func responseIsBoundedAndCountsWhatItLeavesOut() throws {
         let path = Path(trusted: String(repeating: "\"", count: 700))
-        let known = DatabaseSurvey.Session(
+        let known = DatabaseStatistics.Session(
             database: "demo", uid: nil, isAdministrator: false, listenCount: 16,
-            paths: Array(repeating: path, count: DatabaseSurvey.pathLimit))
+            paths: Array(repeating: path, count: DatabaseStatistics.pathLimit))
         let entries = (1...1000).map { entry($0) }
         let (json, byteCount) = try list(
             entries, Dictionary(uniqueKeysWithValues: entries.map { ($0.id, known) }))
@@ -84,7 +84,7 @@ import Testing
             try addFile()
             metrics.residentBytes.set(0)
             metrics.refresh(at: time)
-            #expect(metrics.logFileCount.value == expected)
+            #expect(metrics.journalFileCount.value == expected)
             #expect(metrics.residentBytes.value > 0 && metrics.openDescriptors.value > 0)
         }
     }

@@ -223,7 +223,7 @@ import Testing
         var outcome = RestoreTest.Outcome.passed("fine")
         var archiveOutcome = RestoreTest.Outcome.passed("fine")
         var options = BackupOptions()
-        let mark = LogMark()
+        let mark = JournalMark()
 
         init() {
             disk.add("LOCK", [])
@@ -268,7 +268,7 @@ import Testing
         #expect(world.backups == ["pando-20251123T184500.123Z-1-7.backup"])
         var state = RecoveredState(access: .locked)
         let (header, byteCount, _) = try readCheckpoint(world.backups[0], on: world.disk, into: &state)
-        #expect(header.sequence == SequenceNumber(7) && !header.beginsLog)
+        #expect(header.sequence == SequenceNumber(7) && !header.beginsJournal)
         #expect(
             state.database(named: "default")?.root[Path(stringLiteral: "/a/b")] == .integer(1))
         #expect(
@@ -507,7 +507,7 @@ import Testing
         var copier = ArchiveCopier<SimulatedDisk>(
             open: {
                 openings += 1
-                return LogArchive(
+                return JournalArchive(
                     of: source, in: target,
                     timeline: TimelineHistory(timeline: 1, directory: DirectoryID(1, 2)))
             }, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })

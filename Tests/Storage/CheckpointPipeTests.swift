@@ -10,7 +10,7 @@ import Testing
 @Suite struct CheckpointPipeTests {
     static let header = CheckpointHeader(
         directory: DirectoryID(1, 2), timeline: 1, sequence: SequenceNumber(7), timestamp: 1_700_000_000_000,
-        beginsLog: true)
+        beginsJournal: true)
     /// More blocks than may wait, of several records and of one.
     static let payloads = (0..<12).map {
         [UInt8](repeating: UInt8($0), count: $0 % 3 == 0 ? 300_000 : 900_000)

@@ -8,7 +8,7 @@ import Testing
 @Suite struct CheckpointScheduleTests {
     /// What happens, in seconds and bytes.
     enum Step: Sendable {
-        case log(Int)
+        case growth(Int)
         case seconds(Int)
         case snapshot
         case finished(Bool)
@@ -28,40 +28,41 @@ import Testing
 
     static let rows = [
         Row(name: "nothing was written", steps: [], isDue: false),
-        Row(name: "one byte less than the limit", steps: [.log(99)], isDue: false),
-        Row(name: "the limit", steps: [.log(60), .log(40)], isDue: true),
-        Row(name: "one under way", steps: [.log(100), .snapshot, .log(200)], isDue: false),
+        Row(name: "one byte less than the limit", steps: [.growth(99)], isDue: false),
+        Row(name: "the limit", steps: [.growth(60), .growth(40)], isDue: true),
+        Row(name: "one under way", steps: [.growth(100), .snapshot, .growth(200)], isDue: false),
         Row(
-            name: "written: the log it covers counts no more",
-            steps: [.log(100), .snapshot, .log(99), .finished(true)], isDue: false),
+            name: "written: the journal it covers counts no more",
+            steps: [.growth(100), .snapshot, .growth(99), .finished(true)], isDue: false),
         Row(
-            name: "written, and as much log came meanwhile",
-            steps: [.log(100), .snapshot, .log(100), .finished(true)], isDue: true),
+            name: "written, and as much journal came meanwhile",
+            steps: [.growth(100), .snapshot, .growth(100), .finished(true)], isDue: true),
         Row(
             name: "failed: not before 30 s later",
-            steps: [.log(100), .snapshot, .finished(false), .seconds(29)], isDue: false, nextCheck: 1),
+            steps: [.growth(100), .snapshot, .finished(false), .seconds(29)], isDue: false, nextCheck: 1),
         Row(
-            name: "failed: 30 s later", steps: [.log(100), .snapshot, .finished(false), .seconds(30)],
+            name: "failed: 30 s later", steps: [.growth(100), .snapshot, .finished(false), .seconds(30)],
             isDue: true),
         Row(name: "by the clock, but nothing was written", interval: 60, steps: [.seconds(60)], isDue: false),
         Row(
-            name: "one second too early", interval: 60, steps: [.log(1), .seconds(59)], isDue: false,
+            name: "one second too early", interval: 60, steps: [.growth(1), .seconds(59)], isDue: false,
             nextCheck: 1),
-        Row(name: "by the clock", interval: 60, steps: [.log(1), .seconds(60)], isDue: true),
+        Row(name: "by the clock", interval: 60, steps: [.growth(1), .seconds(60)], isDue: true),
         Row(
             name: "two under way: the second subtracts nothing",
-            steps: [.log(120), .snapshot, .snapshot, .finished(true), .finished(true), .log(99)], isDue: false
+            steps: [.growth(120), .snapshot, .snapshot, .finished(true), .finished(true), .growth(99)],
+            isDue: false
         ),
     ]
 
     @Test(arguments: rows) func due(row: Row) {
         var now = MonotonicTime(nanoseconds: 1)
         var schedule = CheckpointSchedule(
-            byteLimit: 100, interval: .seconds(row.interval), logByteCount: 0)
+            byteLimit: 100, interval: .seconds(row.interval), journalByteCount: 0)
         schedule.start(at: now)
         for step in row.steps {
             switch step {
-            case .log(let byteCount): schedule.logGrew(by: byteCount)
+            case .growth(let byteCount): schedule.journalGrew(by: byteCount)
             case .seconds(let count): now = now + .seconds(count)
             case .snapshot:
                 schedule.snapshotTaken()
@@ -75,10 +76,10 @@ import Testing
     }
 
     /// What recovery has read counts; a quarter of the limit is worth a checkpoint before the server stops.
-    @Test(arguments: [(24, false), (25, true)]) func longLog(byteCount: Int, isLong: Bool) {
-        var schedule = CheckpointSchedule(byteLimit: 100, interval: .zero, logByteCount: byteCount)
-        #expect(schedule.isLongLog == isLong)
+    @Test(arguments: [(24, false), (25, true)]) func longJournal(byteCount: Int, isLong: Bool) {
+        var schedule = CheckpointSchedule(byteLimit: 100, interval: .zero, journalByteCount: byteCount)
+        #expect(schedule.isLongJournal == isLong)
         schedule.began()
-        #expect(!schedule.isLongLog, "one is under way")
+        #expect(!schedule.isLongJournal, "one is under way")
     }
 }

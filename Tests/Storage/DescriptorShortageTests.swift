@@ -26,7 +26,8 @@ import Testing
             let journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
             let queue = JournalQueue(
-                Mailbox(signalling: try WakeupEvent()), space: try LogSpace(), origin: JournalOrigin(journal),
+                Mailbox(signalling: try WakeupEvent()), space: try JournalSpace(),
+                origin: JournalOrigin(journal),
                 waitForSpace: {})
             writer = JournalWriter(
                 journal, options: storageOptions, queue: queue, environment: .machine, logger: log.logger,
@@ -36,7 +37,7 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = LogBatch()
+            var entries = JournalBatch()
             entries.append(
                 entry: [
                     JournalRecord(
@@ -59,7 +60,7 @@ import Testing
         func count(_ suffix: String) -> Int { disk.fileNames.count { $0.hasSuffix(suffix) } }
     }
 
-    @Test func fullSegmentIsStillWrittenToAndLoggedOnce() throws {
+    @Test func fullSegmentIsStillWrittenToAndReportedOnce() throws {
         let bench = try Bench()
         bench.disk.lacksDescriptors = true
         for _ in 0..<20 { try bench.write(10_000) }
@@ -71,7 +72,7 @@ import Testing
         bench.disk.lacksDescriptors = false
         try bench.write(10_000)
         #expect(bench.count(".log") == 2)
-        #expect(bench.log.lines { $0.contains("a new segment of the log") }.count == 1)
+        #expect(bench.log.lines { $0.contains("a new segment of the journal") }.count == 1)
     }
 
     @Test func checkpointWithoutDescriptorsIsTriedAgain() throws {

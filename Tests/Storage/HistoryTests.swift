@@ -138,7 +138,7 @@ import Testing
                     #expect(answer.value == world.value(path, at: time), "seed \(seed), \(path) at \(time)")
                     let expected = world.writes(path, until: time)
                     let found = answer.writes.map(\.sequence)
-                    // What is listed ends where the log begins.
+                    // What is listed ends where the journal begins.
                     #expect(found == Array(expected.prefix(found.count)), "seed \(seed), \(path) at \(time)")
                     #expect(found.count == min(limit, expected.count) || since > 1_000_000)
                     for write in answer.writes {
@@ -202,7 +202,7 @@ import Testing
         #expect(answer.value == .empty && answer.writes.isEmpty && answer.since == 1_000_000)
     }
 
-    /// Once the log before two checkpoints is removed, the answer says since when.
+    /// Once the journal before two checkpoints is removed, the answer says since when.
     @Test func beyondTheReach() throws {
         let world = try World()
         for _ in 0..<4 {
@@ -226,7 +226,7 @@ import Testing
             }
         }
         let answer = try world.ask("a")
-        #expect(!answer.hasMore && answer.writes.count < 240, "the list ends where the log begins")
+        #expect(!answer.hasMore && answer.writes.count < 240, "the list ends where the journal begins")
         #expect(
             answer.writes.map(\.sequence) == Array(world.writes("a", until: .max).prefix(answer.writes.count))
         )

@@ -19,7 +19,7 @@ import Testing
     struct Bench {
         let disk: SimulatedDisk
         let environment = ScriptedEnvironment(startingAt: 1_700_000_000_000, seed: 1)
-        let space: LogSpace
+        let space: JournalSpace
         let queue: JournalQueue
         let asked = Asked()
         let writer: JournalWriter<SimulatedDisk>
@@ -34,7 +34,7 @@ import Testing
             var state = RecoveredState(access: .open)
             let journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
-            space = try LogSpace()
+            space = try JournalSpace()
             queue = JournalQueue(
                 Mailbox(signalling: try WakeupEvent()), space: space, origin: JournalOrigin(journal),
                 waitForSpace: {})
@@ -56,7 +56,7 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = LogBatch()
+            var entries = JournalBatch()
             entries.append(
                 entry: [
                     JournalRecord(
@@ -69,7 +69,7 @@ import Testing
     /// Batches that were written go back empty, to be filled again.
     @Test func emptiedBatchesAreReused() throws {
         let bench = try Bench()
-        var entries = LogBatch()
+        var entries = JournalBatch()
         var places: [UInt] = []
         var decoys: [[UInt8]] = []
         for number in 1...9 {
@@ -92,8 +92,8 @@ import Testing
         // One is filled, one is on its way, and one stays with the journal.
         #expect(Set(places.dropFirst(3)).count == 3 && places[8] == places[5])
         #expect(bench.asked.eventCount == 9)
-        let log = bench.disk.contents.filter { $0.key.hasSuffix(".log") }.values.reduce([], +)
-        for number in 1...9 { #expect(log.firstRange(of: Array("payload \(number)".utf8)) != nil) }
+        let journal = bench.disk.contents.filter { $0.key.hasSuffix(".log") }.values.reduce([], +)
+        for number in 1...9 { #expect(journal.firstRange(of: Array("payload \(number)".utf8)) != nil) }
     }
 
     /// After a reservation has failed the disk counts as full for a second; then it is tried again with the next

@@ -23,8 +23,8 @@ import Testing
             .settings, 2, RecoveredState.settingPayload("defaultWriteSizeLimit", Array(#""small""#.utf8)))
         try replay(.settings, 2, RecoveredState.settingPayload("strictTriggerValidation", Array("true".utf8)))
         let change = Change(path: "a/b", node: try Node(json: Array(#"{"x":1,".priority":2}"#.utf8).rawSpan))
-        try replay(.delta, 1, LogRecord.delta([change]).payload)
-        try replay(.delta, 3, LogRecord.delta([Change(path: .root, node: .string("leaf"))]).payload)
+        try replay(.delta, 1, EngineRecord.delta([change]).payload)
+        try replay(.delta, 3, EngineRecord.delta([Change(path: .root, node: .string("leaf"))]).payload)
         let session = Command(
             session: SessionID(1), credential: .admin, time: 1,
             operation: .onDisconnect([Write(Target("on"), Draft(.boolean(false)))]))

@@ -98,22 +98,22 @@ enum Transcript {
         // 15.8
         (
             #"{"t":"d","d":{"r":2,"a":"auth","b":{"cred":"eyJhbGciOi"}}}"#, 2,
-            .authenticate(Credential(token: "eyJhbGciOi"))
+            .authenticate(AuthenticationRequest(token: "eyJhbGciOi"))
         ),
         (#"{"t":"d","d":{"r":9,"a":"unauth","b":{}}}"#, 9, .unauthenticate),
         (
             #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"owner"}}}"#, 2,
-            .authenticate(Credential(token: "owner"))
+            .authenticate(AuthenticationRequest(token: "owner"))
         ),
         (
             #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"x","noauth":true}}}"#, 2,
-            .authenticate(Credential(token: "x", isUnauthenticated: true))
+            .authenticate(AuthenticationRequest(token: "x", isUnauthenticated: true))
         ),
         (
             #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"x","authvar":{"uid":"u","https://a.b/c":true}}}}"#,
             2,
             .authenticate(
-                Credential(
+                AuthenticationRequest(
                     token: "x",
                     authVariable: .children(
                         Children(ascending: [
@@ -123,7 +123,7 @@ enum Transcript {
         ),
         (
             #"{"t":"d","d":{"r":2,"a":"gauth","b":{"cred":"x","authvar":{}}}}"#, 2,
-            .authenticate(Credential(token: "x", authVariable: .empty))
+            .authenticate(AuthenticationRequest(token: "x", authVariable: .empty))
         ),
         (#"{"t":"d","d":{"r":3,"a":"appcheck","b":{"token":"x"}}}"#, 3, .appCheck),
         (#"{"t":"d","d":{"r":3,"a":"unappcheck","b":{}}}"#, 3, .dropAppCheck),

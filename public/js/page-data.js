@@ -1,7 +1,7 @@
 // The tree with its tools, and the details of the selected node.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writeParts, logReader } from "./feed.js";
+import { feed, concerns, writeParts, journalReader } from "./feed.js";
 import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes } from "./dom.js";
 import { TreeModel } from "./tree-model.js";
 import * as view from "./tree-view.js";
@@ -12,7 +12,7 @@ import * as edit from "./edit.js";
 
 const DETAILS_MS = 200; // between two looks at a busy value
 const WRITES = 12; // in the details
-const WRITERS_MS = 400; // from a selection until the log is asked who wrote there
+const WRITERS_MS = 400; // from a selection until the journal is asked who wrote there
 const WRITERS_AGAIN_MS = 2000; // until it is asked again
 const COPY_UNITS = 4 << 20; // of JSON
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
@@ -30,7 +30,7 @@ view.connect({
 });
 let keys, database, model, detailVersion, detailTimer;
 // Who wrote at the selected node.
-const log = logReader(WRITERS_AGAIN_MS, async (signal) => {
+const journal = journalReader(WRITERS_AGAIN_MS, async (signal) => {
 	const { path } = target();
 	const list = await session.history(path, { limit: WRITES, part: "writes" }, signal)
 		.then((found) => found.writes.map((write) => h("li", writeParts(write, path))), (error) => [h("li.hint", error.message)]);
@@ -163,8 +163,8 @@ function findValue(level, text) {
 
 function selected(branch) {
 	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."));
-	log.stop();
-	if (session.isAdmin) log.later(WRITERS_MS);
+	journal.stop();
+	if (session.isAdmin) journal.later(WRITERS_MS);
 	showDetails(branch);
 }
 
@@ -188,7 +188,7 @@ function showDetails(branch) {
 
 feed.addEventListener("records", ({ detail }) => {
 	const { selected } = view;
-	if (element.isConnected && selected && detail.some((record) => concerns(record, selected.keys))) log.later();
+	if (element.isConnected && selected && detail.some((record) => concerns(record, selected.keys))) journal.later();
 });
 edit.onWritten((path) => {
 	model?.touchPath(split(path));
@@ -203,7 +203,7 @@ export const element = h("div.data-page",
 export const opened = () => view.element.focus({ preventScroll: true });
 
 export function close() {
-	log.stop();
+	journal.stop();
 	model.close();
 	database = undefined;
 }

@@ -1,7 +1,7 @@
-// What a path held at any moment of the log, who wrote there, what is different now, and the way back.
+// What a path held at any moment of the journal, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
-import { feed, concerns, writeParts, logReader } from "./feed.js";
+import { feed, concerns, writeParts, journalReader } from "./feed.js";
 import { h, button, panel, visible, toast, formatMoment } from "./dom.js";
 import { join } from "./keys.js";
 import { stringify } from "./json.js";
@@ -20,7 +20,7 @@ const when = h("output.grow");
 const reach = h("span.hint");
 const problem = h("p.problem", { role: "alert" });
 const listed = h("ol.writes");
-const more = button("Earlier writes", () => log.now(writes.at(-1).sequence));
+const more = button("Earlier writes", () => journal.now(writes.at(-1).sequence));
 const value = h("pre.snippet", { tabIndex: 0 });
 const changesElement = h("div");
 const restore = button("Restore…", askRestore, ".primary");
@@ -33,18 +33,18 @@ export const element = h("div.page",
 		h("p.together", when, reach), problem),
 	h("div.columns", panel("Writes", h("div.scroll", { tabIndex: 0, role: "region", label: "Writes" }, listed, more)), panel("Then", value), panel("Different now", changesElement, restore)));
 
-export const close = () => log.stop();
+export const close = () => journal.stop();
 
 export function show({ keys: shownKeys, parameters }) {
 	[keys, at, writes, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], false];
 	now = then = end = undefined;
 	title.textContent = `History of ${visible(join(keys), 200)}`;
 	toData.href = link("data", keys);
-	log.now();
+	journal.now();
 }
 
 /** Reads what is there now, what was there at the moment, and the latest writes, or those before a sequence. */
-const log = logReader(SETTLE_MS, async (signal, before) => {
+const journal = journalReader(SETTLE_MS, async (signal, before) => {
 	const moment = at;
 	const ask = (parameters) => session.history(join(keys), parameters, signal);
 	try {
@@ -68,14 +68,14 @@ function go(moment) {
 	at = moment;
 	history.replaceState(null, "", link("history", keys) + (at === null ? "" : `?at=${at}`));
 	drawMoment();
-	log.soon();
+	journal.soon();
 }
 
 function drawMoment() {
 	const words = at === null ? "now" : formatMoment(at);
 	Object.assign(slider, { min: since, max: end, step: Math.max(1, Math.floor((end - since) / SLIDER_STEPS)), value: at ?? end, ariaValueText: words });
 	when.textContent = words;
-	reach.textContent = `The log reaches back to ${formatMoment(since)}.`;
+	reach.textContent = `The journal reaches back to ${formatMoment(since)}.`;
 	// The write that made what is shown; -1 before all of them.
 	const current = writes.findIndex(({ time }) => at === null || time <= at);
 	[...listed.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current));
@@ -102,4 +102,4 @@ async function askRestore() {
 	go(null);
 }
 
-feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && log.later());
+feed.addEventListener("records", ({ detail }) => element.isConnected && detail.some((record) => concerns(record, keys)) && journal.later());

@@ -50,7 +50,7 @@ const METERS = [
 ];
 
 // Metrics that are shown by their names.
-const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes log_size_bytes log_files log_uncovered_bytes checkpoint_due_bytes
+const STATE = `databases indexes client_memory_bytes client_memory_limit_bytes journal_size_bytes journal_files journal_uncovered_bytes checkpoint_due_bytes
 	checkpoint_timestamp_seconds checkpoint_size_bytes scheduled_backup_timestamp_seconds backup_download_timestamp_seconds disk_free_bytes disk_full`.split(/\s+/);
 
 function stateOf(stats, name) {

@@ -1,4 +1,4 @@
-// Published rules of the log, what is different in the editor, and the way back.
+// Published rules of the journal, what is different in the editor, and the way back.
 
 import "../vendor/diff.js";
 import { session } from "./session.js";
@@ -16,7 +16,7 @@ function lineDiff(before, after) {
 export async function showVersions(editor) {
 	const { rules } = await session.history("/", { part: "rules" }).catch((error) => toast(`Versions: ${error.message}`, "error")) ?? {};
 	if (!rules) return;
-	if (rules.length === 0) return toast("The log has no rules that were published.");
+	if (rules.length === 0) return toast("The journal has no published rules.");
 	const difference = h("div");
 	const publisherOf = ({ uid, key }) => visible([uid ?? "administrator", key && `key ${key}`].filter(Boolean).join(", "), 80);
 	const version = choice("Version", rules.map((one, place) => [place, `${formatMoment(one.time)} by ${publisherOf(one)}${place ? "" : ", the latest"}`]), { autofocus: true, onchange: show });

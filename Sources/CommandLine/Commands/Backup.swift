@@ -11,7 +11,7 @@ struct Backup: ParsableCommand {
         abstract: "Makes a backup of all databases: data, rules, settings, pending onDisconnect writes.",
         discussion: """
             The backup is one file with the state of one moment, and checksums over all of it. With --with-log it is \
-            a directory with the checkpoints and the log of --data: `pando restore` can then restore any moment in \
+            a directory with the checkpoints and the journal of --data: `pando restore` can then restore any moment in \
             it. The output is read and checked before it gets its name, and appears whole or not at all. A server \
             may run on the directory meanwhile.
             """
@@ -22,14 +22,14 @@ struct Backup: ParsableCommand {
     @Option(help: ArgumentHelp("The backup. An existing file is replaced.", valueName: "file"))
     var output: String
 
-    @Flag(help: "Copy the log too: --output is a new directory.")
-    var withLog = false
+    @Flag(name: .customLong("with-log"), help: "Copy the journal too: --output is a new directory.")
+    var withJournal = false
 
     @Flag(help: "Print nothing on standard error but errors.")
     var quiet = false
 
     func validate() throws {
-        if withLog, source.url != nil {
+        if withJournal, source.url != nil {
             throw ValidationError("--with-log: only with --data")
         }
     }
@@ -42,7 +42,7 @@ struct Backup: ParsableCommand {
         }
         let summary: BackupSummary
         switch try source.place {
-        case .directory(let path) where withLog: summary = try copyDirectory(path, &progress)
+        case .directory(let path) where withJournal: summary = try copyDirectory(path, &progress)
         case .directory(let path): summary = try copyState(of: path, &progress)
         case .server(let client): summary = try download(from: client, &progress)
         }

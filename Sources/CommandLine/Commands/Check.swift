@@ -95,7 +95,7 @@ struct CheckBackup: ParsableCommand {
         commandName: "backup",
         abstract: "Checks every byte and every record of a backup, as a restore would.")
 
-    @Argument(help: "A file, or a directory with its log.")
+    @Argument(help: "A file, or a directory with its journal.")
     var backup: String
 
     func run() throws {
@@ -124,11 +124,11 @@ struct CheckBackup: ParsableCommand {
     }
 }
 
-/// Replays the records: each checkpoint into an empty state, and the log into the oldest checkpoint, or into an
+/// Replays the records: each checkpoint into an empty state, and the journal into the oldest checkpoint, or into an
 /// empty state.
 private struct CheckReplay {
     private(set) var problems: [String] = []
-    /// The state that the log is replayed into.
+    /// The state that the journal is replayed into.
     private var state = RecoveredState(access: .locked)
     private var covered = SequenceNumber.zero
     /// The checkpoint being read.

@@ -6,19 +6,19 @@ import PandoServer
 struct CheckHealth: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "health",
-        abstract: "Asks a running server's admin listener whether clients are served.",
+        abstract: "Asks a running server's admin port whether clients are served.",
         discussion: """
             Exits with 0 if so, and with 1 otherwise, with the reason: for health checks of containers, which have no \
             other program to ask with. Needs no token.
             """)
 
-    /// The admin listener's variable, as `pando serve` in the same container reads it.
+    /// The admin port's variable, as `pando serve` in the same container reads it.
     private static let listenVariable = "PANDO_ADMIN_LISTEN"
     private static let standardURL = "http://127.0.0.1:9001"
 
     @Argument(
         help:
-            "Address of the admin listener (--admin-listen). (default: what PANDO_ADMIN_LISTEN says, or http://127.0.0.1:9001)"
+            "Address of the admin port (--admin-listen). (default: what PANDO_ADMIN_LISTEN says, or http://127.0.0.1:9001)"
     )
     var url: String?
 

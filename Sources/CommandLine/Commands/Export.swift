@@ -10,7 +10,7 @@ struct Export: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Prints the data at a path, of a data directory or of a running server, as JSON.",
         discussion: """
-            Of a directory it is the state in the log at this moment, whether a server runs on it or not; of a \
+            Of a directory it is the state in the journal at this moment, whether a server runs on it or not; of a \
             server it is the response to one read, at most its --max-read-bytes. With --output the file appears \
             whole or not at all. Priorities are included: `pando import` restores the same data.
             """

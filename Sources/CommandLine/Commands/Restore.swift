@@ -11,12 +11,12 @@ struct Restore: ParsableCommand {
         abstract: "Creates a data directory from a backup, or tests that.",
         discussion: """
             The backup is a file that `pando backup` or --backup-every made; a directory of such files, of which the \
-            newest is taken; or a directory with its log: one made by `pando backup --with-log`, or a data \
-            directory. With --archive, the log that --archive-to has copied is replayed behind the file, along the \
-            newest timeline there, or along --timeline. Where there is a log, --until-sequence and --until-time name the last moment to restore; `pando log DIR` prints \
-            both. Everything is read and checked before anything is changed, and the change is atomic. The \
-            directory begins a new timeline, so that its log cannot be confused with the log of the backup or of \
-            what was there before.
+            newest is taken; or a directory with its journal: one made by `pando backup --with-log`, or a data \
+            directory. With --archive, the journal that --archive-to has copied is replayed behind the file, along the \
+            newest timeline there, or along --timeline. Where there is a journal, --until-sequence and --until-time name \
+            the last moment to restore; `pando log DIR` prints both. Everything is read and checked before anything is \
+            changed, and the change is atomic. The directory begins a new timeline, so that its journal cannot be \
+            confused with that of the backup or of what was there before.
 
             --verify is a restore test: the backup is restored into a directory of its own, which is opened as a server \
             does, compared with the backup, and removed. One line says what it holds, and the exit code is 0.
@@ -27,7 +27,8 @@ struct Restore: ParsableCommand {
     var data: String?
 
     @Option(
-        help: ArgumentHelp("The archive of the log, which is replayed behind the backup.", valueName: "dir"))
+        help: ArgumentHelp(
+            "The archive of the journal, which is replayed behind the backup.", valueName: "dir"))
     var archive: String?
 
     @Option(
@@ -64,7 +65,7 @@ struct Restore: ParsableCommand {
     @Flag(help: "Print nothing on standard error but errors.")
     var quiet = false
 
-    @Argument(help: "A file, a directory of scheduled backups, or a directory with its log.")
+    @Argument(help: "A file, a directory of scheduled backups, or a directory with its journal.")
     var backup: String
 
     func validate() throws {
@@ -128,7 +129,7 @@ struct Restore: ParsableCommand {
         let path = try chosenBackup(until: moment)
         if isDirectory(path) {
             guard archive == nil else {
-                throw .badData("\(path): has a log of its own; --archive goes with a file")
+                throw .badData("\(path): has a journal of its own; --archive goes with a file")
             }
             if let data,
                 URL(fileURLWithPath: path).resolvingSymlinksInPath().path
@@ -151,7 +152,8 @@ struct Restore: ParsableCommand {
         }
         guard moment == nil || path != backup else {
             throw .badData(
-                "\(path): a file is one moment; other moments need --archive, or a directory with its log")
+                "\(path): a file is one moment; other moments need --archive, or a directory with its journal"
+            )
         }
         return (try withTimelines(of: DataDirectory.readBackup(name, in: directory, into: &state)), path)
     }

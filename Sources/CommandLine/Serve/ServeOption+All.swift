@@ -56,7 +56,8 @@ extension ServeOption {
             "trusted-proxy", .list(placeholder: "cidr"),
             """
             A proxy in front of the server, as 10.0.0.0/8, an address, or unix for peers on Unix sockets. Its word about \
-            its clients counts: a PROXY header (version 2), X-Forwarded-For and X-Forwarded-Host. Repeatable.
+            its clients counts: a PROXY header (version 2), X-Forwarded-For, X-Forwarded-Host and X-Forwarded-Proto. \
+            Repeatable.
             """
         ) { configuration, text throws(Problem) in
             for name in try list(text) {
@@ -69,8 +70,8 @@ extension ServeOption {
         ServeOption(
             "admin-listen", .value(placeholder: "[address:]port"), default: "off",
             """
-            Listener for monitoring and administrators: /metrics, /livez, /readyz, /varz, /connz, /slowz. The address is \
-            127.0.0.1 unless given; another than a loopback address needs TLS. Port 0 picks a free one.
+            The admin port, for monitoring and administrators: /metrics, /livez, /readyz, /varz, /connz, /slowz, /topz. The \
+            address is 127.0.0.1 unless given; another than a loopback address needs TLS. Port 0 picks a free one.
             """
         ) { configuration, text throws(Problem) in
             if text == "off" {
@@ -152,7 +153,7 @@ extension ServeOption {
         },
     ]
 
-    /// A file of the log that were smaller would be mostly the work of making it.
+    /// A file of the journal that were smaller would be mostly the work of making it.
     private static let fileByteRange = 64 << 10...1 << 40
 
     private static let storage: [ServeOption] = [
@@ -174,17 +175,17 @@ extension ServeOption {
             """),
         number(
             "segment-bytes", .bytes, in: fileByteRange, \.storage.segmentByteLimit,
-            "Size of one file of the log."),
+            "Size of one file of the journal."),
         number(
             "checkpoint-bytes", .bytes, in: fileByteRange, \.storage.checkpointByteLimit,
-            "Bytes of log after which a checkpoint is written; a start reads about as much log."),
+            "Bytes of journal after which a checkpoint is written; a start reads about as much of it."),
         seconds(
             "checkpoint-interval", in: 0...365 * 86_400, \.storage.checkpointInterval,
             "Time after which a checkpoint is written if there was any write; 0 for never."),
         number(
             "keep-checkpoints", .count, in: 2...1000,
             because: "the second replaces the first when that is damaged", \.storage.keptCheckpointCount,
-            "Checkpoints to keep, with the log since the oldest; at least 2."),
+            "Checkpoints to keep, with the journal since the oldest; at least 2."),
     ]
 
     private static let backups: [ServeOption] = [
@@ -225,7 +226,7 @@ extension ServeOption {
         text(
             "archive-to", "dir", \.backups.archiveDirectory,
             """
-            Directory, best on another disk, to which the log is copied each second. With a backup it restores every \
+            Directory, best on another disk, to which the journal is copied each second. With a backup it restores every \
             later moment. It is made when it is missing, unless the data directory has used it before.
             """),
         duration(
@@ -301,7 +302,7 @@ extension ServeOption {
             "max-read-bytes", .bytes, in: 1...1 << 40, \.readByteLimit, "Size of one REST response."),
         number(
             "max-write-bytes", .bytes, in: 1...RESTLimits.writeByteCount,
-            because: "an entry of the log holds no more", \.writeByteLimit, "Size of one REST write."),
+            because: "an entry of the journal holds no more", \.writeByteLimit, "Size of one REST write."),
     ]
 
     private static let timeouts: [ServeOption] = [

@@ -7,14 +7,14 @@ struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Shows live what a server does, and which paths cost most.",
         discussion: """
-            The address is that of the server's admin listener (--admin-listen). Connections, rates, latencies, log, \
+            The address is that of the server's admin port (--admin-listen). Connections, rates, latencies, journal, \
             memory and backups are read from /varz, the paths from /topz: which path patterns take most of the \
             databases' time, over about the last minute. Keys that look like the name of one thing among many are \
             shown as *. With --once, one screen is printed; on a terminal it is drawn again until Ctrl-C.
             """
     )
 
-    @Argument(help: "The admin listener: http://127.0.0.1:9001.")
+    @Argument(help: "The admin port: http://127.0.0.1:9001.")
     var url: String
 
     @Flag(help: "Print one screen and end.")
@@ -25,12 +25,12 @@ struct Top: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "Rows of paths; as many as the screen has room for, unless given.", valueName: "count"))
+            "Rows of paths; as many as fit on the screen, unless given.", valueName: "count"))
     var paths: Int?
 
     @Option(
         help: ArgumentHelp(
-            "A file with an administrator's token. Without it, the token is in PANDO_TOKEN.",
+            "A file with an administrator's token. Without it, the token is in PANDO_TOKEN, or in the file of PANDO_TOKEN_FILE.",
             valueName: "file"))
     var tokenFile: String?
 

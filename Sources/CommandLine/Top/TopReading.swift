@@ -18,12 +18,12 @@ struct TopReading {
     private var numbers: [String: [(labels: [String: String], value: Double)]] = [:]
     private var histograms: [String: [(labels: [String: String], buckets: Buckets)]] = [:]
 
-    /// - Throws: An exit code, after a message, where it is not what an admin listener says.
+    /// - Throws: An exit code, after a message, where it is not what an admin port says.
     init(_ json: [UInt8], at time: Date) throws {
         guard let object = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any],
             let metrics = object["metrics"] as? [String: [[String: Any]]]
         else {
-            printError("/varz: not what the admin listener of a server says")
+            printError("/varz: not what the admin port of a server says")
             throw Exit.badConfiguration
         }
         self.time = time
@@ -95,12 +95,12 @@ struct TopUsage: Decodable, Equatable {
 
     private struct List: Decodable { var paths: [TopUsage] }
 
-    /// - Throws: An exit code, after a message, where it is not what an admin listener says.
+    /// - Throws: An exit code, after a message, where it is not what an admin port says.
     static func read(_ json: [UInt8]) throws -> [TopUsage] {
         do {
             return try JSONDecoder().decode(List.self, from: Data(json)).paths
         } catch {
-            printError("/topz: not what the admin listener of a server says")
+            printError("/topz: not what the admin port of a server says")
             throw Exit.badConfiguration
         }
     }

@@ -64,9 +64,10 @@ struct TopScreen {
             line(
                 "journal",
                 [
-                    "\(byteRate("pando_log_written_bytes_total"))/s",
-                    "log \(bytes("pando_log_size_bytes")) in \(count("pando_log_files")) files",
-                    "since checkpoint \(bytes("pando_log_uncovered_bytes"))", "checkpoint \(checkpointAge)",
+                    "\(byteRate("pando_journal_written_bytes_total"))/s",
+                    "journal \(bytes("pando_journal_size_bytes")) in \(count("pando_journal_files")) files",
+                    "since checkpoint \(bytes("pando_journal_uncovered_bytes"))",
+                    "checkpoint \(checkpointAge)",
                     disk,
                 ]),
             line(

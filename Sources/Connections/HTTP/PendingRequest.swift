@@ -46,7 +46,7 @@ final class PendingRequest {
     }
 
     /// As whom it acts.
-    var credential: PandoRules.Credential { identity?.credential ?? .anonymous }
+    var credential: Credential { identity?.credential ?? .anonymous }
 
     // MARK: Who sent it
 

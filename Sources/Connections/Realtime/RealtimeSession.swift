@@ -62,9 +62,9 @@ package struct RealtimeSession {
 
     /// By which the databases know the session.
     package let id: SessionID
-    private var credential = PandoRules.Credential.anonymous
+    private var credential = Credential.anonymous
     /// What is being verified, and the number to answer with.
-    private var verifying: Box<(asked: PandoWire.Credential, number: Int64)>?
+    private var verifying: Box<(asked: AuthenticationRequest, number: Int64)>?
     private var refusalCount = 0
     /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Box<Identity>?
@@ -270,14 +270,14 @@ package struct RealtimeSession {
         if window.add(byteCount: byteCount) { context.post(.windowMark(id)) }
     }
 
-    /// Everything before a mark of the window was sent.
+    /// Everything before a mark of the request window was sent.
     mutating func windowMarkReturned() { window.returnMark() }
 
     // MARK: The credential
 
     /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
     private mutating func become(
-        _ credential: PandoRules.Credential, _ identity: Identity?, _ context: inout ConnectionContext
+        _ credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
     ) {
         let oldExpiry = expiry
         if identity == nil { allowance?.userGrant = nil }

@@ -10,7 +10,7 @@ import PandoWire
 extension WebSocketConnection {
     // MARK: Events of the session
 
-    /// The requests before a mark of the window were answered, and the answers given to ``send(_:_:)``.
+    /// The requests before a mark of the request window were answered, and the answers given to ``send(_:_:)``.
     package mutating func windowMarkReturned(_ context: inout ConnectionContext) {
         returnWindowMarkInOrder(&context)
     }

@@ -50,7 +50,7 @@ package struct WebSocketConnection: RealtimeTransport {
     /// - Parameters:
     ///   - id: Of the session, or of the connection while a session by long polling may move here.
     ///   - polling: That session; nil for a session of its own.
-    ///   - window: Of the client's side, where permessage-deflate was agreed on; nil where it was not.
+    ///   - window: The deflate window of the client's side, where permessage-deflate was agreed on; nil where it was not.
     package init(
         _ id: SessionID, joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
         _ context: inout ConnectionContext

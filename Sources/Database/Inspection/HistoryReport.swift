@@ -35,7 +35,8 @@ extension RESTReport {
             members.append(since: since)
             self.init(
                 .gone,
-                error: "The log does not reach back to that time; \"since\" is the earliest that it reaches.",
+                error:
+                    "The journal does not reach back to that time; \"since\" is the earliest that it reaches.",
                 members: members)
         case .failure(.valueTooLarge):
             self.init(

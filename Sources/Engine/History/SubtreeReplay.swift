@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// Builds the value of one location from the records of a checkpoint and of the log, as ``Engine/replay(_:_:)`` would
+/// Builds the value of one location from the records of a checkpoint and of the journal, as ``Engine/replay(_:_:)`` would
 /// build the whole tree. Data beside the location is skipped, and never becomes nodes.
 ///
 /// Not larger than a limit: beyond it the value is forgotten until a record replaces all of it.
@@ -30,10 +30,10 @@ package struct SubtreeReplay: Sendable {
     /// Applies a record.
     /// - Throws: For a payload that cannot be read.
     /// - Complexity: O(bytes of the record).
-    package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
+    package mutating func replay(_ kind: EngineRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
         case .delta, .authoredDelta:
-            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+            try EngineRecord.read(payload) { cursor throws(UnreadableRecord) in
                 if kind == .authoredDelta { _ = try cursor.readAuthorship() }
                 try cursor.forEachChangedLocation { (cursor, path, json) throws(UnreadableRecord) in
                     try apply(path, json, cursor)
@@ -84,7 +84,7 @@ package struct SubtreeReplay: Sendable {
         addedByteCount += byteCount
         guard addedByteCount > byteLimit else { return }
         if node.isHeavier(than: byteLimit) { return forget() }
-        // Weighed again when that much was added once more: O(1) for each byte of the log.
+        // Weighed again when that much was added once more: O(1) for each byte of the journal.
         addedByteCount = 0
     }
 

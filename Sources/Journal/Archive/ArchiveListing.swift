@@ -1,4 +1,4 @@
-/// The files of an archive, by their names, in the order of the log. All other names are ignored.
+/// The files of an archive, by their names, in the order of the journal. All other names are ignored.
 package struct ArchiveListing {
     var whole: [SegmentName]
     var partial: [SegmentName]
@@ -11,7 +11,7 @@ package struct ArchiveListing {
         histories = names.compactMap { TimelineHistory.timeline(ofFile: $0) }.sorted()
     }
 
-    /// Whether there is no part of any log.
+    /// Whether there is no part of any journal.
     package var isEmpty: Bool { whole.isEmpty && partial.isEmpty }
 
     /// The newest timeline; nil for an empty archive.

@@ -16,7 +16,7 @@ package struct HistoryParameters: Equatable, Sendable {
     package var time: Int64?
     /// Not more than the caller's limit.
     package var limit: Int
-    /// The number of a record of the log.
+    /// The number of a record of the journal.
     package var before: UInt64?
 
     /// - Parameters:

@@ -1,6 +1,6 @@
 import PandoHTTP
 
-/// What an administrator asks of the server itself, and not of a database (rest §10.3): what its admin listener
+/// What an administrator asks of the server itself, and not of a database (rest §10.3): what its admin port
 /// reports, and its log.
 package struct ServerQuestion: Sendable {
     package enum Page: String, CaseIterable, Sendable {

@@ -9,7 +9,7 @@ import PandoReactor
 import PandoRules
 import PandoTree
 
-/// One connection to the admin listener: one request, and its response. Confined to the listener's loop.
+/// One connection to the admin port: one request, and its response. Confined to the admin server's loop.
 final class AdminConnection: ChannelDelegate {
     private let server: AdminServer
     private let channel: Channel
@@ -194,7 +194,7 @@ final class AdminConnection: ChannelDelegate {
     }
 }
 
-/// What the admin listener has.
+/// What the admin port has.
 enum AdminPage: String, CaseIterable {
     case metrics = "/metrics"
     case alive = "/livez"

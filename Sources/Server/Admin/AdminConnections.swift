@@ -1,4 +1,4 @@
-/// The connections to the admin listener, and which of them is closed when as many are open as may be and another one
+/// The connections to the admin port, and which of them is closed when as many are open as may be and another one
 /// comes: the oldest that has sent no complete request, else the oldest that has its response. A client that opens many
 /// and sends nothing, or reads nothing, so keeps nobody away. A connection whose request is being answered stays.
 struct AdminConnections<Connection: AnyObject> {

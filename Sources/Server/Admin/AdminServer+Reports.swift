@@ -61,7 +61,8 @@ extension AdminServer {
     /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with nothing where
     /// they do not answer in time.
     func pathUsage(_ body: @escaping ([UInt8]) -> Void) {
-        let answer = FirstAnswer<[PathUsage]>(on: loop, timeout: Self.surveyTimeout, otherwise: []) { found in
+        let answer = FirstAnswer<[PathUsage]>(on: loop, timeout: Self.databaseTimeout, otherwise: []) {
+            found in
             var json: [UInt8] = []
             json.append("{\"paths\":[")
             for (index, entry) in found.enumerated() {

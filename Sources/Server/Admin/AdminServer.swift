@@ -13,7 +13,7 @@ import PandoTime
 package let programVersion = "0.1.0"
 
 /// What monitoring and administrators learn of the server, on a thread and a loop of their own: a slow or hostile
-/// client takes no time of those that serve data. With `--admin-listen` it has a listener, which listens before the
+/// client takes no time of those that serve data. With `--admin-listen` it has a port, which is open before the
 /// data directory is read:
 ///
 ///     /metrics /livez /readyz          open
@@ -30,7 +30,7 @@ final class AdminServer: @unchecked Sendable {
     /// From the request on: its response must be taken by then.
     static let exchangeTimeout: Duration = .seconds(30)
     /// How long a response waits for what other threads know; then it says what is known.
-    static let surveyTimeout: Duration = .milliseconds(500)
+    static let databaseTimeout: Duration = .milliseconds(500)
     /// Bytes of responses that one client may leave unread.
     private static let outboundByteLimit = 64 << 20
 
@@ -89,7 +89,7 @@ final class AdminServer: @unchecked Sendable {
         weak var server: AdminServer?
     }
 
-    /// A loop for the listener.
+    /// A loop for the admin port.
     static func makeLoop() throws(SocketError) -> EventLoop {
         var options = EventLoop.Configuration()
         options.outboundByteLimit = outboundByteLimit
@@ -98,7 +98,7 @@ final class AdminServer: @unchecked Sendable {
         return try EventLoop(options)
     }
 
-    /// Where it listens: `http://127.0.0.1:9001`; nil without a listener.
+    /// Where it listens: `http://127.0.0.1:9001`; nil without a port.
     var url: String? { acceptor.map { "\(isSecure ? "https" : "http")://\($0.address)" } }
 
     /// Begins to answer.
@@ -171,7 +171,7 @@ final class AdminServer: @unchecked Sendable {
         let due = lastRefresh.map { max(loop.now, $0 + Self.refreshInterval) } ?? loop.now
         loop.schedule(at: due) { [self] in
             lastRefresh = loop.now
-            survey { [self] _ in
+            statistics { [self] _ in
                 metrics.machine.refresh(at: loop.now)
                 for body in exchange(&waiting, with: []) { body() }
             }
@@ -180,14 +180,14 @@ final class AdminServer: @unchecked Sendable {
 
     /// Asks the databases what they hold, and calls `body` with what they say about some sessions, on the loop; with
     /// nothing where they do not answer in time: during recovery, or while the server stops.
-    func survey(
+    func statistics(
         of sessions: [SessionID] = [],
-        _ body: @escaping ([SessionID: DatabaseSurvey.Session]) -> Void
+        _ body: @escaping ([SessionID: DatabaseStatistics.Session]) -> Void
     ) {
-        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: [:], body)
+        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: [:], body)
         guard metrics.status.phase == .ready else { return answer.give([:]) }
         database.post(
-            .survey(DatabaseSurveyRequest(of: sessions) { found in answer.giveFromElsewhere(found) }))
+            .statistics(DatabaseStatisticsRequest(of: sessions) { found in answer.giveFromElsewhere(found) }))
     }
 }
 

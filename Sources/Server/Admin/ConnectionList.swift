@@ -13,10 +13,10 @@ extension AdminServer {
     /// Lists connections of all loops, as JSON.
     func listConnections(_ request: ConnectionListRequest, _ body: @escaping ([UInt8]) -> Void) {
         let gathering = Gathering(ioLoops.count)
-        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: ()) { [self] in
+        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: ()) { [self] in
             let (all, count) = gathering.entries
             let chosen = all.sorted { $0.key > $1.key }.prefix(request.limit)
-            survey(of: chosen.map(\.id)) { known in
+            statistics(of: chosen.map(\.id)) { known in
                 body(Self.json(Array(chosen), known, count, request))
             }
         }
@@ -32,7 +32,7 @@ extension AdminServer {
 
     /// Closes the connection of a session, and says whether there was one.
     func disconnect(_ id: SessionID, _ body: @escaping (Bool) -> Void) {
-        let answer = FirstAnswer(on: loop, timeout: Self.surveyTimeout, otherwise: false, body)
+        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: false, body)
         guard metrics.status.phase != .recovering, let ioLoop = ioLoops.first(where: { $0.index == id.loop })
         else { return answer.give(false) }
         ioLoop.loop.submit { answer.giveFromElsewhere(ioLoop.disconnect(id)) }
@@ -40,7 +40,7 @@ extension AdminServer {
 
     /// The response. Sessions that do not fit are counted.
     static func json(
-        _ entries: [ConnectionEntry], _ known: [SessionID: DatabaseSurvey.Session], _ count: Int,
+        _ entries: [ConnectionEntry], _ known: [SessionID: DatabaseStatistics.Session], _ count: Int,
         _ request: ConnectionListRequest
     ) -> [UInt8] {
         var json: [UInt8] = []
@@ -92,7 +92,7 @@ private final class Gathering: Sendable {
 }
 
 extension [UInt8] {
-    fileprivate mutating func append(_ entry: ConnectionEntry, _ known: DatabaseSurvey.Session?) {
+    fileprivate mutating func append(_ entry: ConnectionEntry, _ known: DatabaseStatistics.Session?) {
         append("{\"id\":")
         append(json: Text(entry.id.hexadecimal))
         append(",\"transport\":")

@@ -15,8 +15,8 @@ final class MachineMetrics: Sendable {
     let cpuMicroseconds = Gauge()
     let diskFreeBytes = Gauge()
     let diskBytes = Gauge()
-    let logFileBytes = Gauge()
-    let logFileCount = Gauge()
+    let journalFileBytes = Gauge()
+    let journalFileCount = Gauge()
     let checkpointFileBytes = Gauge()
     /// When the newest checkpoint was written: seconds since 1970; 0 for none.
     let newestCheckpointTime = Gauge()
@@ -66,15 +66,15 @@ final class MachineMetrics: Sendable {
             diskBytes.set((system[.systemSize] as? NSNumber)?.intValue ?? 0)
         }
         let found = Self.files(in: directory)
-        logFileBytes.set(found.logByteCount)
-        logFileCount.set(found.logFileCount)
+        journalFileBytes.set(found.journalByteCount)
+        journalFileCount.set(found.journalFileCount)
         checkpointFileBytes.set(found.checkpointByteCount)
         newestCheckpointTime.set(found.newestCheckpointTime)
     }
 
     struct Files: Equatable {
-        var logByteCount = 0
-        var logFileCount = 0
+        var journalByteCount = 0
+        var journalFileCount = 0
         var checkpointByteCount = 0
         var newestCheckpointByteCount = 0
         /// Seconds since 1970; 0 for none.
@@ -94,8 +94,8 @@ final class MachineMetrics: Sendable {
             else { continue }
             let byteCount = (attributes[.size] as? NSNumber)?.intValue ?? 0
             guard isCheckpoint else {
-                found.logByteCount += byteCount
-                found.logFileCount += 1
+                found.journalByteCount += byteCount
+                found.journalFileCount += 1
                 continue
             }
             found.checkpointByteCount += byteCount

@@ -1,7 +1,7 @@
 import PandoMetrics
 import PandoStorage
 
-// Scheduled backups, and the archive of the log.
+// Scheduled backups, and the archive of the journal.
 
 extension ServerMetrics {
     var scheduledBackups: [MetricFamily] {
@@ -61,19 +61,20 @@ extension ServerMetrics {
         let backups = backups
         return [
             MetricFamily(
-                .gauge, "pando_archive_enabled", "1 where the log is to be archived (--archive-to), else 0."
+                .gauge, "pando_archive_enabled",
+                "1 where the journal is to be archived (--archive-to), else 0."
             ) {
                 .integer(backups.isArchiving.value)
             },
             MetricFamily(
                 .gauge, "pando_archive_timestamp_seconds",
-                "What was on disk at this time, since 1970, is in the archive of the log; 0 where nothing was archived since the start."
+                "What was on disk at this time, since 1970, is in the archive of the journal; 0 where nothing was archived since the start."
             ) {
                 .integer(backups.archivedTime.value)
             },
             MetricFamily(
                 .counter, "pando_archive_segments_total",
-                "Segments of the log that were archived as a whole."
+                "Segments of the journal that were archived as a whole."
             ) {
                 .unsigned(backups.archivedSegments.value)
             },
@@ -82,7 +83,7 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .counter, "pando_archive_failures_total",
-                "Attempts to archive the log that failed, by the reason: a disk that fails, a directory that is missing, an archive that contradicts the log, damage."
+                "Attempts to archive the journal that failed, by the reason: a disk that fails, a directory that is missing, an archive that contradicts the journal, damage."
             ) {
                 BackupMetrics.ArchiveFailure.allCases.map {
                     Sample(.unsigned(backups.archiveFailures.value(of: $0)), labels: [("reason", "\($0)")])

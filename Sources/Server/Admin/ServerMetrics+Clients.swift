@@ -220,17 +220,19 @@ extension ServerMetrics {
             ) {
                 .histogram(database.turns.snapshot)
             },
-            MetricFamily(.histogram, "pando_fsync_seconds", "How long a sync of the log takes (fdatasync).") {
+            MetricFamily(
+                .histogram, "pando_fsync_seconds", "How long a sync of the journal takes (fdatasync)."
+            ) {
                 .histogram(storage.syncs.snapshot)
             },
             MetricFamily(
-                .histogram, "pando_log_write_bytes",
-                "Bytes of one write to the log: what gathered during the sync before."
+                .histogram, "pando_journal_write_bytes",
+                "Bytes of one write to the journal: what gathered during the sync before."
             ) {
                 .histogram(storage.writtenBatchBytes.snapshot)
             },
             MetricFamily(
-                .histogram, "pando_log_batches",
+                .histogram, "pando_journal_batches",
                 "Batches of the databases that one round of the journal thread takes."
             ) {
                 .histogram(storage.batches.snapshot)

@@ -20,7 +20,7 @@ extension ServerMetrics {
                 ]
             },
             MetricFamily(
-                .gauge, "pando_windows", "Queries whose windows are kept; several listeners may share one."
+                .gauge, "pando_windows", "Query windows that are kept; several listeners may share one."
             ) {
                 .integer(database.windows.value)
             },
@@ -56,21 +56,25 @@ extension ServerMetrics {
             MetricFamily(.gauge, "pando_disk_full", "1 while writes are refused because the disk is full.") {
                 .integer(storage.isDiskFull.value)
             },
-            MetricFamily(.gauge, "pando_log_size_bytes", "Size of all files of the log.") {
-                .integer(machine.logFileBytes.value)
+            MetricFamily(.gauge, "pando_journal_size_bytes", "Size of all files of the journal.") {
+                .integer(machine.journalFileBytes.value)
             },
-            MetricFamily(.counter, "pando_log_written_bytes_total", "Bytes that were written to the log.") {
+            MetricFamily(
+                .counter, "pando_journal_written_bytes_total", "Bytes that were written to the journal."
+            ) {
                 .unsigned(storage.writtenBytes.value)
             },
-            MetricFamily(.gauge, "pando_log_files", "Files of the log.") {
-                .integer(machine.logFileCount.value)
+            MetricFamily(.gauge, "pando_journal_files", "Files of the journal.") {
+                .integer(machine.journalFileCount.value)
             },
-            MetricFamily(.gauge, "pando_log_uncovered_bytes", "Bytes of log that no checkpoint covers.") {
-                .integer(storage.uncoveredLogBytes.value)
+            MetricFamily(
+                .gauge, "pando_journal_uncovered_bytes", "Bytes of journal that no checkpoint covers."
+            ) {
+                .integer(storage.uncoveredJournalBytes.value)
             },
             MetricFamily(
                 .gauge, "pando_checkpoint_due_bytes",
-                "Bytes of log after which a checkpoint is due (--checkpoint-bytes)."
+                "Bytes of journal after which a checkpoint is due (--checkpoint-bytes)."
             ) {
                 .integer(storage.checkpointDueBytes.value)
             },
@@ -124,7 +128,7 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .gauge, "pando_recoverable_bytes",
-                "Bytes of the newest checkpoint and of the log at the start: recovery reads no more."
+                "Bytes of the newest checkpoint and of the journal at the start: recovery reads no more."
             ) {
                 .integer(storage.recoverableBytes.value)
             },

@@ -72,7 +72,7 @@ extension IOLoop {
 
     /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its client finds
     /// that the WebSocket works.
-    /// - Parameter window: For which its messages are compressed; nil where they are not.
+    /// - Parameter window: The deflate window for which its messages are compressed; nil where they are not.
     private func begin(
         on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?,
         compressingFor window: DeflateWindow?

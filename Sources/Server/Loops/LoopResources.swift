@@ -22,7 +22,7 @@ struct LoopResources {
     let database: DatabaseExecutor
     let workers: SnapshotWorkers
     let bodyThread: BodyThread
-    /// nil where there is no log.
+    /// nil where there is no journal.
     let history: HistoryThread?
     /// What the databases have for each loop, by the loop's number.
     let outputs: [Mailbox<OutputBatch>]

@@ -149,7 +149,7 @@ final class SessionServices {
     // MARK: Workers
 
     /// Has a worker encode a large message; the session's `encoded` gets it.
-    /// - Parameter window: For which it is compressed; nil for a session without compression.
+    /// - Parameter window: The deflate window for which it is compressed; nil for a session without compression.
     func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
         resources.workers.post(
             .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))
@@ -173,7 +173,7 @@ final class SessionServices {
         _ node: Node, _ query: IndexedQuery?, byteLimit: Int?, wantsETag: Bool, for session: SessionID
     ) {
         resources.workers.post(
-            .survey(
+            .sizeCheck(
                 NodeSizeCheckJob(
                     session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
                     results: measured)))
@@ -193,8 +193,8 @@ final class SessionServices {
         let inspected = inspected
         switch job {
         case .history(let question):
-            // The databases ask nothing of a log that there is not.
-            guard let history = resources.history else { return assertionFailure("there is no log") }
+            // The databases ask nothing of a journal that there is not.
+            guard let history = resources.history else { return assertionFailure("there is no journal") }
             history.ask(question, for: session) { answer in
                 inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
             }

@@ -17,7 +17,7 @@ final class WebSocketSession: ChannelSession {
 
     /// - Parameters:
     ///   - polling: The session by long polling that the client wants to move here; nil for a session of its own.
-    ///   - window: For which messages to the client are compressed; nil where they are not.
+    ///   - window: The deflate window for which messages to the client are compressed; nil where they are not.
     init(
         _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil,
         compressingFor window: DeflateWindow?, _ services: SessionServices

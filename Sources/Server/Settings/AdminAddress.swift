@@ -1,6 +1,6 @@
 import PandoReactor
 
-/// Where the admin listener listens: the value of `--admin-listen`.
+/// The address of the admin port: the value of `--admin-listen`.
 package struct AdminAddress: Equatable, Sendable {
     package var host: String
     /// 0 picks a free one.

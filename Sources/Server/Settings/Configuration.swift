@@ -51,7 +51,7 @@ package struct Configuration: Sendable {
     package var storage = StorageOptions()
     /// What is copied elsewhere meanwhile.
     package var backups = BackupOptions()
-    /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
+    /// Space of the journal that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = DatabaseOptions().sessionEndReserveByteCount
     /// I/O loops; 0 stands for one less than the processors, and at least one.
     package var loopCount = 0
@@ -252,7 +252,7 @@ extension BackupOptions {
             found.append("--backup-verify: needs scheduled backups: --backup-every and --backup-to")
         }
         if archiveDirectory != nil, dataDirectory == nil {
-            found.append("--archive-to: there is no log to copy without --data")
+            found.append("--archive-to: there is no journal to copy without --data")
         }
         if let directory, directory == dataDirectory {
             found.append("--backup-to: must be another directory than --data")

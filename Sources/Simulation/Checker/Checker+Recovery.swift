@@ -40,7 +40,7 @@ extension Checker {
                 ended.endDeadSessions(time: time)
                 guard ended.isSeenAs(seen) else { continue }
                 forgetVouchers(lostFrom: seen, history.floor(loss), attempts, time)
-                // What was never answered is in the log all the same, step by step.
+                // What was never answered is in the journal all the same, step by step.
                 history.append(unreleased: unseen)
                 history.append(
                     unreleased: (0..<front.queueCount).map { count in

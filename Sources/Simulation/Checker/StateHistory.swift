@@ -83,6 +83,6 @@ struct StateHistory {
         releases = []
     }
 
-    /// States that were never released, and are in the log all the same.
+    /// States that were never released, and are in the journal all the same.
     mutating func append(unreleased new: [ReferenceState]) { states += new }
 }

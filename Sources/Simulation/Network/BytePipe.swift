@@ -5,7 +5,7 @@
 ///        │          └───────────── the sender's kernel has them
 ///        └──────────────────────── wait in the sender
 ///
-/// The counts are of bytes since the beginning. The sender's kernel accepts no more than the window: bytes that were
+/// The counts are of bytes since the beginning. The sender's kernel accepts no more than the receive window: bytes that were
 /// accepted and not read.
 struct BytePipe {
     /// The bytes from offset `base` on.

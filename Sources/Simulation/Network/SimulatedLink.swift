@@ -7,7 +7,7 @@ final class SimulatedLink {
         case whole
         /// In pieces of any size.
         case pieces
-        /// In pieces, through a window of so many bytes to the client.
+        /// In pieces, through a receive window of so many bytes to the client.
         case slow(windowByteCount: Int)
     }
 

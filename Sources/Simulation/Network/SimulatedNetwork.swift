@@ -65,7 +65,7 @@ struct SimulatedNetwork {
         pipe.carryEnd()
     }
 
-    /// Everything arrives that may, on all connections. What a small window keeps back needs several calls.
+    /// Everything arrives that may, on all connections. What a small receive window keeps back needs several calls.
     /// - Returns: Whether anything has moved.
     mutating func moveAll() -> Bool {
         var hasMoved = false

@@ -15,7 +15,7 @@ struct ReferenceQuery {
         return "{\"i\":\"\(index)\",\"l\":\(limit),\"vf\":\"\(isFromStart ? "l" : "r")\"}"
     }
 
-    /// The children in the window.
+    /// The children in the query window.
     func filter(_ value: Value) -> Value {
         guard case .object(let children) = value else { return .nothing }
         let sorted = children.sorted { left, right in

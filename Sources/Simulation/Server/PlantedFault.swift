@@ -19,7 +19,7 @@ enum PlantedFault: CaseIterable {
     // Between databases and clients:
     /// A push is sent after the reply that it precedes.
     case sendsPushAfterReply
-    /// Outputs are sent before the log entries that they depend on are durable.
+    /// Outputs are sent before the journal entries that they depend on are durable.
     case sendsBeforeDurable
     /// A connection that was paused is not read again.
     case forgetsResume

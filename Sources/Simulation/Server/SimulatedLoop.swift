@@ -198,7 +198,7 @@ final class SimulatedLoop {
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
         case .identity, .revoked, .windowMark, .caughtUp, .prepared, .indexed, .rules, .storage,
-            .outputsDelivered, .drain, .survey, .usage, .backup:
+            .outputsDelivered, .drain, .statistics, .usage, .backup:
             return
         }
         observer?.posted(input, from: link(of: session))

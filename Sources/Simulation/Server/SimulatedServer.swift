@@ -80,7 +80,7 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
         let turn = JournalTurn()
         self.turn = turn
         let requests = Mailbox<JournalRequest>(signalling: wakeup)
-        let space = try LogSpace()
+        let space = try JournalSpace()
         // Weak: the turn holds the writer, which holds the queue.
         journalQueue = JournalQueue(requests, space: space, origin: JournalOrigin(journal)) { [weak turn] in
             guard let turn else { return }

@@ -1,17 +1,17 @@
 import Logging
 import PandoJournal
 
-/// Copies the log, and counts what it does; it has no thread of its own.
+/// Copies the journal, and counts what it does; it has no thread of its own.
 struct ArchiveCopier<Storage: Disk> {
-    private let open: () throws(BackupDirectory.Failure) -> LogArchive<Storage>
+    private let open: () throws(BackupDirectory.Failure) -> JournalArchive<Storage>
     private let isUnchanged: () -> Bool
     /// Nil before the first copy, and after a failure.
-    private var archive: LogArchive<Storage>?
+    private var archive: JournalArchive<Storage>?
     private let metrics: BackupMetrics
     private let logger: Logger
     private var hasFailed = false
     /// How far the archive reaches.
-    private var copied: LogPosition?
+    private var copied: JournalPosition?
     /// The last record before what the archive has without a gap.
     private var begin = SequenceNumber.zero
 
@@ -19,7 +19,7 @@ struct ArchiveCopier<Storage: Disk> {
     ///   - open: Opens the archive, which may be on a disk that comes and goes.
     ///   - isUnchanged: Whether what was opened is still at its path.
     init(
-        open: @escaping () throws(BackupDirectory.Failure) -> LogArchive<Storage>,
+        open: @escaping () throws(BackupDirectory.Failure) -> JournalArchive<Storage>,
         isUnchanged: @escaping () -> Bool = { true }, metrics: BackupMetrics, logger: Logger
     ) {
         self.open = open
@@ -40,14 +40,14 @@ struct ArchiveCopier<Storage: Disk> {
     /// - Parameter milliseconds: A time, since 1970, at which nothing behind `position` was on disk.
     /// - Returns: false after a failure, or where it was cancelled.
     mutating func copy(
-        upTo position: LogPosition, at milliseconds: Int64, isCancelled: () -> Bool
+        upTo position: JournalPosition, at milliseconds: Int64, isCancelled: () -> Bool
     ) -> Bool {
         let time = Int(milliseconds / 1000)
         guard copied != position else {
             metrics.archivedTime.set(time)
             return true
         }
-        var archive: LogArchive<Storage>
+        var archive: JournalArchive<Storage>
         do throws(BackupDirectory.Failure) {
             archive = if let kept = self.archive.take() { kept } else { try open() }
         } catch {
@@ -67,7 +67,7 @@ struct ArchiveCopier<Storage: Disk> {
             fail(error.archiveFailure, error.ofArchive)
             return false
         }
-        if hasFailed { logger.notice("the log is archived again") }
+        if hasFailed { logger.notice("the journal is archived again") }
         hasFailed = false
         copied = position
         metrics.archivedTime.set(time)
@@ -86,7 +86,7 @@ struct ArchiveCopier<Storage: Disk> {
         copied = nil
         hasFailed = true
         metrics.archiveFailures.add(reason)
-        logger.error("the log cannot be archived, it is tried again: \(text)")
+        logger.error("the journal cannot be archived, it is tried again: \(text)")
     }
 
     private func note(_ event: ArchiveEvent) {
@@ -119,7 +119,7 @@ extension JournalError {
         }
     }
 
-    /// The advice that the journal gives for a damaged log does not fit a copy, so it is left out.
+    /// The advice that the journal gives for a damaged journal does not fit a copy, so it is left out.
     var ofArchive: String {
         guard case .corrupt(let problem) = self else { return description }
         let advice =

@@ -3,10 +3,10 @@ import PandoJournal
 import PandoReactor
 import PandoTime
 
-/// The archive thread: copies the log into an archive, each second what has become durable since. Its priority is low: it
+/// The archive thread: copies the journal into an archive, each second what has become durable since. Its priority is low: it
 /// runs when the other threads wait.
 ///
-/// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the log is kept
+/// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the journal is kept
 /// although its checkpoints do not need it (`heldSegmentLimit`); what is removed before it was copied is a gap in the
 /// archive.
 package final class ArchiveThread: Sendable {
@@ -24,12 +24,12 @@ package final class ArchiveThread: Sendable {
 
     /// - Parameters:
     ///   - source: The data directory; used by this thread alone.
-    ///   - timeline: Of its log.
-    ///   - mark: How far its log is on disk.
-    /// - Throws: ``StorageError/locked(_:)`` where the archive and the log contradict each other: it is another data
-    ///   directory's, or it is ahead of the log. ``SocketError`` where the process has no free descriptor or thread.
+    ///   - timeline: Of its journal.
+    ///   - mark: How far its journal is on disk.
+    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is another data
+    ///   directory's, or it is ahead of the journal. ``SocketError`` where the process has no free descriptor or thread.
     package init(
-        of source: SystemDisk, in directory: BackupDirectory, timeline: TimelineHistory, mark: LogMark,
+        of source: SystemDisk, in directory: BackupDirectory, timeline: TimelineHistory, mark: JournalMark,
         metrics: BackupMetrics, logger: Logger
     ) throws {
         if let position = mark.position {
@@ -42,7 +42,7 @@ package final class ArchiveThread: Sendable {
         try thread.start { queue in
             var copier = ArchiveCopier(
                 open: { () throws(BackupDirectory.Failure) in
-                    LogArchive(of: source, in: try directory.open(), timeline: timeline)
+                    JournalArchive(of: source, in: try directory.open(), timeline: timeline)
                 }, isUnchanged: { directory.isUnchanged }, metrics: metrics, logger: logger)
             var none: [Never] = []
             var retryTime: MonotonicTime?
@@ -70,14 +70,14 @@ package final class ArchiveThread: Sendable {
         }
     }
 
-    /// Refuses an archive that is there and contradicts the log. Any other problem is the thread's.
+    /// Refuses an archive that is there and contradicts the journal. Any other problem is the thread's.
     private static func refuse(
         _ directory: BackupDirectory, _ source: SystemDisk, _ timeline: TimelineHistory,
-        _ position: LogPosition
+        _ position: JournalPosition
     ) throws(StorageError) {
         guard let target = try? directory.open() else { return }
         do throws(JournalError) {
-            try LogArchive(of: source, in: target, timeline: timeline).refuseIfForeign(at: position)
+            try JournalArchive(of: source, in: target, timeline: timeline).refuseIfForeign(at: position)
         } catch {
             guard error.archiveFailure == .conflict else { return }
             throw .locked(

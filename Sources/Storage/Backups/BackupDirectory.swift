@@ -1,7 +1,7 @@
 import PandoJournal
 import Synchronization
 
-/// A directory for backups or for the archive of the log, which one server at a time uses, and whose disk may come and go.
+/// A directory for backups or for the archive of the journal, which one server at a time uses, and whose disk may come and go.
 ///
 /// Each ``open()`` checks that the directory is the one that it was: by the device and the inode of the lock that is held
 /// there, and after a disk was mounted anew by the id of the directory (``BackupPlace``).

@@ -10,15 +10,15 @@ package final class BackupMetrics: Sendable {
     /// How a restore test ended.
     package enum RestoreTestEnd: UInt8, CaseIterable, Sendable { case passed, failed }
 
-    /// Why the log could not be archived.
+    /// Why the journal could not be archived.
     package enum ArchiveFailure: UInt8, CaseIterable, Sendable {
         /// A system call failed.
         case disk
         /// The directory is not there, or another one is.
         case missing
-        /// The archive is another data directory's, ahead of the log, or has other records.
+        /// The archive is another data directory's, ahead of the journal, or has other records.
         case conflict
-        /// A segment of the log or of the archive is damaged.
+        /// A segment of the journal or of the archive is damaged.
         case damaged
     }
 
@@ -38,7 +38,7 @@ package final class BackupMetrics: Sendable {
     package let lastTestTime = Gauge()
 
     // The archive thread.
-    /// 1 where the log is to be archived, else 0. Set before the threads start.
+    /// 1 where the journal is to be archived, else 0. Set before the threads start.
     package let isArchiving = Gauge()
     package let archivedSegments = Counter()
     package let archivedBytes = Counter()

@@ -1,6 +1,6 @@
 import PandoJournal
 
-/// What is copied elsewhere while the server runs: scheduled backups, and the log.
+/// What is copied elsewhere while the server runs: scheduled backups, and the journal.
 package struct BackupOptions: Sendable {
     /// The time between two scheduled backups; zero for none.
     package var interval: Duration = .zero
@@ -9,7 +9,7 @@ package struct BackupOptions: Sendable {
     package var retention = BackupRetention()
     /// Every so many backups there is a restore test; 0 for never.
     package var testInterval = 0
-    /// Where the log is copied to; nil for nowhere.
+    /// Where the journal is copied to; nil for nowhere.
     package var archiveDirectory: String?
     /// How far back archived segments are kept, where there are scheduled backups; zero for all.
     package var archiveKeepTime: Duration = .seconds(7 * 86_400)

@@ -14,14 +14,15 @@ package final class BackupThread: Sendable {
         package var backups: BackupDirectory
         /// The archive whose segments the backups make superfluous; nil for none.
         package var archive: BackupDirectory?
-        /// How far the log is archived; nil without an archive.
-        package var mark: LogMark?
-        /// A checkpoint that began the log, of an import or a restore; nil where there is none. An archive of the log does
+        /// How far the journal is archived; nil without an archive.
+        package var mark: JournalMark?
+        /// A checkpoint that began the journal, of an import or a restore; nil where there is none. An archive of the journal does
         /// not hold what it holds, so a backup behind it is made at once.
         package var beginning: CheckpointHeader?
 
         package init(
-            backups: BackupDirectory, archive: BackupDirectory?, mark: LogMark?, beginning: CheckpointHeader?
+            backups: BackupDirectory, archive: BackupDirectory?, mark: JournalMark?,
+            beginning: CheckpointHeader?
         ) {
             self.backups = backups
             self.archive = archive

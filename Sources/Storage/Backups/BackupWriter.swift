@@ -15,8 +15,8 @@ package struct BackupWriter<Storage: Disk> {
     /// Opens the archive of the same data directory; nil where there is none.
     private let openArchive: Opener?
     private let test: RestoreTest
-    /// How far the log is archived.
-    private let mark: LogMark?
+    /// How far the journal is archived.
+    private let mark: JournalMark?
     private let metrics: BackupMetrics
     private let logger: Logger
     private let cancelled: CancellationFlag
@@ -30,12 +30,12 @@ package struct BackupWriter<Storage: Disk> {
 
     /// - Parameters:
     ///   - open: Opens the directory of the backups, for each backup anew.
-    ///   - mark: How far the log is archived; nil without an archive.
+    ///   - mark: How far the journal is archived; nil without an archive.
     ///   - cancelled: Gives up the backup being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
         _ options: BackupOptions, open: @escaping Opener, openArchive: Opener? = nil, test: RestoreTest,
-        mark: LogMark? = nil, metrics: BackupMetrics, logger: Logger, cancelled: CancellationFlag,
+        mark: JournalMark? = nil, metrics: BackupMetrics, logger: Logger, cancelled: CancellationFlag,
         archiveTimeout: Duration = Self.archiveTimeout, pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.options = options
@@ -119,7 +119,7 @@ package struct BackupWriter<Storage: Disk> {
 
     /// Restores the backup before this one with the archive behind it, up to this one: it must be the same state.
     private func passesWithArchive(
-        _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: LogMark, on disk: Storage
+        _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: JournalMark, on disk: Storage
     ) -> Bool {
         guard waitForArchive(of: name.sequence, mark), let archived = mark.archived else {
             if cancelled.isSet { return false }
@@ -139,7 +139,7 @@ package struct BackupWriter<Storage: Disk> {
         return passes(job, .archive)
     }
 
-    private func waitForArchive(of sequence: SequenceNumber, _ mark: LogMark) -> Bool {
+    private func waitForArchive(of sequence: SequenceNumber, _ mark: JournalMark) -> Bool {
         let deadline = MonotonicTime.now + archiveTimeout
         while mark.archived.map({ $0.upperBound < sequence }) ?? true {
             guard !cancelled.isSet, MonotonicTime.now < deadline else { return false }
@@ -202,7 +202,7 @@ package struct BackupWriter<Storage: Disk> {
             of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
         var names: [String] = []
         for (file, next) in covered {
-            // All of its records are older than those of the next one. Those behind it in the log are younger.
+            // All of its records are older than those of the next one. Those behind it in the journal are younger.
             guard let time = try firstTime(ofArchived: next, on: archive),
                 (ages[needed] ?? 0) + max(0, needed.milliseconds - time) >= keepTime
             else { break }

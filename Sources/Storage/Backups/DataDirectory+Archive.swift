@@ -1,7 +1,7 @@
 import PandoJournal
 
 extension DataDirectory {
-    /// Reads a backup, and the archived log behind it.
+    /// Reads a backup, and the archived journal behind it.
     /// - Parameters:
     ///   - file: The name of the backup in its directory.
     ///   - archive: The directory of `--archive-to`; a server may write to it.
@@ -16,23 +16,23 @@ extension DataDirectory {
         until moment: PointInTime?, into state: inout RecoveredState, warn: (String) -> Void
     ) throws(StorageError) -> BackupSummary {
         var recovered = state
-        let log: ArchivedLog<SystemDisk>
+        let journal: ArchivedJournal<SystemDisk>
         do throws(JournalError) {
             let backups = try openDisk(directory, create: false)
             let header = try readCheckpointHeader(file, on: backups)
-            log = try ArchivedLog(
+            journal = try ArchivedJournal(
                 file, in: backups, header, archive: try openDisk(archive, create: false), timeline: timeline)
         } catch {
             throw error.ofArchive(archive, file)
         }
         let summary: RecoverySummary
         do throws(JournalError) {
-            summary = try readArchive(log, until: moment, into: &recovered)
+            summary = try readArchive(journal, until: moment, into: &recovered)
         } catch {
             switch error {
             case .corrupt(let problem):
-                throw .badData("\(archive): the log there does not continue \(file): \(problem)")
-            case .beforeLog:
+                throw .badData("\(archive): the journal there does not continue \(file): \(problem)")
+            case .beforeJournal:
                 throw .badData("\(file): the backup is later than that moment; restore an earlier one")
             default: throw StorageError(error)
             }
@@ -41,9 +41,9 @@ extension DataDirectory {
             throw .badData("\(file): \(damage): not a complete backup")
         }
         try refuse(moment, ifNotReachedIn: archive, summary)
-        if log.unreadableByteCount > 0, !summary.hasReachedMoment {
+        if journal.unreadableByteCount > 0, !summary.hasReachedMoment {
             warn(
-                "\(archive): the last \(log.unreadableByteCount) bytes cannot be read: a power cut has interrupted their copying, or they are damaged"
+                "\(archive): the last \(journal.unreadableByteCount) bytes cannot be read: a power cut has interrupted their copying, or they are damaged"
             )
         }
         guard let directory = summary.directory else {
@@ -53,8 +53,8 @@ extension DataDirectory {
         var result = BackupSummary(
             sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,
             timeline: summary.timeline)
-        result.ancestors = log.timeline.ancestors.filter { $0.timeline < summary.timeline }
-        result.newestTimeline = log.newestTimeline
+        result.ancestors = journal.timeline.ancestors.filter { $0.timeline < summary.timeline }
+        result.newestTimeline = journal.newestTimeline
         return result
     }
 
@@ -117,7 +117,7 @@ extension DataDirectory {
         }
     }
 
-    /// Whether a directory holds segments or checkpoints of a log.
+    /// Whether a directory holds segments or checkpoints of a journal.
     /// - Throws: ``StorageError/disk(_:)``.
     package static func isDataDirectory(_ path: String) throws(StorageError) -> Bool {
         do throws(DiskFailure) {

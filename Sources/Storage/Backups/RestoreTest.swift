@@ -19,7 +19,7 @@ package struct RestoreTest: Sendable {
     }
 
     package enum Outcome: Equatable, Sendable {
-        /// What was restored is what was backed up. A sentence for the log.
+        /// What was restored is what was backed up. A sentence for the journal.
         case passed(String)
         case failed(String)
         /// The server stops.

@@ -15,7 +15,7 @@ package struct HistoryQuestion: Sendable {
     }
 
     package var part: Part
-    /// The number of the namespace in the log.
+    /// The number of the namespace in the journal.
     package var namespace: UInt32
     package var path: Path
     /// Milliseconds since 1970. Writes of this millisecond count.
@@ -48,7 +48,7 @@ package struct HistoryWrite: Sendable, Equatable {
     /// Of its record.
     package var sequence: SequenceNumber
     /// Which of its locations are at, above or below the path, and who wrote it.
-    package var touch: LogRecord.Touch
+    package var touch: EngineRecord.Touch
 }
 
 /// Rules that were put in force.

@@ -5,11 +5,11 @@ import PandoTree
 
 extension DataDirectory {
     /// Answers a question from the files of a directory on which a server runs.
-    /// - Parameter cancelled: Asked between two entries of the log, and between two records of a checkpoint.
+    /// - Parameter cancelled: Asked between two entries of the journal, and between two records of a checkpoint.
     /// - Throws: ``HistoryFailure``.
-    /// - Complexity: For the value, where it is asked for, one read of a checkpoint and of the log behind it up to the moment; for the writes,
-    ///   of the log back to the earliest that is listed. Memory for the value, the writes, and the largest entry of the
-    ///   log.
+    /// - Complexity: For the value, where it is asked for, one read of a checkpoint and of the journal behind it up to the moment; for the writes,
+    ///   of the journal back to the earliest that is listed. Memory for the value, the writes, and the largest entry of the
+    ///   journal.
     package static func history<Storage: Disk>(
         _ question: HistoryQuestion, on disk: Storage, cancelled: CancellationFlag
     ) throws(HistoryFailure) -> HistoryAnswer {
@@ -33,8 +33,8 @@ extension DataDirectory {
             let path = question.path
             (answer.writes, answer.hasMore) = try collect(question, on: disk, cancelled) {
                 record throws(UnreadableRecord) in
-                guard let kind = LogRecord.Kind(record.kind),
-                    let touch = try LogRecord.touch(of: path, by: kind, record.payload)
+                guard let kind = EngineRecord.Kind(record.kind),
+                    let touch = try EngineRecord.touch(of: path, by: kind, record.payload)
                 else { return nil }
                 return HistoryWrite(time: record.timestamp, sequence: record.sequence, touch: touch)
             }
@@ -51,7 +51,7 @@ extension DataDirectory {
             _ = try readDirectory(disk, until: .time(question.time), into: &target)
         } catch {
             if cancelled.isSet { throw .cancelled }
-            guard case .beforeLog = error else { throw HistoryFailure(error) }
+            guard case .beforeJournal = error else { throw HistoryFailure(error) }
             throw .beyondReach(since: try orFail { () throws(JournalError) in try earliestTime(in: disk) })
         }
         guard let value = target.replay.value else { throw .valueTooLarge }
@@ -81,7 +81,7 @@ extension HistoryFailure {
     fileprivate init(_ error: JournalError) { self = .unreadable(error.description) }
 }
 
-/// Builds the value of one location from a checkpoint and the log behind it.
+/// Builds the value of one location from a checkpoint and the journal behind it.
 private struct LocationTarget: RecoveryTarget {
     private let question: HistoryQuestion
     private let cancelled: CancellationFlag
@@ -98,7 +98,9 @@ private struct LocationTarget: RecoveryTarget {
     mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection) {
         // The caller looks at the flag, too: there is no other way to stop a reading.
         if cancelled.isSet { throw EntryRejection("cancelled") }
-        guard record.namespace == question.namespace, let kind = LogRecord.Kind(record.kind) else { return }
+        guard record.namespace == question.namespace, let kind = EngineRecord.Kind(record.kind) else {
+            return
+        }
         do throws(UnreadableRecord) { try replay.replay(kind, record.payload) } catch {
             throw EntryRejection(error.reason)
         }

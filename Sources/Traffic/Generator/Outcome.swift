@@ -14,9 +14,9 @@ package struct Second: Sendable {
 /// The results of a run against one target.
 package struct Outcome: Sendable {
     package let plan: Plan
-    /// Length of the measured window.
+    /// Length of the measured period.
     package let seconds: Double
-    /// In the window.
+    /// In it.
     package let operations: Int
     package let deliveries: Int
     /// HTTP requests that carried the realtime protocol; none over WebSockets.
@@ -32,7 +32,7 @@ package struct Outcome: Sendable {
     package let lag: Latencies
     package let timeline: [Second]
     package let findings: Findings
-    /// Share of one processor in the window.
+    /// Share of one processor in the measured period.
     package let ownLoad: Double
     package let serverLoad: Double?
     /// Resident bytes of the server before the first connection, and with all connections.

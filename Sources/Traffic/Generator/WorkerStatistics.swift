@@ -76,7 +76,7 @@ final class LatencyLog {
     }
 }
 
-/// One worker's counters and latencies. An operation that was due outside the measured window has no latency
+/// One worker's counters and latencies. An operation that was due outside the measured period has no latency
 /// here.
 final class WorkerStatistics {
     private let logs: [LatencyLog]
@@ -90,7 +90,7 @@ final class WorkerStatistics {
     private var errorCount = 0
     /// The sum of the values' numbers, modulo 2^64.
     private(set) var checksum: UInt64 = 0
-    /// In the window, by the time they happened.
+    /// In the measured period, by the time they happened.
     private(set) var measuredOperationCount = 0
     private(set) var measuredDeliveryCount = 0
     private(set) var measuredRequestCount = 0
@@ -143,7 +143,7 @@ final class WorkerStatistics {
         recordAlways(series, since: intended, at: now)
     }
 
-    /// The same, inside the window or not.
+    /// The same, inside the measured period or not.
     func recordAlways(_ series: Int, since intended: Int, at now: Int) {
         logs[series].record(now - intended)
     }

@@ -2,7 +2,7 @@ import PandoBytes
 import PandoTree
 
 /// A leaderboard: writers change scores, listeners watch the highest few; some operations query once in
-/// place of changing. At the end every listener's window is what a fresh query gives.
+/// place of changing. At the end every listener's query window is what a fresh query gives.
 ///
 /// Connections 0 ..< writers write and ask, each its own items: number n modulo the writers.
 final class QueryScenario: Scenario {

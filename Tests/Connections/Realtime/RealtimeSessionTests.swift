@@ -10,7 +10,7 @@ import Testing
 
 /// As whom a client acts (auth §2.4, realtime §4.7).
 @Suite struct AskedCredentialTests {
-    private static let bob = PandoRules.Credential(authVariable: Text(#"{"uid":"bob"}"#))
+    private static let bob = Credential(authVariable: Text(#"{"uid":"bob"}"#))
 
     @Test(
         arguments: [
@@ -22,11 +22,11 @@ import Testing
             (administrator, true, nil, .anonymous),
             (administrator, true, #"{"uid":"bob"}"#, .anonymous),
             (administrator, false, #"{"uid":"bob"}"#, bob),
-        ] as [(Identity, Bool, String?, PandoRules.Credential?)])
+        ] as [(Identity, Bool, String?, Credential?)])
     func realtime(
-        identity: Identity, isUnauthenticated: Bool, variable: String?, expected: PandoRules.Credential?
+        identity: Identity, isUnauthenticated: Bool, variable: String?, expected: Credential?
     ) {
-        let asked = PandoWire.Credential(
+        let asked = AuthenticationRequest(
             token: "T", isUnauthenticated: isUnauthenticated, authVariable: variable.map { node($0) })
         #expect((try? identity.credential(asking: asked)) == expected)
     }

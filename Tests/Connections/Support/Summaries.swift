@@ -132,13 +132,13 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .survey, .usage, .backup:
+        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup:
             "not of a connection"
         }
     }
 }
 
-extension PandoRules.Credential {
+extension Credential {
     var summary: String {
         isAdmin ? " as administrator" : uid.map { " as \($0.string)" } ?? ""
     }

@@ -8,7 +8,7 @@ import PandoRules
 ///   - signedInAt: When the user signed in, for revocations.
 func user(_ uid: String, validUntil: Int64? = nil, signedInAt: Double? = nil) -> Identity {
     Identity(
-        credential: PandoRules.Credential(authVariable: Text(#"{"uid":"\#(uid)"}"#)), expires: validUntil,
+        credential: Credential(authVariable: Text(#"{"uid":"\#(uid)"}"#)), expires: validUntil,
         validUntil: validUntil, subject: Text(uid), signedInAt: signedInAt)
 }
 

@@ -9,7 +9,7 @@ import PandoStorage
 private let directory = DirectoryID(1, 2)
 private let segment = "journal-00000001-0000000000000001.log"
 
-// MARK: - Log
+// MARK: - Journal
 
 /// A segment of any bytes, and records of any payload with good checksums: recovery refuses them, or gives a state that is
 /// the same when it is recovered again and when it is restored from its own snapshot.
@@ -99,7 +99,7 @@ private func records(_ reader: inout InputReader) -> [JournalRecord] {
 @Sendable func checkCheckpoint(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let header = CheckpointHeader(
-        directory: directory, timeline: 1, sequence: SequenceNumber(1), timestamp: 1, beginsLog: true)
+        directory: directory, timeline: 1, sequence: SequenceNumber(1), timestamp: 1, beginsJournal: true)
     let disk = SimulatedDisk()
     if reader.byte() == 0 {
         disk.add(header.name.text, reader.remainder())

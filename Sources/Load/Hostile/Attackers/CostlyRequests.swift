@@ -128,10 +128,10 @@ struct BigBodies: Attacker {
     }
 }
 
-/// Listens to thousands of windows of one node, in which another client writes.
+/// Listens to thousands of query windows of one node, in which another client writes.
 struct ManyWindows: Attacker {
     static let windowCount = 50_000
-    /// Each changes the first child of all windows that begin behind the other children.
+    /// Each changes the first child of all query windows that begin behind the other children.
     static let writeCount = 2
 
     let name = "many-windows"

@@ -3,7 +3,7 @@ import PandoTree
 
 // Which locations a record changes, without building the data.
 
-extension LogRecord {
+extension EngineRecord {
     /// A record that changes a location, something above it or something below it.
     package struct Touch: Sendable, Equatable {
         /// Nil for a record of a version that did not keep it.

@@ -1,6 +1,6 @@
 import PandoBytes
 
-//  An archive is a directory, on another disk, with a copy of the log of a data directory:
+//  An archive is a directory, on another disk, with a copy of the journal of a data directory:
 //
 //      journal-00000001-0000000000000001.log            whole: read once more when it was complete; never changes again
 //      journal-00000001-000000000000004f.log            whole
@@ -8,14 +8,14 @@ import PandoBytes
 //      timeline-00000002.history                        where a timeline that a restore has begun comes from
 //
 //  Each copy has the bytes of its segment. Only entries that are on the disk of the data directory are copied, so the
-//  archive is never ahead of a log that a power cut has shortened. With a backup, it restores every moment behind the
-//  backup (``ArchivedLog``).
+//  archive is never ahead of a journal that a power cut has shortened. With a backup, it restores every moment behind the
+//  backup (``ArchivedJournal``).
 //
-//  So an archive that is ahead of the log all the same, or has other records, proves that the data directory is not what
+//  So an archive that is ahead of the journal all the same, or has other records, proves that the data directory is not what
 //  it was: it was taken back to an earlier state (the snapshot of a machine), or it is a copy of another one. Nothing of
-//  the archive is overwritten then: what the log has lost is only there.
+//  the archive is overwritten then: what the journal has lost is only there.
 
-/// What ``LogArchive/update(upTo:isCancelled:note:)`` reports.
+/// What ``JournalArchive/update(upTo:isCancelled:note:)`` reports.
 package enum ArchiveEvent: Equatable, Sendable {
     /// So many bytes were copied, and are durable.
     case copied(byteCount: Int)
@@ -28,16 +28,16 @@ package enum ArchiveEvent: Equatable, Sendable {
     case damaged(file: String, byteOffset: Int)
 }
 
-/// Copies the log of one data directory into an archive, as it is written. Reads the data directory without its lock.
+/// Copies the journal of one data directory into an archive, as it is written. Reads the data directory without its lock.
 ///
 /// Knows nothing but the two directories: what is missing in the archive is what has to be copied, so there is no queue,
 /// and a new process continues where the last one ended.
 ///
 /// Needs two disks that no other thread uses meanwhile.
-package struct LogArchive<Storage: Disk> {
+package struct JournalArchive<Storage: Disk> {
     let source: Storage
     let target: Storage
-    /// Of the log.
+    /// Of the journal.
     let timeline: TimelineHistory
     /// The copy that is continued; nil before the first update, and after a failure.
     private var copy: Copy?
@@ -52,7 +52,7 @@ package struct LogArchive<Storage: Disk> {
     /// - Parameters:
     ///   - source: The data directory.
     ///   - target: The archive.
-    ///   - timeline: That of the log, with its ancestors.
+    ///   - timeline: That of the journal, with its ancestors.
     package init(of source: Storage, in target: Storage, timeline: TimelineHistory) {
         self.source = source
         self.target = target
@@ -64,15 +64,15 @@ package struct LogArchive<Storage: Disk> {
 
     /// Copies everything that is not in the archive yet.
     /// - Parameters:
-    ///   - position: How far the log is on disk.
+    ///   - position: How far the journal is on disk.
     ///   - isCancelled: Asked between two pieces of about a mebibyte.
     /// - Returns: Whether everything is in the archive; false where it was cancelled.
     /// - Throws: ``JournalError/disk(_:)``; ``JournalError/corrupt(_:)`` for damage of a segment, which is not copied, and
-    ///   for an archive that is not of this log (``refuseIfForeign(at:)``), which is not changed. The next call tries again.
+    ///   for an archive that is not of this journal (``refuseIfForeign(at:)``), which is not changed. The next call tries again.
     /// - Complexity: O(bytes to copy) in the memory of a mebibyte or of the largest entry; and one read of a segment
     ///   when its copy is whole.
     package mutating func update(
-        upTo position: LogPosition, isCancelled: () -> Bool = { false }, note: (ArchiveEvent) -> Void
+        upTo position: JournalPosition, isCancelled: () -> Bool = { false }, note: (ArchiveEvent) -> Void
     ) throws(JournalError) -> Bool {
         do throws(JournalError) {
             return try copyMissing(upTo: position, isCancelled, note)
@@ -84,7 +84,7 @@ package struct LogArchive<Storage: Disk> {
     }
 
     private mutating func copyMissing(
-        upTo position: LogPosition, _ isCancelled: () -> Bool, _ note: (ArchiveEvent) -> Void
+        upTo position: JournalPosition, _ isCancelled: () -> Bool, _ note: (ArchiveEvent) -> Void
     ) throws(JournalError) -> Bool {
         let segments = try sourceSegments(upTo: position)
         var current: Copy

@@ -1,24 +1,24 @@
 import PandoBytes
 
-// What an archive has, and whether that is a beginning of this log.
+// What an archive has, and whether that is a beginning of this journal.
 
-extension LogArchive {
-    /// Refuses an archive that is not of this log, and changes nothing:
+extension JournalArchive {
+    /// Refuses an archive that is not of this journal, and changes nothing:
     /// - of another data directory, or of a later timeline: another data directory goes on there, which was restored from
     ///   this one or from one before it;
-    /// - ahead of the log, or with other records than the log.
-    /// - Parameter position: How far the log is on disk.
+    /// - ahead of the journal, or with other records than the journal.
+    /// - Parameter position: How far the journal is on disk.
     /// - Throws: ``JournalError/corrupt(_:)`` with a flaw that ``JournalFlaw/isArchiveConflict``; also for a copy of a newer
     ///   version. ``JournalError/disk(_:)``.
     /// - Complexity: One read of the newest copies, and of their segments.
-    package func refuseIfForeign(at position: LogPosition) throws(JournalError) {
+    package func refuseIfForeign(at position: JournalPosition) throws(JournalError) {
         let listing = try targetListing()
         try refuseIfForeign(listing)
         try refuseIfDifferent(listing, try sourceSegments(upTo: position), position)
     }
 
-    /// The segments of the log up to a place, which is in the last one.
-    func sourceSegments(upTo position: LogPosition) throws(JournalError) -> [SegmentName] {
+    /// The segments of the journal up to a place, which is in the last one.
+    func sourceSegments(upTo position: JournalPosition) throws(JournalError) -> [SegmentName] {
         let names = try onDisk { () throws(DiskFailure) in try source.list() }
         let segments = DirectoryListing(names).segments.filter {
             $0.timeline == timeline.timeline && $0 <= position.segment
@@ -34,9 +34,9 @@ extension LogArchive {
     }
 
     /// Finds the first segment that the archive does not have as a whole.
-    /// - Parameter segments: Of the log, up to `position`.
+    /// - Parameter segments: Of the journal, up to `position`.
     func beginAgain(
-        _ segments: [SegmentName], upTo position: LogPosition, _ note: (ArchiveEvent) -> Void
+        _ segments: [SegmentName], upTo position: JournalPosition, _ note: (ArchiveEvent) -> Void
     ) throws(JournalError) -> Copy {
         let listing = try targetListing()
         try refuseIfForeign(listing)
@@ -45,7 +45,7 @@ extension LogArchive {
         let whole = listing.whole.last { $0.timeline == timeline.timeline }
         let partial = listing.partial.last { $0.timeline == timeline.timeline && $0.isBehind(whole) }
         if let partial, segments.contains(partial) { return try resume(partial) }
-        // The archive is not ahead, so the log has a segment behind what is whole there.
+        // The archive is not ahead, so the journal has a segment behind what is whole there.
         guard let wanted = segments.first(where: { $0.isBehind(whole) }) else {
             preconditionFailure("the last segment is not in the archive")
         }
@@ -76,12 +76,12 @@ extension LogArchive {
         }
     }
 
-    /// Why this log may not be archived behind the newest timeline there; nil where it may.
+    /// Why this journal may not be archived behind the newest timeline there; nil where it may.
     private func flaw(ofOwner owner: DirectoryID, _ newest: UInt32) throws(JournalError) -> JournalFlaw? {
         let flaw = JournalFlaw.foreignDirectory(expected: timeline.directory, found: owner)
         if newest == timeline.timeline { return owner == timeline.directory ? nil : flaw }
         if newest > timeline.timeline {
-            return .laterTimelineArchived(newest, of: owner, log: timeline.timeline)
+            return .laterTimelineArchived(newest, of: owner, journal: timeline.timeline)
         }
         if timeline.ancestors.contains(where: { $0.directory == owner && $0.timeline == newest }) {
             return nil
@@ -110,10 +110,10 @@ extension LogArchive {
         do throws(DiskFailure) { try timeline.write(on: target) } catch { throw .disk(error) }
     }
 
-    // MARK: Whether it is a beginning of this log
+    // MARK: Whether it is a beginning of this journal
 
     /// What a copy holds up to the first bytes that are no entry.
-    private struct Survey {
+    private struct Extent {
         /// 0 without a whole header.
         var end: Int
         /// That before the first sequence for a copy without entries.
@@ -122,36 +122,36 @@ extension LogArchive {
     }
 
     private func refuseIfDifferent(
-        _ listing: ArchiveListing, _ segments: [SegmentName], _ position: LogPosition,
+        _ listing: ArchiveListing, _ segments: [SegmentName], _ position: JournalPosition,
         _ note: (ArchiveEvent) -> Void = { _ in }
     ) throws(JournalError) {
         let whole = listing.whole.last { $0.timeline == timeline.timeline }
         let partial = listing.partial.last { $0.timeline == timeline.timeline && $0.isBehind(whole) }
-        let wholeSurvey: Survey? =
-            if let whole { try survey(whole, in: whole.text) } else { nil }
-        let partialSurvey: Survey? =
-            if let partial { try survey(partial, in: partial.partialText) } else { nil }
+        let wholeExtent: Extent? =
+            if let whole { try extent(whole, in: whole.text) } else { nil }
+        let partialExtent: Extent? =
+            if let partial { try extent(partial, in: partial.partialText) } else { nil }
         let comparison = Comparison(
             segments: segments, position: position,
-            archived: max(wholeSurvey?.last ?? .zero, partialSurvey?.last ?? .zero))
+            archived: max(wholeExtent?.last ?? .zero, partialExtent?.last ?? .zero))
         // Both: two histories may have a segment of the same name behind different records.
-        if let whole, let wholeSurvey {
-            try refuseIfDifferent(whole, in: whole.text, wholeSurvey, comparison)
-            let isDamaged = wholeSurvey.end < wholeSurvey.fileByteCount
-            if isDamaged { note(.damaged(file: whole.text, byteOffset: wholeSurvey.end)) }
-            // A segment is whole in the archive only when the log has gone on to the next.
+        if let whole, let wholeExtent {
+            try refuseIfDifferent(whole, in: whole.text, wholeExtent, comparison)
+            let isDamaged = wholeExtent.end < wholeExtent.fileByteCount
+            if isDamaged { note(.damaged(file: whole.text, byteOffset: wholeExtent.end)) }
+            // A segment is whole in the archive only when the journal has gone on to the next.
             guard let next = segments.first(where: { $0 > whole }) else {
                 throw comparison.conflict(of: whole.text)
             }
-            let isNext = wholeSurvey.last.successor == next.firstSequence
-            // Otherwise the log repeats records, or has more of them in the same segment.
-            guard isDamaged || isNext || !segments.contains(whole) && wholeSurvey.last < next.firstSequence
+            let isNext = wholeExtent.last.successor == next.firstSequence
+            // Otherwise the journal repeats records, or has more of them in the same segment.
+            guard isDamaged || isNext || !segments.contains(whole) && wholeExtent.last < next.firstSequence
             else { throw comparison.conflict(of: whole.text) }
         }
-        if let partial, let partialSurvey {
-            try refuseIfDifferent(partial, in: partial.partialText, partialSurvey, comparison)
+        if let partial, let partialExtent {
+            try refuseIfDifferent(partial, in: partial.partialText, partialExtent, comparison)
             if !segments.contains(partial), let next = segments.first(where: { $0 > partial }) {
-                guard partialSurvey.last < next.firstSequence else {
+                guard partialExtent.last < next.firstSequence else {
                     throw comparison.conflict(of: partial.partialText)
                 }
             }
@@ -160,25 +160,25 @@ extension LogArchive {
 
     /// What the copies are compared with.
     private struct Comparison {
-        /// Of the log, up to `position`.
+        /// Of the journal, up to `position`.
         let segments: [SegmentName]
-        let position: LogPosition
+        let position: JournalPosition
         /// The last record in the archive.
         let archived: SequenceNumber
 
         func conflict(of file: String) -> JournalError {
             let flaw =
                 archived > position.sequence
-                ? JournalFlaw.archiveAhead(archived: archived, log: position.sequence) : .archiveDiffers
+                ? JournalFlaw.archiveAhead(archived: archived, journal: position.sequence) : .archiveDiffers
             return .corrupt(JournalProblem(file: file, byteOffset: 0, flaw: flaw))
         }
     }
 
     private func refuseIfDifferent(
-        _ name: SegmentName, in file: String, _ survey: Survey, _ comparison: Comparison
+        _ name: SegmentName, in file: String, _ extent: Extent, _ comparison: Comparison
     ) throws(JournalError) {
         guard comparison.segments.contains(name) else {
-            // A log loses its oldest segments first, so one without this segment has none before it.
+            // A journal loses its oldest segments first, so one without this segment has none before it.
             guard let oldest = comparison.segments.first, oldest < name else { return }
             throw comparison.conflict(of: file)
         }
@@ -186,7 +186,7 @@ extension LogArchive {
         let limit = name == position.segment ? position.byteOffset : nil
         let isSame: Bool
         do throws(DiskFailure) {
-            isSame = try hasSameBytes(name, in: file, survey, notBehind: limit)
+            isSame = try hasSameBytes(name, in: file, extent, notBehind: limit)
         } catch {
             throw .disk(error)
         }
@@ -199,45 +199,45 @@ extension LogArchive {
     }
 
     /// Reads the entries of a copy. What is behind them a power cut has torn, or it is damaged.
-    private func survey(_ name: SegmentName, in file: String) throws(JournalError) -> Survey {
+    private func extent(_ name: SegmentName, in file: String) throws(JournalError) -> Extent {
         let last = SequenceNumber(name.firstSequence.rawValue &- 1)
         guard try header(of: name, in: file) != nil else {
             do throws(DiskFailure) {
                 let byteCount = try target.byteCount(of: try target.open(file, .read))
-                return Survey(end: 0, last: last, fileByteCount: byteCount)
+                return Extent(end: 0, last: last, fileByteCount: byteCount)
             } catch {
                 throw .disk(error)
             }
         }
         var reader = try SegmentReader.open(name, mode: .read, on: target, fileNamed: file)
-        var survey = Survey(end: reader.offset, last: last, fileByteCount: reader.byteCount)
+        var extent = Extent(end: reader.offset, last: last, fileByteCount: reader.byteCount)
         while true {
             let step: SegmentReader<Storage>.Step
             do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
-            guard case .entry(_, _, let sequence) = step else { return survey }
-            survey.end = reader.offset
-            survey.last = sequence
+            guard case .entry(_, _, let sequence) = step else { return extent }
+            extent.end = reader.offset
+            extent.last = sequence
         }
     }
 
     /// - Returns: The last sequence of a copy, before any torn tail.
     func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
-        try survey(name, in: file).last
+        try extent(name, in: file).last
     }
 
     /// Whether a copy has the bytes of its segment, and is not longer.
     /// - Parameter limit: The end of the segment; nil for that of its file.
     private func hasSameBytes(
-        _ name: SegmentName, in file: String, _ survey: Survey, notBehind limit: Int?
+        _ name: SegmentName, in file: String, _ extent: Extent, notBehind limit: Int?
     ) throws(DiskFailure) -> Bool {
         var original = try window(on: name.text, of: source)
         var copied = try window(on: file, of: target)
-        guard survey.fileByteCount <= limit ?? original.fileByteCount,
-            survey.end <= original.fileByteCount
+        guard extent.fileByteCount <= limit ?? original.fileByteCount,
+            extent.end <= original.fileByteCount
         else { return false }
         var offset = 0
-        while offset < survey.end {
-            let range = offset..<min(offset + FileWindow<Storage>.usualByteCount, survey.end)
+        while offset < extent.end {
+            let range = offset..<min(offset + FileWindow<Storage>.usualByteCount, extent.end)
             try original.load(range)
             try copied.load(range)
             guard original.bytes(range).hasSameBytes(as: copied.bytes(range)) else { return false }
@@ -250,7 +250,7 @@ extension LogArchive {
 
     /// Continues a copy that is a beginning of its segment.
     private func resume(_ name: SegmentName) throws(JournalError) -> Copy {
-        let end = try survey(name, in: name.partialText).end
+        let end = try extent(name, in: name.partialText).end
         guard end > 0 else { return try make(name) }
         do throws(DiskFailure) {
             // Once more: a sync of them, or of the name, may have failed.
@@ -274,7 +274,7 @@ extension LogArchive {
 }
 
 extension JournalFlaw {
-    /// Whether an archive and a log contradict each other, so that the log must not be archived there.
+    /// Whether an archive and a journal contradict each other, so that the journal must not be archived there.
     package var isArchiveConflict: Bool {
         switch self {
         case .foreignDirectory, .laterTimelineArchived, .archiveAhead, .archiveDiffers: true

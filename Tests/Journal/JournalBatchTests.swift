@@ -5,8 +5,8 @@ import Testing
 @testable import PandoJournal
 
 /// A batch, and the records that the journal writes of it.
-struct LogBatchTests {
-    private static func append(_ texts: [String], to batch: inout LogBatch) {
+struct JournalBatchTests {
+    private static func append(_ texts: [String], to batch: inout JournalBatch) {
         batch.append(
             entry: texts.map {
                 JournalRecord(.delta, namespace: 1, timestamp: 1000, payload: Array($0.utf8))
@@ -17,7 +17,7 @@ struct LogBatchTests {
         Entry(texts.map { .init(kind: .delta, namespace: 1, timestamp: 1000, payload: Array($0.utf8)) })
     }
 
-    private static func written(_ batches: [LogBatch]) throws -> [Entry] {
+    private static func written(_ batches: [JournalBatch]) throws -> [Entry] {
         let disk = SimulatedDisk()
         var none: [Entry] = []
         var journal = try openJournal(on: disk, entries: &none)
@@ -39,18 +39,18 @@ struct LogBatchTests {
             ([[["a"]], [], [["b"]]], "an empty batch between"),
         ] as [([[[String]]], String)])
     func entriesAreRecoveredAsAppended(batches: [[[String]]], reason: String) throws {
-        let logBatches = batches.map { entries in
-            var batch = LogBatch()
+        let journalBatches = batches.map { entries in
+            var batch = JournalBatch()
             for entry in entries { Self.append(entry, to: &batch) }
             #expect(batch.byteCount == batch.bytes.count && batch.isEmpty == entries.isEmpty)
             return batch
         }
-        #expect(try Self.written(logBatches) == batches.flatMap { $0.map(Self.entry) }, "\(reason)")
+        #expect(try Self.written(journalBatches) == batches.flatMap { $0.map(Self.entry) }, "\(reason)")
     }
 
     /// A batch that is printed into in place has the same bytes as one that records are copied into.
     @Test func recordsPrintedInPlaceEqualCopiedOnes() {
-        var (printed, copied) = (LogBatch(), LogBatch())
+        var (printed, copied) = (JournalBatch(), JournalBatch())
         for text in ["one", "two and a half"] {
             printed.beginRecord()
             for byte in text.utf8 { printed.bytes.append(byte) }
@@ -62,7 +62,7 @@ struct LogBatchTests {
     }
 
     @Test func rollbackRemovesEntriesAndTheRecordThatWasBegun() throws {
-        var batch = LogBatch()
+        var batch = JournalBatch()
         Self.append(["kept"], to: &batch)
         let (bytes, savepoint) = (batch.bytes, batch.savepoint)
         Self.append(["removed", "too"], to: &batch)
@@ -76,7 +76,7 @@ struct LogBatchTests {
     }
 
     @Test func longestPayloadIsOfTheRecordsBehindTheSavepoint() {
-        var batch = LogBatch()
+        var batch = JournalBatch()
         Self.append(["a long payload before"], to: &batch)
         let savepoint = batch.savepoint
         #expect(batch.longestPayloadByteCount(since: savepoint) == 0)
@@ -89,7 +89,7 @@ struct LogBatchTests {
         var none: [Entry] = []
         var journal = try openJournal(on: SimulatedDisk(), entries: &none)
         for number in 1...3 {
-            var batch = LogBatch()
+            var batch = JournalBatch()
             Self.append(["\(number)"], to: &batch)
             try journal.append(&batch)
             #expect(batch.isEmpty && batch.bytes.isEmpty && batch.byteCount == 0)

@@ -4,22 +4,22 @@ import PandoTree
 
 /// Asks the databases what they hold. They set the gauges of ``DatabaseMetrics`` that need a look at all databases,
 /// and say what some sessions listen to.
-package struct DatabaseSurveyRequest: Sendable {
+package struct DatabaseStatisticsRequest: Sendable {
     /// Sessions whose listens are wanted.
     package var sessions: [SessionID]
     /// Called by the thread that runs the databases.
-    package var completion: @Sendable (_ listens: [SessionID: DatabaseSurvey.Session]) -> Void
+    package var completion: @Sendable (_ listens: [SessionID: DatabaseStatistics.Session]) -> Void
 
     package init(
         of sessions: [SessionID],
-        completion: @escaping @Sendable (_ listens: [SessionID: DatabaseSurvey.Session]) -> Void
+        completion: @escaping @Sendable (_ listens: [SessionID: DatabaseStatistics.Session]) -> Void
     ) {
         self.sessions = sessions
         self.completion = completion
     }
 }
 
-package enum DatabaseSurvey {
+package enum DatabaseStatistics {
     /// What the databases know of a session.
     package struct Session: Sendable {
         package var database: String
@@ -39,7 +39,7 @@ package enum DatabaseSurvey {
 extension CommandProcessor {
     /// O(databases + sessions asked for). Makes no text of what clients have sent: one session may listen to 16 paths of
     /// 24 KB.
-    func perform(_ request: DatabaseSurveyRequest) {
+    func perform(_ request: DatabaseStatisticsRequest) {
         var counts = LiveTree.Counts()
         for database in databases.all { counts += database.engine.tree.counts }
         metrics.databases.set(databases.all.count)
@@ -48,15 +48,15 @@ extension CommandProcessor {
         metrics.windows.set(counts.windows)
         metrics.indexes.set(counts.indexes)
         metrics.onDemandIndexBytes.set(counts.onDemandIndexBytes)
-        var found: [SessionID: DatabaseSurvey.Session] = [:]
-        for id in request.sessions.prefix(DatabaseSurvey.sessionLimit) {
+        var found: [SessionID: DatabaseStatistics.Session] = [:]
+        for id in request.sessions.prefix(DatabaseStatistics.sessionLimit) {
             guard let session = sessions[id] else { continue }
             let database = session.database
-            found[id] = DatabaseSurvey.Session(
+            found[id] = DatabaseStatistics.Session(
                 database: database.name, uid: session.credential.uid?.string,
                 isAdministrator: session.credential.isAdmin,
                 listenCount: database.engine.tree.listenCount(of: id),
-                paths: database.engine.tree.listenPaths(of: id, atMost: DatabaseSurvey.pathLimit))
+                paths: database.engine.tree.listenPaths(of: id, atMost: DatabaseStatistics.pathLimit))
         }
         request.completion(found)
     }

@@ -1,12 +1,12 @@
 import PandoReactor
 import Synchronization
 
-/// How many bytes of log the disk is sure to take. The journal thread publishes it; the database thread reads
+/// How many bytes of journal the disk is sure to take. The journal thread publishes it; the database thread reads
 /// it, and refuses a write that has no space before the write is applied.
 ///
 /// Bytes are counted from the start of the process: the database thread knows how many it has handed over in
 /// all, and compares them with how many were granted in all.
-package final class LogSpace: Sendable {
+package final class JournalSpace: Sendable {
     private let granted = Atomic<Int>(0)
     private let full = Atomic<Bool>(false)
     private let updated: WakeupEvent
@@ -16,7 +16,7 @@ package final class LogSpace: Sendable {
         updated = try WakeupEvent()
     }
 
-    /// Bytes of log that may be handed over in all.
+    /// Bytes of journal that may be handed over in all.
     package var grantedByteCount: Int { granted.load(ordering: .acquiring) }
 
     /// Whether the disk had no space when it was last asked. What is granted stays granted.

@@ -18,8 +18,8 @@ import PandoTree
 //
 // Lengths and counts are varints unless said otherwise; integers are little-endian.
 
-/// One record of the log: its kind and its payload.
-package struct LogRecord: Sendable {
+/// One record of the journal: its kind and its payload.
+package struct EngineRecord: Sendable {
     package enum Kind: Sendable {
         /// Changes of a former version, which kept no writer.
         case delta
@@ -68,7 +68,7 @@ extension Delta {
     package mutating func append(
         record index: Int, by credential: borrowing Credential, to payload: inout [UInt8],
         using printed: inout PrintedNodes?
-    ) -> LogRecord.Kind {
+    ) -> EngineRecord.Kind {
         if let kind = appendPut(by: credential, to: &payload, using: &printed) { return kind }
         switch kind {
         case .write(_, let changes):
@@ -94,7 +94,7 @@ extension Delta {
     /// Appends the record of a put; nil for anything else.
     private mutating func appendPut(
         by credential: borrowing Credential, to payload: inout [UInt8], using printed: inout PrintedNodes?
-    ) -> LogRecord.Kind? {
+    ) -> EngineRecord.Kind? {
         guard let change = kind.extractPut() else { return nil }
         payload.append(writer: credential, isOnDisconnect: false)
         payload.append(delta: change, using: &printed)
@@ -104,17 +104,17 @@ extension Delta {
 
     /// All records as an array: for recovery, tests and tools.
     /// - Parameter credential: That of the command.
-    package func records(hadQueue: Bool, by credential: Credential = .anonymous) -> [LogRecord] {
+    package func records(hadQueue: Bool, by credential: Credential = .anonymous) -> [EngineRecord] {
         var delta = self
         return (0..<recordCount(hadQueue: hadQueue)).map { index in
-            LogRecord { payload, printed in
+            EngineRecord { payload, printed in
                 delta.append(record: index, by: credential, to: &payload, using: &printed)
             }
         }
     }
 }
 
-extension LogRecord {
+extension EngineRecord {
     fileprivate init(_ print: (inout [UInt8], inout PrintedNodes?) -> Kind) {
         payload = []
         var printed: PrintedNodes?
@@ -122,8 +122,8 @@ extension LogRecord {
     }
 
     /// The record that a former version wrote for these changes. O(size).
-    package static func delta(_ changes: [Change]) -> LogRecord {
-        LogRecord {
+    package static func delta(_ changes: [Change]) -> EngineRecord {
+        EngineRecord {
             _ = $0.append(delta: changes[...], using: &$1)
             return .delta
         }
@@ -132,8 +132,8 @@ extension LogRecord {
     /// The record of these changes. O(size).
     package static func delta(
         _ changes: [Change], by credential: Credential, isOnDisconnect: Bool = false
-    ) -> LogRecord {
-        LogRecord {
+    ) -> EngineRecord {
+        EngineRecord {
             $0.append(writer: credential, isOnDisconnect: isOnDisconnect)
             return $0.append(delta: changes[...], using: &$1)
         }
@@ -142,8 +142,8 @@ extension LogRecord {
     /// - Parameter credentials: At least one.
     static func registered(
         _ session: SessionID, _ writes: [Write], _ credentials: [Credential]
-    ) -> LogRecord {
-        LogRecord { $0.append(registered: writes, credentials, for: session, using: &$1) }
+    ) -> EngineRecord {
+        EngineRecord { $0.append(registered: writes, credentials, for: session, using: &$1) }
     }
 }
 
@@ -160,7 +160,7 @@ extension [UInt8] {
     }
 
     fileprivate mutating func append(delta changes: ArraySlice<Change>, using printed: inout PrintedNodes?)
-        -> LogRecord.Kind
+        -> EngineRecord.Kind
     {
         // Paths are relative to the base, so that many changes deep in the tree do not repeat the keys above them.
         let baseCount = Self.commonBaseCount(of: changes)
@@ -188,7 +188,7 @@ extension [UInt8] {
     fileprivate mutating func append(
         registered writes: [Write], _ credentials: [Credential], for session: SessionID,
         using printed: inout PrintedNodes?
-    ) -> LogRecord.Kind {
+    ) -> EngineRecord.Kind {
         append(littleEndian: session.rawValue)
         append(credential: credentials[0])
         append(varint: UInt64(writes.count))
@@ -211,7 +211,7 @@ extension [UInt8] {
         return .onDisconnectRegistered
     }
 
-    fileprivate mutating func append(cancelled path: Path?, for session: SessionID) -> LogRecord.Kind {
+    fileprivate mutating func append(cancelled path: Path?, for session: SessionID) -> EngineRecord.Kind {
         append(littleEndian: session.rawValue)
         append(path == nil ? 1 : 0)
         if let path { append(counted: path) }

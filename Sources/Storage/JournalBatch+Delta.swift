@@ -2,7 +2,7 @@ import PandoEngine
 import PandoJournal
 import PandoRules
 
-extension LogBatch {
+extension JournalBatch {
     /// Appends the records of a delta as one entry, which can be rolled back.
     /// - Parameters:
     ///   - credential: That of the command.

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// Records on their way to the log, in the very bytes that the segment will hold.
+/// Records on their way to the journal, in the very bytes that the segment will hold.
 ///
 ///     bytes     ┌ header ┬ payload ┬ padding ┐┌ header ┬ payload ┬ padding ┐┌ header ┬ …
 ///     entries   └──────────────────── one entry ─────────────────────────┘└── the next …
@@ -10,10 +10,10 @@ import PandoBytes
 /// and checksum follow last, when ``Journal/write()`` seals the batch.
 ///
 /// One buffer for everything: an array for each record would cost more than the printing.
-package struct LogBatch: Sendable {
+package struct JournalBatch: Sendable {
     /// A place to roll back to: see ``rollback(to:)``.
     package struct Savepoint {
-        /// ``LogBatch/byteCount`` at the savepoint. The difference to the current one is the size of what was
+        /// ``JournalBatch/byteCount`` at the savepoint. The difference to the current one is the size of what was
         /// appended since. (The host subtracts the two properties itself: a method of another module would retain
         /// the batch during the call.)
         package let byteCount: Int
@@ -23,7 +23,7 @@ package struct LogBatch: Sendable {
     /// Whole records, and behind them the header and the payload of a record that was begun. The payload is
     /// appended here.
     package var bytes: [UInt8] = []
-    /// Bytes of the whole records. They take as many in the log.
+    /// Bytes of the whole records. They take as many in the journal.
     package private(set) var byteCount = 0
     /// Whole records.
     package private(set) var recordCount = 0
@@ -35,7 +35,7 @@ package struct LogBatch: Sendable {
     package init() {}
 
     /// An empty batch with capacity for as much as another one holds: successive batches are of similar size.
-    package init(withCapacityOf other: LogBatch) {
+    package init(withCapacityOf other: JournalBatch) {
         bytes.reserveCapacity(min(other.bytes.count, Self.reservedByteLimit))
     }
 
@@ -97,7 +97,7 @@ package struct LogBatch: Sendable {
     }
 
     /// Appends all entries of another batch. One copy of its bytes.
-    mutating func append(_ other: borrowing LogBatch) {
+    mutating func append(_ other: borrowing JournalBatch) {
         precondition(isWhole && other.isWhole, "an entry has not ended")
         bytes.append(other.bytes.rawSpan)
         byteCount += other.byteCount

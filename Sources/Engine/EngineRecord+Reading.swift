@@ -2,9 +2,9 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-// Reads the payloads that ``LogRecord`` describes.
+// Reads the payloads that ``EngineRecord`` describes.
 
-extension LogRecord {
+extension EngineRecord {
     /// The changes of a delta record of a former version.
     /// - Throws: For a payload that cannot be read.
     package static func changes(reading payload: RawSpan) throws(UnreadableRecord) -> [Change] {
@@ -41,29 +41,29 @@ extension LogRecord {
 extension Engine {
     /// Applies a record. For recovery, before there are listens.
     /// - Throws: For a payload that cannot be read. Then the engine must be dropped: a part may be applied.
-    package mutating func replay(_ kind: LogRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
+    package mutating func replay(_ kind: EngineRecord.Kind, _ payload: RawSpan) throws(UnreadableRecord) {
         switch kind {
         case .delta:
             // Each change is applied as it is read. After an error the whole state is dropped.
-            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+            try EngineRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.forEachChange { tree.restore($0) }
             }
         case .authoredDelta:
-            try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+            try EngineRecord.read(payload) { cursor throws(UnreadableRecord) in
                 _ = try cursor.readAuthorship()
                 try cursor.forEachChange { tree.restore($0) }
             }
         case .tree:
             try tree.restore(TreePart(reading: payload))
         case .onDisconnectRegistered:
-            let (session, writes, credentials) = try LogRecord.read(payload) {
+            let (session, writes, credentials) = try EngineRecord.read(payload) {
                 cursor throws(UnreadableRecord) in
                 try cursor.readRegistration()
             }
             // Sign-ins are not stored: the sessions have ended by the time the record is read.
             queues.add(writes, by: credentials.map { .init(credential: $0) }, to: session)
         case .onDisconnectCancelled:
-            let (session, path) = try LogRecord.read(payload) { cursor throws(UnreadableRecord) in
+            let (session, path) = try EngineRecord.read(payload) { cursor throws(UnreadableRecord) in
                 try cursor.readCancellation()
             }
             if let path { queues.cancel(at: path, of: session) } else { queues.removeAll(of: session) }

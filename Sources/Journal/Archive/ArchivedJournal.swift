@@ -1,15 +1,15 @@
 import PandoBytes
 
-/// A backup, and the archive of the log behind it (``LogArchive``), as if both were one data directory: the backup is
+/// A backup, and the archive of the journal behind it (``JournalArchive``), as if both were one data directory: the backup is
 /// its only checkpoint. For reading.
 ///
-/// The log goes through the timelines of the archive, up to the newest one or to the one that is asked for
+/// The journal goes through the timelines of the archive, up to the newest one or to the one that is asked for
 /// (``TimelineHistory``). What a timeline has behind the record at which the next one begins is left out: it was given up
 /// by the restore.
 ///
-/// ``readArchive(_:until:into:)`` reads it as any other directory, with all its checks: a foreign log, a gap and damage
+/// ``readArchive(_:until:into:)`` reads it as any other directory, with all its checks: a foreign journal, a gap and damage
 /// are refused.
-package final class ArchivedLog<Storage: Disk>: Disk {
+package final class ArchivedJournal<Storage: Disk>: Disk {
     package struct File: Sendable {
         fileprivate let file: Storage.File
         /// Where the reading ends; nil for the end of the file.
@@ -157,15 +157,15 @@ package final class ArchivedLog<Storage: Disk>: Disk {
     private func refuse() -> Never { preconditionFailure("an archive is not changed by reading it") }
 }
 
-/// Reads a backup and the archived log behind it.
+/// Reads a backup and the archived journal behind it.
 /// - Parameter moment: Nil for everything that is archived.
 /// - Returns: ``RecoverySummary/timeline`` is that of the last record that counts.
-/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeLog(earliest:)`` for a moment before the backup, unless
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the backup, unless
 ///   the archive begins with the first record.
 package func readArchive<Storage: Disk>(
-    _ log: ArchivedLog<Storage>, until moment: PointInTime?, into host: inout some RecoveryTarget
+    _ journal: ArchivedJournal<Storage>, until moment: PointInTime?, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
-    try readDirectory(log, until: moment, along: log.timeline, into: &host)
+    try readDirectory(journal, until: moment, along: journal.timeline, into: &host)
 }
 
 /// Reads the header of a checkpoint of any name, such as a backup.

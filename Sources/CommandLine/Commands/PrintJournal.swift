@@ -7,8 +7,9 @@ import PandoServer
 import PandoStorage
 
 /// `pando log DIR`: the journal as lines for people and scripts.
-struct Log: ParsableCommand {
+struct PrintJournal: ParsableCommand {
     static let configuration = CommandConfiguration(
+        commandName: "log",
         abstract: "Prints the journal of a data directory, one line a record.",
         discussion: """
             sequence  time  namespace  kind  what changed, and who wrote it
@@ -58,16 +59,16 @@ struct Log: ParsableCommand {
     private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> String {
         switch record.kind {
         case .delta:
-            guard let changes = try? LogRecord.changes(reading: payload) else { return "unreadable" }
+            guard let changes = try? EngineRecord.changes(reading: payload) else { return "unreadable" }
             return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
         case .authoredDelta:
-            guard let (authorship, changes) = try? LogRecord.authoredChanges(reading: payload) else {
+            guard let (authorship, changes) = try? EngineRecord.authoredChanges(reading: payload) else {
                 return "unreadable"
             }
             let text = changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
             return "\(text)\t\(authorship)"
         case .tree:
-            guard let part = try? LogRecord.treePart(reading: payload) else { return "unreadable" }
+            guard let part = try? EngineRecord.treePart(reading: payload) else { return "unreadable" }
             return "\(part.path) = \(cut(part.node.description))"
         case .publishedRules:
             guard let rules = try? RulesPublication(reading: payload) else { return "unreadable" }

@@ -6,7 +6,7 @@ import PandoTree
 import Testing
 
 /// What is written down is read back, and nothing else is.
-@Suite struct LogRecords {
+@Suite struct EngineRecords {
     /// A scene with every kind of record.
     static func scene() -> Scene {
         var scene = Scene()
@@ -124,7 +124,7 @@ import Testing
             putCount += 1
             #expect(
                 delta.records(hadQueue: false).map(\.payload) == [
-                    LogRecord.delta([change], by: .anonymous).payload
+                    EngineRecord.delta([change], by: .anonymous).payload
                 ])
         }
         #expect(putCount >= 2)
@@ -132,7 +132,7 @@ import Testing
 
     @Test func kinds() {
         var scene = Scene()
-        func kinds() -> [LogRecord.Kind] {
+        func kinds() -> [EngineRecord.Kind] {
             defer { scene.records = [] }
             return scene.records.map(\.kind)
         }
@@ -213,7 +213,7 @@ import Testing
         payload.append(littleEndian: UInt32(1))
         payload.append("1")
         #expect(throws: UnreadableRecord.self, "\(because)") {
-            try LogRecord.changes(reading: payload.rawSpan)
+            try EngineRecord.changes(reading: payload.rawSpan)
         }
     }
 
@@ -255,14 +255,16 @@ import Testing
             expected.append(varint: 0)
             expected.append(littleEndian: UInt32(1))
             expected.append(UInt8(ascii: "1"))
-            #expect(LogRecord.delta([Change(path: path, node: .integer(1))]).payload == expected, "\(path)")
+            #expect(
+                EngineRecord.delta([Change(path: path, node: .integer(1))]).payload == expected, "\(path)")
             // And below a base that is not the root.
             guard path.count > 1, let first = path.keys.first else { continue }
             let other = Change(path: Path([first, "~"]), node: .integer(1))
             let changes = [Change(path: path, node: .integer(1)), other]
-            let payload = LogRecord.delta(changes).payload
+            let payload = EngineRecord.delta(changes).payload
             #expect(
-                try LogRecord.changes(reading: payload.rawSpan).map(\.path) == changes.map(\.path), "\(path)")
+                try EngineRecord.changes(reading: payload.rawSpan).map(\.path) == changes.map(\.path),
+                "\(path)")
         }
     }
 }

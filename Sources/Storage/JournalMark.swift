@@ -1,12 +1,12 @@
 import PandoJournal
 import Synchronization
 
-/// How far the log is on disk, and how far it is archived. The journal thread publishes the one after each sync, and the
+/// How far the journal is on disk, and how far it is archived. The journal thread publishes the one after each sync, and the
 /// archive thread copies up to there; the checkpoint thread keeps for a while what is not archived, and the backup thread
 /// tests what is.
-package final class LogMark: Sendable {
+package final class JournalMark: Sendable {
     private struct State {
-        var position: LogPosition?
+        var position: JournalPosition?
         var archiving: SequenceNumber?
         var archived: ClosedRange<SequenceNumber>?
     }
@@ -15,8 +15,8 @@ package final class LogMark: Sendable {
 
     package init() {}
 
-    /// How far the log is on disk; nil before the journal thread has begun.
-    package var position: LogPosition? {
+    /// How far the journal is on disk; nil before the journal thread has begun.
+    package var position: JournalPosition? {
         get { state.withLock { $0.position } }
         set { state.withLock { $0.position = newValue } }
     }

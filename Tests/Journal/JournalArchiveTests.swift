@@ -6,14 +6,14 @@ import Testing
 
 let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
 
-/// The archive of a log that is being written: what it has, what it survives, and what is restored from it.
-@Suite struct LogArchiveTests {
+/// The archive of a journal that is being written: what it has, what it survives, and what is restored from it.
+@Suite struct JournalArchiveTests {
     /// A data directory and an archive on two simulated disks.
     final class World {
         let source = SimulatedDisk()
         let target = SimulatedDisk()
         var journal: Journal<SimulatedDisk>
-        var archive: LogArchive<SimulatedDisk>
+        var archive: JournalArchive<SimulatedDisk>
         /// Everything that is on disk.
         var entries: [Entry] = []
         /// How many of them the archive must have.
@@ -23,7 +23,7 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         init(segmentByteLimit: Int = 600) throws {
             var none: [Entry] = []
             journal = try openJournal(on: source, options: smallOptions(segmentByteLimit), entries: &none)
-            archive = LogArchive(of: source, in: target, timeline: firstTimeline)
+            archive = JournalArchive(of: source, in: target, timeline: firstTimeline)
         }
 
         func write(_ texts: [String]) throws {
@@ -41,7 +41,7 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         }
 
         /// A new process, which knows nothing but the directories.
-        func restart() { archive = LogArchive(of: source, in: target, timeline: firstTimeline) }
+        func restart() { archive = JournalArchive(of: source, in: target, timeline: firstTimeline) }
 
         var segments: [String] { source.fileNames.filter { $0.hasSuffix(".log") } }
 
@@ -55,9 +55,9 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
                 try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
             }
             _ = try writer.finish()
-            let log = try ArchivedLog("a.backup", in: backups, header, archive: target)
+            let journal = try ArchivedJournal("a.backup", in: backups, header, archive: target)
             var history = History()
-            let summary = try readArchive(log, until: moment, into: &history)
+            let summary = try readArchive(journal, until: moment, into: &history)
             return (history, summary)
         }
     }
@@ -166,7 +166,7 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(world.segments.count == left + 2, "\(world.segments)")
     }
 
-    /// Damage of the archive is no conflict: the log goes on to be archived.
+    /// Damage of the archive is no conflict: the journal goes on to be archived.
     @Test func damagedCopyIsReported() throws {
         let world = try World()
         for number in 0..<30 { try world.write(["entry \(number)"]) }

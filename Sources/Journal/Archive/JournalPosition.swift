@@ -1,5 +1,5 @@
-/// A place in the log, at the end of an entry.
-package struct LogPosition: Equatable, Sendable {
+/// A place in the journal, at the end of an entry.
+package struct JournalPosition: Equatable, Sendable {
     package var segment: SegmentName
     /// The offset in the segment.
     package var byteOffset: Int
@@ -15,8 +15,8 @@ package struct LogPosition: Equatable, Sendable {
 
 extension Journal {
     /// The end of what was written. When ``sync()`` has returned, everything before it is on disk.
-    package var writtenPosition: LogPosition {
-        LogPosition(
+    package var writtenPosition: JournalPosition {
+        JournalPosition(
             segment: SegmentName(timeline: timeline, firstSequence: segmentFirstSequence),
             byteOffset: byteOffset, sequence: lastWritten)
     }

@@ -1,35 +1,36 @@
 import PandoEngine
 import PandoJournal
+import PandoRules
 import PandoStorage
 
 /// Why a write was not done.
 enum WriteRefusal: Error {
-    /// It would write more than a record of the log may hold, or replace more than it may.
+    /// It would write more than a record of the journal may hold, or replace more than it may.
     case tooLarge
     /// The disk is full.
     case diskFull
 }
 
-/// Appends to the log what commands change: one entry for each command, numbered by tickets. A command is
-/// refused before it changes anything where the log has no space for it.
+/// Appends to the journal what commands change: one entry for each command, numbered by tickets. A command is
+/// refused before it changes anything where the journal has no space for it.
 ///
 ///     append ──▶ batch of entries ──flush()──▶ journal thread
 ///        └─ rollback(to:), until the next append or flush
 ///
 /// Where everything is kept in memory nothing is appended, and the last ticket remains 0.
-struct LogAppender {
+struct JournalAppender {
     private let journal: JournalQueue?
-    /// Space of the log that writes of clients leave to the ends of sessions, which cannot be refused.
+    /// Space of the journal that writes of clients leave to the ends of sessions, which cannot be refused.
     private let sessionEndReserveByteCount: Int
     /// The entries since the last flush.
-    private var entries = LogBatch()
+    private var entries = JournalBatch()
     /// The ticket of the last entry.
     private(set) var lastTicket: UInt64 = 0
-    /// Bytes of log that the journal was or will be handed, in all.
+    /// Bytes that the journal thread was or will be handed, in all.
     private(set) var byteCount = 0
     /// Records that the journal was or will be handed, in all.
     private var recordCount: UInt64 = 0
-    /// Where the log ended when this process started.
+    /// Where the journal ended when this process started.
     let origin: JournalOrigin
     /// Bytes of the entry that was refused last because the disk is full.
     private(set) var refusedByteCount = 0
@@ -37,7 +38,7 @@ struct LogAppender {
     var printed: PrintedNodes?
 
     /// Bytes of one record that a request may ask for: the largest write (`--max-write-bytes`), and less than an entry
-    /// of the log may have.
+    /// of the journal may have.
     private static let recordByteLimit = 256 << 20
 
     /// - Parameter journal: Nil where everything is kept in memory.
@@ -47,7 +48,7 @@ struct LogAppender {
         origin = journal?.origin ?? JournalOrigin(inMemory: environment)
     }
 
-    /// Whether there is a log.
+    /// Whether there is a journal.
     var isEnabled: Bool { journal != nil }
 
     /// Bytes of the entries since the last flush.
@@ -58,7 +59,7 @@ struct LogAppender {
 
     // MARK: Space
 
-    /// Whether the log is sure to take so many bytes more. May wait for the journal thread
+    /// Whether the journal is sure to take so many bytes more. May wait for the journal thread
     /// (``JournalQueue/hasSpace(for:)``).
     func hasSpace(for byteCount: Int) -> Bool {
         journal?.hasSpace(for: self.byteCount + byteCount) ?? true
@@ -69,7 +70,7 @@ struct LogAppender {
         journal?.hasReservedSpace(for: self.byteCount + byteCount + sessionEndReserveByteCount) ?? true
     }
 
-    /// - Throws: ``WriteRefusal/diskFull`` where the log has no space for a client's record with such a payload.
+    /// - Throws: ``WriteRefusal/diskFull`` where the journal has no space for a client's record with such a payload.
     func checkSpace(forPayloadOf byteCount: Int) throws(WriteRefusal) {
         let recordByteCount = JournalFormat.recordByteCount(payloadByteCount: byteCount)
         guard hasSpace(for: recordByteCount + sessionEndReserveByteCount) else { throw .diskFull }
@@ -79,13 +80,13 @@ struct LogAppender {
 
     /// Appends a delta as one entry. O(bytes of the entry).
     /// - Parameters:
-    ///   - credential: That of the command: the log keeps who wrote.
+    ///   - credential: That of the command: the journal keeps who wrote.
     ///   - time: Milliseconds since 1970.
     /// - Returns: Where the entry begins, for ``rollback(to:)``; nil where there is nothing to append.
     /// - Throws: ``WriteRefusal``; then nothing was appended.
     mutating func append(
         _ delta: inout Delta, by credential: borrowing Credential, of database: StoredDatabase, at time: Int64
-    ) throws(WriteRefusal) -> LogBatch.Savepoint? {
+    ) throws(WriteRefusal) -> JournalBatch.Savepoint? {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }
@@ -116,7 +117,7 @@ struct LogAppender {
     }
 
     /// Removes the entry that was appended last, which has one record: it has changed nothing.
-    mutating func rollback(to savepoint: LogBatch.Savepoint) {
+    mutating func rollback(to savepoint: JournalBatch.Savepoint) {
         // Or an acknowledgement would leave with the ticket of another entry.
         precondition(
             entries.recordCount(since: savepoint) == 1, "the last entry was flushed, or is not the last")
