@@ -25,7 +25,7 @@ from test_hash_property import KEYS, NUMBERS, STRINGS
 from tokens import bearer, unsigned
 
 PUBLIC = REPOSITORY / "public"
-OWN_BYTE_LIMIT = 150_000  # issue 19: own HTML, CSS and JavaScript are at most 150 kB together
+OWN_BYTE_LIMIT = 150_000  # of HTML, CSS and JavaScript together, so that the first view is fast
 NOT_FOUND = "append .json to your request URI to use the REST API."
 MANY = 100_000  # children of one node; PANDO_CONSOLE_CHILDREN=1000000 takes a minute to write
 MANY_CHILDREN = int(os.environ.get("PANDO_CONSOLE_CHILDREN", MANY))

@@ -1,10 +1,10 @@
-// Operations as they happen (/.settings/profile.json, for administrators), and readings of the journal.
+// Operations as they happen (/.settings/profile.json, for administrators); reads the journal.
 
 import { session } from "./session.js";
 import { h, visible, formatCount, formatMoment } from "./dom.js";
 
 const RETRY_MS = 2000;
-const PAUSE_FACTOR = 10; // between two readings of the journal, which may be of all of it
+const PAUSE_FACTOR = 10; // between two readings, which may be of the whole journal
 
 class Feed extends EventTarget {
 	/** Reads the stream of the session's database until another call, or `abort`. */
@@ -47,7 +47,7 @@ export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
 	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
 }
 
-/** Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, but in a tenth of the time at most. */
+/** Reads the journal by `read(signal, …)`, one at a time: `delay` ms after writes, but a tenth of the time at most. */
 export function journalReader(delay, read) {
 	let timer, reading, isStale, until = 0;
 	const start = (wait) => setTimeout(() => {
