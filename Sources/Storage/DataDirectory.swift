@@ -13,7 +13,7 @@ package enum DataDirectory {
     ///   access that `state` gives. A server does; an offline command leaves that to the next server.
     /// - Returns: The journal; everything in it is durable.
     /// - Throws: ``StorageError``; after `.badData` and `.locked` the directory is unchanged.
-    /// - Complexity: O(bytes of the newest checkpoint and the log behind it).
+    /// - Complexity: O(bytes of the newest checkpoint and the journal behind it).
     package static func open(
         _ path: String, into state: inout RecoveredState, endsSessions: Bool,
         options: JournalOptions = .init(), logger: Logger

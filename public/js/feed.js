@@ -1,10 +1,10 @@
-// Operations as they happen (/.settings/profile.json, for administrators); reads the journal.
+// Operations as they happen (/.settings/profile.json, for administrators), and readings of the journal.
 
 import { session } from "./session.js";
 import { h, visible, formatCount, formatMoment } from "./dom.js";
 
 const RETRY_MS = 2000;
-const PAUSE_FACTOR = 10; // between two readings, which may be of the whole journal
+const PAUSE_FACTOR = 10; // between two readings, which may be of all the journal
 
 class Feed extends EventTarget {
 	/** Reads the stream of the session's database until another call, or `abort`. */
@@ -40,14 +40,14 @@ export const isWrite = (record) => /write|update|transaction|on-disconnect/.test
 
 export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
 
-/** When, by whom and where a write of the journal was made, seen from a path. */
+/** When, by whom and where a write was made, seen from a path. */
 export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
 	const writer = by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by;
 	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it";
 	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
 }
 
-/** Reads the journal by `read(signal, …)`, one at a time: `delay` ms after writes, but a tenth of the time at most. */
+/** Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, but in a tenth of the time at most. */
 export function journalReader(delay, read) {
 	let timer, reading, isStale, until = 0;
 	const start = (wait) => setTimeout(() => {

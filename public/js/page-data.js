@@ -12,7 +12,7 @@ import * as edit from "./edit.js";
 
 const DETAILS_MS = 200; // between two looks at a busy value
 const WRITES = 12; // in the details
-const WRITERS_MS = 400; // from a selection until the journal is asked who wrote there
+const WRITERS_MS = 400; // from a selection until it is asked who wrote
 const WRITERS_AGAIN_MS = 2000; // until it is asked again
 const COPY_UNITS = 4 << 20; // of JSON
 const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };

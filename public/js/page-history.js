@@ -1,4 +1,4 @@
-// What a path held at any moment of the journal, who wrote there, what is different now, and the way back.
+// What a path held at any moment, who wrote there, what is different now, and the way back.
 
 import { session, link } from "./session.js";
 import { feed, concerns, writeParts, journalReader } from "./feed.js";

@@ -1,4 +1,4 @@
-// What the server does each second; slow operations, connections, log; what the clients of the database ask for.
+// What the server does each second, and what clients of a database ask for.
 
 import { session, link } from "./session.js";
 import { feed } from "./feed.js";

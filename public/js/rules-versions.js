@@ -1,4 +1,4 @@
-// Published rules of the journal, what is different in the editor, and the way back.
+// Published rules, what is different in the editor, and the way back.
 
 import "../vendor/diff.js";
 import { session } from "./session.js";

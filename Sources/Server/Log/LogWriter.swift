@@ -7,7 +7,7 @@ import Synchronization
 /// Writes the lines of the log to standard error: whole, and in order.
 ///
 /// The access log has a line for each request, and standard error is often a pipe: a thread that writes to it waits for
-/// whoever reads the log. So with ``start(reporting:)`` lines go through a queue to a thread that only writes them, and
+/// the reader of the log. So with ``start(reporting:)`` lines go through a queue to a thread that only writes them, and
 /// no other thread waits:
 ///
 ///     any thread ──append──▶ queue ──pando-log──▶ standard error
