@@ -96,7 +96,7 @@ export async function replace(branch, before, after, label) {
 	try {
 		await put(path, after, hash(before));
 	} catch (error) {
-		return error.code === "datastale" ? conflict(branch, after, label) : explain(error, label);
+		return error.code === "datastale" ? conflict(branch, after, label).catch((it) => explain(it, label)) : explain(error, label);
 	}
 	remember(label, [{ path, before, after: known(after) }]);
 	written(path);
@@ -278,7 +278,7 @@ export async function remove(branch) {
 	const { value, words } = (await look(path)) ?? {};
 	if (!words) return;
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
-		value === undefined ? h("p.warning", "This is too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")];
+		value === undefined ? h("p.warning", "Too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")];
 	const label = `Delete ${nameOf(branch)}`;
 	if (await dialog({ title: `${label}?`, confirm: `Delete ${words}`, danger: true, body })) await writeAll(label, [{ path, before: value, after: null }]);
 }
