@@ -1,4 +1,4 @@
-// Operations as they happen (/.settings/profile.json, for administrators), and readings of the journal.
+// Operations as they happen (/.settings/profile.json, for administrators); reads the journal.
 
 import { session } from "./session.js";
 import { h, visible, formatCount, formatMoment } from "./dom.js";
