@@ -1,6 +1,6 @@
 // Elements: whatever the tree holds becomes a text node or an attribute, never markup.
 
-/** An element: `h("div.class", {property, attribute, onevent}, children)`, or without properties; `label` is its name for screen readers. */
+/** An element: `h("div.class", {property, attribute, onevent}, children)`; `label` is its name for screen readers. */
 export function h(selector, properties, ...children) {
 	if (properties?.constructor !== Object) return h(selector, {}, properties, ...children);
 	const [tag, ...classes] = selector.split(".");

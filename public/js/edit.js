@@ -36,7 +36,7 @@ const nodes = (count) => counted(count, "node");
 
 const countNodes = (value) => value === null ? 0 : isObject(value) ? Object.values(value).reduce((sum, child) => sum + countNodes(child), 1) : 1;
 
-/** What is at a path: {count, words, value}, a value too large for undo left out; undefined where it can't be read. */
+/** What is at a path: {count, words, value}, without a value too large for undo; undefined where it can't be read. */
 async function look(path) {
 	try {
 		const { nodes: count, more = false } = await session.children(path, { measure: "true", limit: 1 });

@@ -47,7 +47,7 @@ export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
 	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
 }
 
-/** Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, but in a tenth of the time at most. */
+/** Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, a tenth of the time at most. */
 export function journalReader(delay, read) {
 	let timer, reading, isStale, until = 0;
 	const start = (wait) => setTimeout(() => {
