@@ -123,7 +123,10 @@ extension ServerMetrics {
             ) {
                 .unsigned(storage.recoveredRecords.value)
             },
-            MetricFamily(.counter, "pando_recovered_bytes_total", "Bytes of those records.") {
+            MetricFamily(
+                .counter, "pando_recovered_bytes_total",
+                "Bytes of the records that recovery has read at the start."
+            ) {
                 .unsigned(storage.recoveredBytes.value)
             },
             MetricFamily(
