@@ -87,8 +87,8 @@ import Testing
             held.engine.tree.finish(jobs.remove(at: Int.random(in: jobs.indices, using: &random)).perform())
             take(held.engine.tree.removeScanPushes())
         }
-        func listen(_ index: Int) {
-            let tag = Int64(index + 1)
+        func listen(_ index: Int, tag: Int64? = nil) {
+            let tag = tag ?? Int64(index + 1)
             caches[tag] = .empty
             run(.listen(Listen(path: "q", query: Self.queries[index], tag: tag)))
         }
@@ -100,6 +100,16 @@ import Testing
                 let index = Int.random(in: Self.queries.indices, using: &random)
                 run(.unlisten("q", Self.queries[index], tag: Int64(index + 1)))
                 listen(index)
+            }
+            if random.chance(5) {
+                // One more recipient of the same window: it begins with what is there now.
+                let index = Int.random(in: Self.queries.indices, using: &random)
+                let (query, tag) = (Self.queries[index], Int64(index + 101))
+                let isBehind = held.engine.tree.listens.table.view(of: query, at: "q")?.isBehind ?? false
+                run(.unlisten("q", query, tag: tag))
+                listen(index, tag: tag)
+                let expected = Window(query, over: held.engine.root["q" as Path]).node
+                #expect(!isBehind || caches[tag] == expected, "seed \(seed), query \(index)")
             }
             behindCount += Self.queries.count {
                 held.engine.tree.listens.table.view(of: $0, at: "q")?.isBehind ?? false
@@ -116,6 +126,41 @@ import Testing
         for (index, query) in Self.queries.enumerated() {
             let expected = Window(query, over: held.engine.root["q" as Path]).node
             #expect(caches[Int64(index + 1)] == expected, "seed \(seed), query \(index)")
+            if let late = caches[Int64(index + 101)] {
+                #expect(late == expected, "seed \(seed), query \(index)")
+            }
+        }
+    }
+
+    /// Where more is written during each scan than one step may apply, the recipients get what each scan has found.
+    @Test func constantWritesDoNotKeepAWindowBehind() throws {
+        let held = Held(Engine(access: .open))
+        held.engine.tree.indexByteLimit = 0
+        func run(_ operation: PandoEngine.Operation) {
+            _ = held.engine.execute(
+                Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation))
+        }
+        func write(_ number: Int) {
+            let count = LiveTree.differenceLimit + 1
+            let children = (0..<count).map {
+                Children.Entry(key: Key(index: $0), node: Node("{\"n\":\(number)}"))
+            }
+            run(.put(Write(Target("q"), Draft(.children(Children(ascending: children))))))
+        }
+        write(0)
+        run(.listen(Listen(path: "q", query: Query(index: .child("n")), tag: 1)))
+        held.engine.tree.indexes.updatedChildLimit = 0
+        write(1)
+        for number in 1...5 {
+            let jobs = held.engine.tree.takeIndexWork().jobs
+            write(number + 1)
+            for job in jobs { held.engine.tree.finish(job.perform()) }
+            let pushes = held.engine.tree.removeScanPushes()
+            guard case .overwrite(_, let node)? = pushes.first?.body else {
+                Issue.record("nothing was pushed after write \(number)")
+                return
+            }
+            #expect(node[Key(index: 4096)][Key("n")] == Node("\(number)"))
         }
     }
 

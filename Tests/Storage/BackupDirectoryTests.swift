@@ -158,6 +158,22 @@ import Testing
         #expect(folder.names(folder.place) == ["LOCK", "pando-place"])
     }
 
+    /// The disk of another server, or what a start without the disk has left below the mount point: its backups would be
+    /// taken for those of this server, and removed.
+    @Test func anotherDirectoryWithBackupsIsRefused() throws {
+        let (folder, other) = (try Folder(), try Folder())
+        for one in [folder, other] {
+            try one.make(one.data)
+            do { _ = try one.open(.backups).open() }
+        }
+        let backup = other.place + "/pando-20251123T184500.123Z-1-42.backup"
+        try Data([1]).write(to: URL(fileURLWithPath: backup))
+        try FileManager.default.removeItem(atPath: folder.place)
+        try other.move(other.place, to: folder.place)
+        let directory = try folder.open(.backups)
+        #expect(throws: BackupDirectory.Failure.self) { try directory.open() }
+    }
+
     /// What was copied to another disk without the file of the id is taken: the archive checks whose it is.
     @Test(arguments: [
         (BackupUse.archive, "journal-00000001-0000000000000001.log", true), (.archive, "notes.txt", false),

@@ -353,7 +353,7 @@ extension ListenerTable.QueryView {
         with found: Window, _ differences: [ChildChange], over node: Node, at path: Path,
         _ indexes: IndexCatalog
     ) -> Push.Body? {
-        isBehind = false
+        (isBehind, hasLateRecipients) = (false, false)
         window = found
         let difference = window.update(
             differences, in: node, by: indexes.index(query.index, at: path),

@@ -134,6 +134,8 @@ struct ListenerTable: @unchecked Sendable {
         /// A write had more windows to update than one step may. The window is what the recipients have been sent, writes
         /// pass it by, and the scan finds what it is by then.
         var isBehind = false
+        /// Since the window is behind, recipients have come that were sent what it was then: newer than what the others have.
+        var hasLateRecipients = false
         /// The window's range as ``TrieNode/ranges`` has it; nil where there are few windows.
         fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 

@@ -33,8 +33,16 @@ extension LiveTree {
             key, by: indexes.index(key.query.index, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
-        view.findLackingChildren(at: key.path, indexes)
-        let window = view.window
+        var window = view.window
+        if view.isBehind {
+            // What it was before writes that are acknowledged is no answer. The scan brings all recipients together again.
+            view.hasLateRecipients = true
+            let query = IndexedQuery(key.query, by: indexes.index(key.query.index, at: key.path))
+            window = prepared?.window ?? Window(query, over: root[key.path])
+        } else {
+            view.findLackingChildren(at: key.path, indexes)
+            window = view.window
+        }
         guard window.entries.count > Self.inlineQueryChildCount else {
             return initialPush(window.node, listen, session)
         }

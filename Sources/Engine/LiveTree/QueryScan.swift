@@ -99,14 +99,19 @@ extension LiveTree {
     ) {
         guard view.scan == scan.number, let snapshot = scan.input?.node else { return }
         let node = root[scan.path]
-        guard let differences = differences(from: snapshot, to: node, for: found) else {
+        let body = body ?? (view.hasLateRecipients ? .overwrite(scan.path, found.node) : nil)
+        var bodies = body.map { [$0] } ?? []
+        if let differences = differences(from: snapshot, to: node, for: found) {
+            view.scan = nil
+            let further = view.catchUp(with: found, differences, over: node, at: scan.path, indexes)
+            if let further { bodies.append(further) }
+        } else {
+            // However much is written, the recipients get what it was a scan before.
+            view.window = found
             view.scan = indexes.addScan(
-                of: scan.query, at: scan.path, following: (found, snapshot), replacing: view.window)
-            return
+                of: scan.query, at: scan.path, following: (found, snapshot), replacing: found)
         }
-        view.scan = nil
-        let further = view.catchUp(with: found, differences, over: node, at: scan.path, indexes)
-        for body in [body, further].compactMap(\.self) {
+        for body in bodies {
             scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
         }
         listens.table.node(at: scan.path)?.updateRange(of: view)

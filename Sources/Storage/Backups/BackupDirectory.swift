@@ -123,6 +123,11 @@ package final class BackupDirectory: Sendable {
             )
         }
         guard let remembered, found != remembered.id else { return }
+        if let found {
+            throw .missing(
+                "\(path): another directory is there (\(found)) than the one that the data directory has used at this path (\(remembered.id)): is the right disk mounted? To use it all the same, stop the server and remove \(use.recordName) from the data directory"
+            )
+        }
         let names = try onPlace { () throws(DiskFailure) in try disk.list() }
         // A copy of the directory on another disk may have lost the file. Whose it is, the archive checks.
         guard !use.isUsed(names) else { return }
