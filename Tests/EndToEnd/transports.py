@@ -208,7 +208,7 @@ class Upgrading:
         self.lock = threading.RLock()
         self.arrived = threading.Condition(self.lock)
         self.messages = collections.deque()
-        self.pending_data = []  # WebSocket data that came before `n` on the polls
+        self.pending = []  # what came by the WebSocket before `n` on the polls: it is given after what the polls bring
         self.responses_required = self.RESPONSES_REQUIRED
         self.secondary, self.secondary_is_opening = None, False
         self.session, self.problem, self.is_over = None, None, False
@@ -242,9 +242,9 @@ class Upgrading:
                 if self.receives_by is self.secondary:
                     return self.end(ProtocolError("1.6 two ends of transmission"))
                 self.receives_by = self.secondary
-                for held in self.pending_data:
+                for held in self.pending:
                     self.give(held)
-                self.pending_data = []
+                self.pending = []
                 self.upgraded.set()
                 self.arrived.notify_all()
                 # The SDK closes the old transport now: its frame goes and says `disconn`, for an id whose session has
@@ -268,13 +268,13 @@ class Upgrading:
         with self.lock:
             if self.secondary is None:
                 return None  # given up meanwhile
-            if message.get("t") == "d":
-                if self.receives_by is self.secondary:
-                    return self.give(message)
-                return self.pending_data.append(message)
+            if self.receives_by is self.secondary:
+                return self.give(message)
+            # The SDK holds data. Control messages belong to the move until this side sends by the WebSocket: after that
+            # they answer the test, a pong for a ping, and may overtake `n`.
+            if message.get("t") == "d" or self.sends_by is self.secondary:
+                return self.pending.append(message)
             verb = message["d"]["t"]
-            if self.sends_by is self.secondary:
-                return self.give(message) if self.receives_by is self.secondary else None
             if verb == "r":
                 return self.drop_secondary()
             if verb == "o":
