@@ -218,4 +218,18 @@ import Testing
             #expect(target.contents == before)
         }
     }
+
+    /// Two directories were restored from one backup, and the first was lost before any of its records was archived.
+    @Test(arguments: [history(2, other, [(1, testID, 7)]).bytes, [1, 2, 3]])
+    func historyOfATimelineOfWhichNothingIsArchivedIsReplaced(bytes: [UInt8]) throws {
+        let target = SimulatedDisk()
+        let journalHistory = Self.history(2, Self.third, [(1, testID, 9)])
+        target.add(TimelineHistory.fileName(2), bytes)
+        let source = SimulatedDisk()
+        var none = History()
+        let journal = try Journal.open(on: source, newDirectoryID: Self.third, timeline: 2, into: &none)
+        var archive = JournalArchive(of: source, in: target, timeline: journalHistory)
+        #expect(try archive.update(upTo: journal.writtenPosition) { _ in })
+        #expect(try TimelineHistory.read(2, on: target) == journalHistory)
+    }
 }

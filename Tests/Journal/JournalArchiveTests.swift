@@ -179,6 +179,22 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(world.events.contains { if case .damaged(whole, _) = $0 { true } else { false } })
     }
 
+    /// The copy of the open segment cannot be read at all: what is left out of the restore is reported.
+    @Test func damagedHeaderOfTheOpenSegmentIsCounted() throws {
+        let world = try World()
+        try world.write(["a", "b"])
+        try world.update()
+        let partial = try #require(world.target.fileNames.first { $0.hasSuffix(".partial") })
+        var bytes = try #require(world.target.contents[partial])
+        bytes[20] ^= 1
+        world.target.add(partial, bytes)
+        let backups = SimulatedDisk()
+        let header = checkpointHeader(.zero)
+        _ = try CheckpointWriter(header, on: backups, named: "a.backup").finish()
+        let journal = try ArchivedJournal("a.backup", in: backups, header, archive: world.target)
+        #expect(journal.unreadableByteCount == bytes.count)
+    }
+
     @Test func cancelled() throws {
         let world = try World()
         for number in 0..<30 { try world.write(["entry \(number)"]) }

@@ -177,6 +177,22 @@ import Testing
         }
     }
 
+    /// A restored directory was started, and its disk was lost before any of its records was archived.
+    @Test func timelineWithAHistoryOnlyIsNotFollowed() throws {
+        let world = World()
+        let first = TimelineHistory(timeline: 1, directory: Self.ids[0])
+        try world.write(first, count: 20)
+        try Self.child(2, of: first, at: 5).write(on: world.archive)
+        #expect(try world.restore(first, behind: 15).0.entries == world.entries[1])
+        let (_, summary) = try world.restore(first, behind: 5, timeline: 2)
+        #expect(summary.lastSequence == SequenceNumber(5), "it can be asked for")
+        let backups = SimulatedDisk()
+        let header = checkpointHeader(.zero, directory: Self.ids[0])
+        _ = try CheckpointWriter(header, on: backups, named: "a.backup").finish()
+        let journal = try ArchivedJournal("a.backup", in: backups, header, archive: world.archive)
+        #expect(journal.newestTimeline == 2, "its number is taken")
+    }
+
     /// Moments before, at and behind the records at which timelines begin.
     @Test(arguments: [5, 11, 12, 13, 21, 22, 23, 27, 40] as [UInt64])
     func momentsOfATimeline(sequence: UInt64) throws {

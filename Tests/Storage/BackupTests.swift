@@ -432,20 +432,22 @@ import Testing
     /// Archived segments go when they are old enough, and a backup that is, too, has their records.
     @Test(
         arguments: [
-            // archive keep  backups  passed a restore test  the first that is left
-            (0, daily(0...9), nil, 1, "all are kept"),
-            (7, daily(0...9), nil, 4, "before the backup that is seven days old"),
-            (3, daily(0...9), nil, 8, "before the backup that is three days old"),
-            (30, daily(0...9), nil, 1, "no backup is as old, and none lies before the oldest"),
-            (3, daily(0...9), 2, 4, "before the newest backup that has passed a restore test"),
-            (3, daily(0...9), 8, 8, "where that is old enough"),
-            (7, [(9, 2, 10)], nil, 3, "of an earlier timeline what is older"),
-            (7, [(3, 1, 4), (9, 1, 10)], nil, 1, "days without a server do not count"),
-            (7, daily(0...5) + [(9000, 1, 10)], nil, 2, "a clock that has jumped by years counts two days"),
-            (1, daily(0...5) + [(9000, 1, 10)], nil, 7, "and leaves what the newest backups need"),
-        ] as [(Int, [(Int64, UInt32, UInt64)], Int?, UInt64, String)])
+            // archive keep  backups  of another data directory  passed a restore test  the first that is left
+            (0, daily(0...9), 0..<0, nil, 1, "all are kept"),
+            (7, daily(0...9), 0..<0, nil, 4, "before the backup that is seven days old"),
+            (3, daily(0...9), 0..<0, nil, 8, "before the backup that is three days old"),
+            (3, daily(0...9), 1..<9, nil, 1, "a backup of another data directory has none of the records"),
+            (30, daily(0...9), 0..<0, nil, 1, "no backup is as old, and none lies before the oldest"),
+            (3, daily(0...9), 0..<0, 2, 4, "before the newest backup that has passed a restore test"),
+            (3, daily(0...9), 0..<0, 8, 8, "where that is old enough"),
+            (7, [(9, 2, 10)], 0..<0, nil, 3, "of an earlier timeline what is older"),
+            (7, [(3, 1, 4), (9, 1, 10)], 0..<0, nil, 1, "days without a server do not count"),
+            (7, daily(0...5) + [(9000, 1, 10)], 0..<0, nil, 2, "a clock that has jumped counts two days"),
+            (1, daily(0...5) + [(9000, 1, 10)], 0..<0, nil, 7, "and leaves what the newest backups need"),
+        ] as [(Int, [(Int64, UInt32, UInt64)], Range<Int>, Int?, UInt64, String)])
     func archivedSegments(
-        keep: Int, backups: [(Int64, UInt32, UInt64)], tested: Int?, left: UInt64, reason: String
+        keep: Int, backups: [(Int64, UInt32, UInt64)], foreign: Range<Int>, tested: Int?, left: UInt64,
+        reason: String
     ) throws {
         let day: Int64 = 86_400_000
         let world = World()
@@ -473,11 +475,11 @@ import Testing
             world.archive.add(
                 name == names[9] ? name + ".partial" : name, try #require(source.contents[name]))
         }
-        for (number, timeline, sequence) in backups.dropLast() {
-            world.disk.add(
-                BackupName(
-                    milliseconds: number * day, timeline: timeline, sequence: SequenceNumber(sequence)
-                ).text, [1])
+        for (index, (number, timeline, sequence)) in backups.dropLast().enumerated() {
+            let header = CheckpointHeader(
+                directory: foreign.contains(index) ? DirectoryID(3, 4) : DirectoryID(1, 2),
+                timeline: timeline, sequence: SequenceNumber(sequence), timestamp: number * day)
+            world.disk.add(BackupName(header).text, header.bytes)
         }
         if let tested {
             let (number, timeline, sequence) = backups[tested]

@@ -14,9 +14,14 @@ package struct ArchiveListing {
     /// Whether there is no part of any journal.
     package var isEmpty: Bool { whole.isEmpty && partial.isEmpty }
 
-    /// The newest timeline; nil for an empty archive.
-    package var newestTimeline: UInt32? {
-        [whole.last?.timeline, partial.last?.timeline, histories.last].compactMap { $0 }.max()
+    /// The newest timeline of which there is a copy of a segment; nil where there is none.
+    var newestCopiedTimeline: UInt32? {
+        [whole.last?.timeline, partial.last?.timeline].compactMap { $0 }.max()
+    }
+
+    /// The newest timeline whose number is taken, by a copy or a history; nil for an empty archive.
+    var newestTimeline: UInt32? {
+        [newestCopiedTimeline, histories.last].compactMap { $0 }.max()
     }
 
     /// All copies with their files, the newest first.

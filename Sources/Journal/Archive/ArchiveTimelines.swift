@@ -14,8 +14,8 @@ package struct ArchiveTimelines<Storage: Disk> {
         self.archive = archive
     }
 
-    /// The newest timeline; nil for an empty archive.
-    package var newest: UInt32? { listing.newestTimeline }
+    /// The newest timeline of which there is a copy of a segment: the one that a restore follows. Nil where there is none.
+    package var newest: UInt32? { listing.newestCopiedTimeline }
 
     /// A timeline with its ancestors, as far as the archive has them.
     /// - Parameter header: Of a backup, which may be of that timeline and know its data directory.

@@ -23,7 +23,8 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     private let archive: Storage
     /// The timeline that is read, with its ancestors.
     package let timeline: TimelineHistory
-    /// The newest timeline in the archive, or of the backup.
+    /// The newest timeline whose number is taken, in the archive or by the backup. The archive may have nothing of it but
+    /// its history.
     package let newestTimeline: UInt32
     /// Copies that are not whole, and where their last whole entries end.
     private let partials: [SegmentName: Int]
@@ -36,7 +37,7 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     /// - Parameters:
     ///   - name: The file of the backup, in the directory `backup`.
     ///   - header: Of the backup.
-    ///   - wanted: The timeline to be read; nil for the newest.
+    ///   - wanted: The timeline to be read; nil for the newest of which the archive has a part, or that of the backup.
     /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and for a backup that the timeline does not contain;
     ///   ``JournalError/disk(_:)``.
     package init(
@@ -49,8 +50,9 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
         self.archive = archive
         let listing = ArchiveListing(try onDisk { () throws(DiskFailure) in try archive.list() })
         newestTimeline = max(listing.newestTimeline ?? 0, header.timeline)
-        let timeline = try ArchiveTimelines(listing, on: archive).history(
-            of: wanted ?? newestTimeline, orOf: header)
+        let timelines = ArchiveTimelines(listing, on: archive)
+        let timeline = try timelines.history(
+            of: wanted ?? max(timelines.newest ?? 0, header.timeline), orOf: header)
         guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
             let flaw = JournalFlaw.backupNotOnTimeline(
                 timeline.timeline, backup: header.timeline, sequence: header.sequence)
@@ -62,16 +64,17 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
         for number in timeline.ancestors.map(\.timeline) + [timeline.timeline] {
             let end = timeline.end(of: number)
             let whole = listing.whole.last { $0.timeline == number }
-            if let name = listing.partial.last(where: { $0.timeline == number && $0.isBehind(whole) }),
+            if let name = listing.partial.last(where: { $0.timeline == number && $0.isBehind(whole) }) {
                 let found = try Self.endOfEntries(name, name.partialText, upTo: end, on: archive)
-            {
-                partials[name] = found.end
+                if found.end > 0 { partials[name] = found.end }
                 if end == nil { unreadableByteCount = found.byteCount - found.end }
             }
             guard let end else { continue }
             let last = listing.whole.last { $0.timeline == number && $0.firstSequence <= end }
-            if let last, let found = try Self.endOfEntries(last, last.text, upTo: end, on: archive) {
-                cuts[last] = found.end
+            if let last {
+                let found = try Self.endOfEntries(last, last.text, upTo: end, on: archive)
+                // Reading a segment with a damaged header reports it.
+                if found.end > 0 { cuts[last] = found.end }
             }
         }
         self.partials = partials
@@ -80,10 +83,11 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     }
 
     /// - Parameter end: The last record that is wanted; nil for all.
-    /// - Returns: Nil for a copy that was only begun.
+    /// - Returns: Where they end, and the length of the file. The end is 0 where the header cannot be read: the copy was only
+    ///   begun, or it is damaged.
     private static func endOfEntries(
         _ name: SegmentName, _ file: String, upTo end: SequenceNumber?, on archive: Storage
-    ) throws(JournalError) -> (end: Int, byteCount: Int)? {
+    ) throws(JournalError) -> (end: Int, byteCount: Int) {
         do throws(JournalError) {
             var reader = try SegmentReader.open(name, mode: .read, on: archive, fileNamed: file)
             var offset = reader.offset
@@ -97,8 +101,10 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
             }
             return (offset, reader.byteCount)
         } catch {
-            guard case .corrupt = error else { throw error }
-            return nil
+            guard case .corrupt(let problem) = error, problem.flaw.isUnwrittenHeader else { throw error }
+            return try onDisk { () throws(DiskFailure) in
+                (0, try archive.byteCount(of: try archive.open(file, .read)))
+            }
         }
     }
 

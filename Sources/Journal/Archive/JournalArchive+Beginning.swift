@@ -104,9 +104,17 @@ extension JournalArchive {
         }
     }
 
-    /// Before the first segment of a timeline: a restore can follow it then.
+    /// Before the first segment of a timeline: a restore can follow it then. The copies of this timeline are those of this
+    /// journal (``refuseIfForeign(_:)``): another history of it is that of a directory of which nothing is archived.
     private func copyHistory(_ listing: ArchiveListing) throws(JournalError) {
-        guard !timeline.ancestors.isEmpty, !listing.histories.contains(timeline.timeline) else { return }
+        guard !timeline.ancestors.isEmpty else { return }
+        if listing.histories.contains(timeline.timeline) {
+            do throws(JournalError) {
+                guard try TimelineHistory.read(timeline.timeline, on: target) != timeline else { return }
+            } catch {
+                guard case .corrupt = error else { throw error }
+            }
+        }
         do throws(DiskFailure) { try timeline.write(on: target) } catch { throw .disk(error) }
     }
 
@@ -283,7 +291,7 @@ extension JournalFlaw {
     }
 
     /// Whether a file may have been made and not written: of a newer version it was.
-    fileprivate var isUnwrittenHeader: Bool {
+    var isUnwrittenHeader: Bool {
         switch self {
         case .headerCutShort, .notASegment, .headerChecksumMismatch: true
         default: false

@@ -84,7 +84,7 @@ package struct BackupWriter<Storage: Disk> {
             "backup \(name.text): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms"
         )
         testIfDue(name, on: disk, digest.finish())
-        removeSuperfluous(on: disk, at: name)
+        removeSuperfluous(on: disk, at: name, job.header)
         return true
     }
 
@@ -165,8 +165,8 @@ package struct BackupWriter<Storage: Disk> {
 
     // MARK: What is kept no more
 
-    private func removeSuperfluous(on disk: Storage, at newest: BackupName) {
-        do throws(DiskFailure) {
+    private func removeSuperfluous(on disk: Storage, at newest: BackupName, _ header: CheckpointHeader) {
+        do {
             let names = try disk.list().compactMap { BackupName($0) }
             let tested =
                 options.testInterval > 0
@@ -180,24 +180,51 @@ package struct BackupWriter<Storage: Disk> {
                 logger.info("backups removed: \(superfluous.map(\.text).joined(separator: ", "))")
             }
             let kept = Set(names).subtracting(superfluous)
-            try removeArchived(behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil })
+            try removeArchived(
+                behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header)
         } catch {
             logger.warning(
                 "old backups or archived segments cannot be removed now, it is tried again: \(error)")
         }
     }
 
+    /// The backups whose records the archive has, too. The others cover none of its segments, whatever their names say:
+    /// several data directories may be restored from one backup, have a timeline of the same number, and share a directory.
+    /// - Parameter header: Of the newest backup, which is of this data directory.
+    /// - Complexity: One read of each backup's header.
+    private func archived(
+        among names: Set<BackupName>, on disk: Storage, _ header: CheckpointHeader, in archive: Storage
+    ) throws(JournalError) -> [BackupName] {
+        let timeline = try ArchiveTimelines(of: archive).history(of: header.timeline, orOf: header)
+        var found: [BackupName] = []
+        for name in names {
+            do throws(JournalError) {
+                let header = try readCheckpointHeader(name.text, on: disk)
+                guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
+                    continue
+                }
+                found.append(name)
+            } catch {
+                guard case .corrupt = error else { throw error }
+            }
+        }
+        return found.sorted()
+    }
+
     /// Removes archived segments that are older than they are to be kept, and lie before the newest backup which is, too;
     /// where there is none, before the oldest backup; and before the newest that has passed a restore test.
-    private func removeArchived(behind kept: Set<BackupName>, _ tested: BackupName?) throws(DiskFailure) {
+    /// - Throws: ``JournalError``, ``DiskFailure``.
+    private func removeArchived(
+        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader
+    ) throws {
         guard options.archiveKeepTime > .zero, let openArchive, let archive = try? openArchive() else {
             return
         }
         let keepTime = options.archiveKeepTime.inMilliseconds
-        let ages = options.retention.ages(of: Array(kept), every: options.interval.inMilliseconds)
-        let sorted = kept.sorted()
-        guard let old = sorted.last(where: { ages[$0] ?? 0 >= keepTime }) ?? sorted.first else { return }
-        let needed = min(old, tested ?? old)
+        let backups = try archived(among: kept, on: disk, header, in: archive)
+        let ages = options.retention.ages(of: backups, every: options.interval.inMilliseconds)
+        guard let old = backups.last(where: { ages[$0] ?? 0 >= keepTime }) ?? backups.first else { return }
+        let needed = min(old, tested.flatMap { backups.contains($0) ? $0 : nil } ?? old)
         let covered = archivedSegments(
             of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
         var names: [String] = []
