@@ -233,7 +233,7 @@ package final class Server: @unchecked Sendable {
             )
         }
         if configuration.identity.isEmpty, !configuration.isDevelopment {
-            logger.notice("no secret, key or issuer is configured: nobody can sign in")
+            logger.notice("no secret, key or issuer is configured: no user can sign in")
         }
     }
 

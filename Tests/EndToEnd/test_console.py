@@ -146,7 +146,7 @@ def test_children_are_listed_to_all_who_may_read_them(files):
         {"key": "x", "kind": "number", "value": 1}, {"key": "y", "kind": "object", "count": 1, "preview": {"z": "text"}}]}
     ann = Rest(files.port, "listing", fields=[bearer(unsigned("ann"))])
     override = "&auth_variable_override=%7B%22uid%22:%22ann%22%7D"
-    # All nodes are counted for administrators only, whoever they act as.
+    # All nodes are counted for administrators only, also where they act as another user.
     for rest, parameters, nodes in [(owner, "", {"nodes": 4}), (ann, "", {}), (owner, override, {"nodes": 4})]:
         assert rest.ask("GET", f"/.inspect/children.json?path=/a&measure=true{parameters}").expect(200).json() == page | nodes
     for rest, path, parameters in [(ann, "/", ""), (ann, "/b", ""), (owner, "/b", override), (Rest(files.port, "listing"), "/a", "")]:
@@ -393,7 +393,7 @@ def test_a_conflict_is_shown_and_nothing_is_overwritten_unasked(desk):
     page.run("document.activeElement.select()")
     page.type("3")
     page.press("Enter")
-    page.dialog("Somebody changed it meanwhile")
+    page.dialog("Changed by another client")
     assert page.run("[document.querySelector('.theirs').textContent, document.querySelector('.mine').textContent]") == ["2", "3"]
     assert desk.rest.get("/n") == 2
     page.confirm()
@@ -675,7 +675,7 @@ def test_the_past_of_a_path_is_shown_and_brought_back(desk):
     page.dialog("Restore /doc of ")
     desk.rest.put("/doc", "another")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Somebody changed it meanwhile")
+    page.dialog("Changed by another client")
     assert desk.rest.get("/doc") == "another"
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
@@ -856,7 +856,7 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
         page.confirm()
 
     act_as("anonymous")
-    page.wait("document.getElementById('actor').textContent.includes('nobody')")
+    page.wait("document.getElementById('actor').textContent.includes('anonymous')")
     page.wait_row("a", "1")
     page.wait_rows(lambda rows: any(row["key"] == "b" and row["kind"] == "object" for row in rows), "b as an object")
     page.run(f"location.hash = '#/data/{desk.ns}/users/ada'")
@@ -872,7 +872,7 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
 
 
 def test_a_user_deletes_what_the_server_does_not_count(desk):
-    """Only administrators are told the number of nodes: the console reads the value, up to a size."""
+    """Only administrators get the number of nodes: for other users the console reads the value, up to a size."""
     desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
     data = {"x": 1, "y": {"z": 2}}
     page = desk.open({"a": data, "large": "x" * (5 << 20)})

@@ -32,7 +32,7 @@ def test_what_is_typed_stays_when_its_node_goes(desk):  # noqa: F811
     page.wait_rows(lambda rows: all(row["key"] != "a" for row in rows), "a gone")
     assert page.run("document.querySelector('.editor .value-input').value") == "typed for a long time"
     page.press("Enter")
-    page.dialog("Somebody changed it meanwhile")
+    page.dialog("Changed by another client")
     page.confirm()
     desk.wait_for("/a", "typed for a long time")
     page.wait("!document.querySelector('.editor')")

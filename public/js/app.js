@@ -108,7 +108,7 @@ function showActor() {
 
 async function chooseActor() {
 	const { isAdmin } = session;
-	const field = userField([["self", isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Nobody: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]]);
+	const field = userField([["self", isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Anonymous: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]]);
 	field.show(session.actor);
 	let actor;
 	const check = () => void (actor = field.read());

@@ -44,7 +44,7 @@ async function look(path) {
 		if (more || count > UNDO_NODES) return { count, words };
 		const value = await session.read(path, UNDO_UNITS);
 		if (count !== undefined) return { count, words, value };
-		// Only administrators are told the count.
+		// Only administrators get the count.
 		const found = value === undefined ? Infinity : countNodes(value);
 		return { count: found, words: value === undefined ? "many nodes" : nodes(found), ...(found <= UNDO_NODES && { value }) };
 	} catch (error) {
@@ -107,7 +107,7 @@ async function conflict(branch, mine, label) {
 	const theirs = await session.read(branch.path);
 	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, stringify(value, 2).slice(0, 5000)));
 	const overwrites = await dialog({
-		title: "Somebody changed it meanwhile", confirm: "Overwrite with yours", danger: true,
+		title: "Changed by another client", confirm: "Overwrite with yours", danger: true,
 		body: [h("p", `${nameOf(branch)} is no longer what you saw. Nothing was written.`), h("div.versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
 	});
 	written(branch.path);

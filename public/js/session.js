@@ -37,7 +37,7 @@ class Session extends EventTarget {
 	get actorName() {
 		const { kind, auth = this.auth } = this.actor;
 		if (kind === "self" && this.isAdmin) return "administrator";
-		return { anonymous: "nobody (not signed in)", token: "a token" }[kind] ?? auth?.uid ?? "a user";
+		return { anonymous: "anonymous", token: "a token" }[kind] ?? auth?.uid ?? "a user";
 	}
 
 	async signIn(credential, { isKept = false } = {}) {

@@ -155,7 +155,7 @@ extension LongPollingRequest.Start {
 }
 
 extension LongPollingRequest.Start {
-    /// What the databases are told of the session that begins.
+    /// What the databases get about the session that begins.
     /// - Parameters:
     ///   - host: Of the request.
     ///   - publicID: By which its client will know the session.

@@ -71,7 +71,7 @@ package struct LongPollingSession: RealtimeTransport {
     var candidate: Candidate?
     /// The client has said `n`.
     var hasUpstreamEnded = false
-    /// The databases were not told of the session's end.
+    /// The databases have not had the message of the session's end.
     private var hasSession = true
     /// Bytes of messages that are not complete, or not read.
     package private(set) var unfinishedByteCount = 0

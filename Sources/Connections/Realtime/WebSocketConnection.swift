@@ -37,7 +37,7 @@ package struct WebSocketConnection: RealtimeTransport {
     /// The payload of the last ping that was not answered yet, because the client does not take what it is sent.
     var owedPong: Box<[UInt8]>?
     var handover: Handover
-    /// The databases know the session by this connection, and were not told of its end.
+    /// The databases know the session by this connection, and have not had the message of its end.
     var hasSession: Bool
     /// Bytes of a message that is not complete, or not read.
     package private(set) var unfinishedByteCount = 0

@@ -28,7 +28,7 @@ struct IndexAccounts {
     var onDemandByteLimit = 256 << 20
     /// Bytes of all indexes on demand, ready or being built.
     private(set) var onDemandByteCount = 0
-    /// ``onDemandByteCount`` when the host was last told.
+    /// ``onDemandByteCount`` at the last report to the host.
     private var reportedByteCount = 0
 
     var isBeyondLimit: Bool { onDemandByteCount > onDemandByteLimit }

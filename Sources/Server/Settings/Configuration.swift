@@ -126,7 +126,7 @@ package struct Configuration: Sendable {
         return passedSockets.isEmpty ? [.network(host: host, port: port)] : []
     }
 
-    /// What the databases are told of this.
+    /// The part of these settings that the databases need.
     var databaseOptions: DatabaseOptions {
         var options = DatabaseOptions()
         options.createsNamespaces = isDevelopment

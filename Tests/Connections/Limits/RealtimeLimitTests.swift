@@ -67,7 +67,7 @@ import Testing
         #expect(driver.event { $0.deadlinePassed(&$1) } == [])
     }
 
-    /// It is made as whoever the client is by then.
+    /// A delayed write is made with the credential that the connection has when the delay ends.
     @Test func credentialThatIsOverMeanwhile() {
         var driver = WebSocketDriver { $0.limits.rates = WriteRates(writesPerSecond: 1) }
         _ = signIn(&driver, 1, as: user("ada", validUntil: 99))

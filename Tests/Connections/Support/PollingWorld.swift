@@ -28,7 +28,7 @@ struct PollingWorld {
     private var former: LongPollingSession?
     /// Requests that were posted to the databases, in order, by their numbers.
     private(set) var posted: [Int64] = []
-    /// The databases were told that the session is over.
+    /// The databases have had the message that the session is over.
     private(set) var isClosed = false
     /// Frames that were sent on the WebSocket, as text.
     let webSocketOutput = ServerFrameReader()
