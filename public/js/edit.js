@@ -44,7 +44,7 @@ async function look(path) {
 		if (more || count > UNDO_NODES) return { count, words };
 		const value = await session.read(path, UNDO_UNITS);
 		if (count !== undefined) return { count, words, value };
-		// Only administrators get the count.
+		// The count is for administrators.
 		const found = value === undefined ? Infinity : countNodes(value);
 		return { count: found, words: value === undefined ? "many nodes" : nodes(found), ...(found <= UNDO_NODES && { value }) };
 	} catch (error) {

@@ -44,18 +44,20 @@ const state = h("span.hint", { role: "status" });
 const publishButton = button("Publish", publish, ".primary");
 let namespace, published, checkTimer; // namespace: of the rules in the editor
 let [badLines, marks] = [[], []];
+const storage = () => `pando.rules.${namespace}`; // of the draft
 const isDifferent = () => editor.getValue() !== published;
 
 const readPublished = async () => (await session.response(PATH, {}, { asSelf: true })).text();
 
 async function load() {
-	const wanted = (namespace = session.namespace);
+	const wanted = (namespace = session.namespace), draft = sessionStorage.getItem(storage());
 	editor.setValue((published = ""));
 	try {
 		const text = await readPublished();
 		if (wanted !== namespace) return;
 		editor.setValue((published = text));
 		editor.clearHistory();
+		if (draft) editor.setValue(draft);
 	} catch (error) {
 		namespace = undefined; // read again when the page is shown
 		state.textContent = `The rules can't be read: ${error.message}`;
@@ -70,6 +72,7 @@ function changed() {
 	state.textContent = isDifferent() ? "not published" : "as published";
 	clearTimeout(checkTimer);
 	if (isDifferent()) checkTimer = setTimeout(check, CHECK_MS);
+	if (published) sessionStorage.setItem(storage(), isDifferent() ? editor.getValue() : "");
 }
 
 function mark(rules) {

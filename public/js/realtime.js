@@ -1,4 +1,4 @@
-// A client of the realtime protocol (docs/protocol/realtime.md) in one file. It writes nothing while it is offline.
+// A client of the realtime protocol (docs/protocol/realtime.md) in one file. It writes nothing while offline.
 //
 // docs/console.md has an example. Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
 
@@ -79,9 +79,9 @@ export class Database {
 		return { cred, ...(override === null ? { noauth: true } : override && { authvar: override }) };
 	}
 
-	/** Asks for an answer; without one to the last time the connection is dead, as after a sleep. */
+	/** Asks for an answer; without one to the last the connection is dead, as after a sleep. */
 	probe() {
-		if (this.isUnanswered && this.socket.bufferedAmount === 0) return this.socket.close();
+		if (this.isUnanswered && this.socket.bufferedAmount === 0) return this.drop();
 		this.isUnanswered = true;
 		this.request("s", { c: {} }).then(() => (this.isUnanswered = false), () => {});
 	}
@@ -107,9 +107,12 @@ export class Database {
 	close() {
 		clearTimeout(this.retry);
 		this.state = "closed";
-		const socket = this.socket;
-		if (!socket) return;
-		this.lost();
+		if (this.socket) this.drop();
+	}
+
+	drop() {
+		const { socket } = this;
+		this.lost(); // now: a dead peer answers no close
 		socket.close();
 	}
 

@@ -1,4 +1,4 @@
-// "May this user do this here": asks the server about the draft. Questions are kept as cases, which run before publishing.
+// "May this user do this here": asks the server about the draft. Questions are kept as cases that run before publishing.
 
 import { session } from "./session.js";
 import { h, button, choice, panel, table, save, toast, visible } from "./dom.js";

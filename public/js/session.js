@@ -59,7 +59,7 @@ class Session extends EventTarget {
 	}
 
 	signOut() {
-		sessionStorage.removeItem(STORED);
+		sessionStorage.clear();
 		this.database?.close();
 		location.reload();
 	}
