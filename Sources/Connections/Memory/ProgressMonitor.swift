@@ -15,6 +15,10 @@ package enum ClientProgress: Int, Comparable, Sendable {
 
 /// How fast a client takes what it is sent, or sends what it owes, judged by samples: the rate between an older
 /// sample and the last one.
+///
+/// A client that reads slowly acknowledges in steps, with pauses of minutes between them (``OutputRate``). So the first
+/// bytes after a pause count for the time in which they would be taken at the lowest rate. What a client that never reads
+/// has acknowledged is what the buffers of its machine have taken at the beginning, before any pause.
 package struct ProgressMonitor: Sendable {
     package enum Direction: Sendable {
         /// Bytes that the client's machine has acknowledged, while output is unsent.
@@ -32,11 +36,19 @@ package struct ProgressMonitor: Sendable {
     /// client's machine take some at once; a rate over more says little of now.
     package static let shortestWindow: Duration = .seconds(2)
     package static let longestWindow: Duration = .seconds(15)
+    /// The most time that a step counts for: at the lowest rate, Linux's largest one takes 211 s (``OutputRate``).
+    package static let longestStep: Duration = .seconds(240)
 
     private var direction = Direction.input
     private var older: Sample?
     private var newer: Sample?
     private var last: Sample?
+    /// When the number of bytes last grew, or the first sample.
+    private var grewAt: MonotonicTime?
+    /// Nothing was taken for ``shortestWindow``.
+    private var hasPaused = false
+    /// Until when the last step counts; nil without one.
+    private var stepEnd: MonotonicTime?
 
     package init() {}
 
@@ -49,9 +61,10 @@ package struct ProgressMonitor: Sendable {
     /// - Parameter byteCount: Bytes in all, in this direction; it never falls.
     package mutating func note(_ byteCount: Int, of direction: Direction, at now: MonotonicTime) {
         if direction != self.direction {
+            self = Self()
             self.direction = direction
-            (older, newer) = (nil, nil)
         }
+        if direction == .output { noteStep(byteCount, at: now) }
         let sample = Sample(byteCount: byteCount, time: now)
         last = sample
         guard let newer else { return self.newer = sample }
@@ -61,8 +74,24 @@ package struct ProgressMonitor: Sendable {
         }
     }
 
+    private mutating func noteStep(_ byteCount: Int, at now: MonotonicTime) {
+        let growth = byteCount - (last?.byteCount ?? byteCount)
+        guard growth > 0 else {
+            grewAt = grewAt ?? now
+            if let grewAt, now - grewAt >= Self.shortestWindow { hasPaused = true }
+            return
+        }
+        if hasPaused {
+            let seconds = Double(growth) / Double(ConnectionLimits.slowestBytesPerSecond)
+            stepEnd = now + min(.seconds(seconds), Self.longestStep)
+        }
+        hasPaused = false
+        grewAt = now
+    }
+
     /// Judges the samples.
     package func progress(at now: MonotonicTime) -> ClientProgress {
+        if let stepEnd, now < stepEnd { return .steady }
         guard let last else { return .unknown }
         guard
             let first = [newer, older].compactMap({ $0 }).first(where: {

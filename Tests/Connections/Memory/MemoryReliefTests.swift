@@ -86,6 +86,18 @@ private let mebibyte = 1 << 20
             ([0, 500, 1000], .steady, "the slowest client that is served"),
             ([0, 400, 800, 1200, 1600], .stalled, "slower than that"),
             ([0, 60_000, 120_000, 180_000, 240_000], .steady, "a slow download"),
+            ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 200), .steady, "a step after a pause"),
+            ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 211), .stalled, "counts for 211 s"),
+            ([0, 0, 0, 9_000_000] + silence(after: 9_000_000, seconds: 240), .stalled, "at most 240 s"),
+            ([0, 0, 105_472] + silence(after: 105_472, seconds: 9), .stalled, "a second is no pause"),
+            (
+                [0, 6_000_000] + silence(after: 6_000_000, seconds: 9), .stalled,
+                "the first bytes fill buffers"
+            ),
+            (
+                [0, 1000, 3_000_000] + silence(after: 3_000_000, seconds: 9), .stalled,
+                "they come without a pause"
+            ),
         ] as [([Int], ClientProgress, String)])
     func progress(samples: [Int], expected: ClientProgress, because: String) {
         var monitor = ProgressMonitor()
@@ -93,6 +105,19 @@ private let mebibyte = 1 << 20
             monitor.note(byteCount, of: .output, at: second(Double(time)))
         }
         #expect(monitor.progress(at: second(Double(max(0, samples.count - 1)))) == expected, "\(because)")
+    }
+
+    /// Samples of a client that takes nothing more.
+    private static func silence(after byteCount: Int, seconds: Int) -> [Int] {
+        Array(repeating: byteCount, count: seconds)
+    }
+
+    @Test func inputHasNoSteps() {
+        var monitor = ProgressMonitor()
+        for (time, byteCount) in ([0, 0, 0, 60_000] + Self.silence(after: 60_000, seconds: 9)).enumerated() {
+            monitor.note(byteCount, of: .input, at: second(Double(time)))
+        }
+        #expect(monitor.progress(at: second(12)) == .stalled)
     }
 
     @Test func anotherDirectionBeginsAnew() {
