@@ -28,28 +28,40 @@ def paced(request):
     return request()
 
 
+def until_measured(server, path, rate, request):
+    """Repeats a request until one of them was measured."""
+    for _ in range(1000):
+        paced(request)
+        if rows(server).get(("default", path), {rate: 0})[rate] > 0:
+            return
+    raise AssertionError(f"no request to {path} was measured: {rows(server)}")
+
+
 class TestUsage:
     def test_paths_are_counted_by_pattern(self, server):
         with Connection(server.port, "default") as reader, Connection(server.port, "default") as writer, \
                 Wire(server.port) as rest:
-            # Requests with some time between them are all measured.
+            # Requests with some time between them are all measured, on a machine that is not busy. Where it is, each of them
+            # stands for a few: the rates are estimates then.
             for number in range(8):
                 paced(lambda: reader.must("q", {"p": f"/rooms/{number}/messages", "h": ""}))
             for number in range(60):
                 value = str(number).rjust(1000, "x")
                 paced(lambda: writer.must("p", {"p": f"/rooms/{number % 8}/messages/m", "d": value}))
                 paced(lambda: rest.ask("GET", "/users/12345.json").expect(200))
-            paced(lambda: reader.must("q", {"p": "/people", "q": {"i": "age", "l": 1, "vf": "l"}, "t": 1, "h": ""}))
             found = rows(server)
             messages, users = found["default", "/rooms/*/messages/m"], found["default", "/users/*"]
-            # So few that each was measured; over a window of some seconds.
+            # So few that most were measured; over a window of some seconds.
             assert messages["writes_per_second"] > 1 and messages["reads_per_second"] == 0
-            assert abs(users["reads_per_second"] / messages["writes_per_second"] - 1) < 0.05
+            assert 0.5 < users["reads_per_second"] / messages["writes_per_second"] < 2
             assert messages["received_bytes_per_second"] > 900 * messages["writes_per_second"]
             assert messages["sent_bytes_per_second"] > 900 * messages["writes_per_second"]
             assert found["default", "/rooms/*/messages"]["listeners"] == 8
-            assert found["default", "/rooms/*/messages"]["listens_per_second"] > 0
-            assert found["default", "/people"]["unindexed_queries_per_second"] > 0
+            until_measured(server, "/rooms/*/messages", "listens_per_second",
+                           lambda: reader.must("q", {"p": "/rooms/0/messages", "h": ""}))
+            query = {"p": "/people", "q": {"i": "age", "l": 1, "vf": "l"}, "t": 1, "h": ""}
+            until_measured(server, "/people", "unindexed_queries_per_second", lambda: reader.must("q", query))
+            found = rows(server)
             assert all(0 <= row["busy_share"] and row["busy_share_error"] == 0 for row in found.values())
         ordered = [row["busy_share"] for row in Admin(server).json("/topz")["paths"]]
         assert ordered == sorted(ordered, reverse=True)
