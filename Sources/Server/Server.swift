@@ -17,6 +17,7 @@ import Synchronization
 ///     pando-database    decide, commit, the durability gate            (DatabaseHost, behind a DatabaseExecutor)
 ///     pando-journal     write, sync                                    (JournalThread)
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
+///     pando-segment     preparing the next segment                     (SegmentThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
 ///     pando-heavy       the same of very large ones, when others rest
 ///     pando-index       building of indexes

@@ -64,6 +64,32 @@ def test_no_path_of_a_private_machine(path):
     none([f"{path}:{line}: {found}" for line, found in markdown.private_paths(read(path))])
 
 
+# What starts a thread, with the thread's name; `N` is the number of an I/O thread.
+THREAD_START = re.compile(
+    r'(?:WorkerThread(?:<[^()]*>)?|NamedThread\.start|SnapshotLane|\bstart)\(\s*"(pando-[a-z]+(?:-\\\(\w+\))?)"')
+# Threads of other programs than pando.
+TOOLS = ("Sources/Bench/", "Sources/Echo/", "Sources/Load/", "Sources/Traffic/")
+
+
+def thread_names():
+    sources = [path for path in files("Sources") if path.endswith(".swift") and not path.startswith(TOOLS)]
+    found = {name for path in sources for name in THREAD_START.findall(read(path))}
+    return {re.sub(r"-\\\(.*\)", "-N", name) for name in found}
+
+
+def test_every_thread_is_in_the_table():
+    table = read("public/docs/architecture.md").split("## Threads")[1].split("\n## ")[0]
+    listed = {name for row in re.findall(r"^\| (`pando-.*?) \|", table, re.M) for name in re.findall(r"`([^`]+)`", row)}
+    assert listed == thread_names()
+    assert {"pando-io-N", "pando-database", "pando-journal", "pando-light"} < listed
+
+
+@pytest.mark.parametrize("path", ["Sources/Server/Server.swift", "Sources/Server/Server.docc/Server.md"])
+def test_every_thread_of_the_server_is_in_its_overview(path):
+    of_commands = {"pando-memory", "pando-write"}
+    none([f"{path} does not name {name}" for name in sorted(thread_names() - of_commands) if name not in read(path)])
+
+
 def test_every_module_has_a_page():
     folders = {path.split("/")[1] for path in files("Sources") if path.endswith(".swift")}
     pages = {path.split("/")[1] for path in MODULE_PAGES}
