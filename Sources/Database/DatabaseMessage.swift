@@ -57,7 +57,7 @@ extension DatabaseMessage {
     /// Bytes of a request up to which it may be light: about one frame of a client.
     fileprivate static let lightByteCount = 16 << 10
 
-    /// Whether processing takes little time, as far as the message alone tells. False for hashes and query windows
+    /// Whether processing takes little time, as far as the message alone shows. False for hashes and query windows
     /// of any amount of data, and for the end of a session with all its listens and writes. What a write
     /// replaces decides the rest (``LightWork``). O(1): decided when the request was made.
     package var isLight: Bool {

@@ -5,7 +5,7 @@ import PandoTree
 import PandoWire
 
 /// Whether a loop may process a burst of messages itself (``DatabaseExecutor``): the part of the decision that
-/// needs the databases. What the messages alone tell is decided once, when they are made
+/// needs the databases. What the messages alone show is decided once, when they are made
 /// (``DatabaseMessage/isLight``).
 struct LightWork {
     private let processor: CommandProcessor

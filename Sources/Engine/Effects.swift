@@ -21,7 +21,7 @@ package enum CommandResult: Sendable {
     case ok
     case listening
     case data(Node)
-    /// A query, with its index if there is one, and the node it applies to. The host finds the children with
+    /// A query, with its index if there is one, and the node it applies to. The caller finds the children with
     /// ``Window``, since it takes long.
     indirect case filtered(Node, IndexedQuery)
     case permissionDenied

@@ -61,7 +61,7 @@ extension Engine {
     }
 
     /// The session's listens that a credential may not read, by path. After a change of the credential or of the
-    /// rules the host sends the client that they are revoked (§5.4), and ends them. Their hashes are nil.
+    /// rules the caller sends the client that they are revoked (§5.4), and ends them. Their hashes are nil.
     /// - Parameter time: `now`, for the rules.
     /// - Complexity: O(listens × cost of the rules).
     package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {

@@ -103,7 +103,7 @@ extension Engine {
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
     /// The data of a location, or the result of a query (§4.4, §7.4). A query that visits many children is left
-    /// to the host.
+    /// to the caller.
     private func read(_ path: Path, _ query: Query?) -> CommandResult {
         let node = tree.root[path]
         guard let query, !query.loadsAllData else { return .data(node) }

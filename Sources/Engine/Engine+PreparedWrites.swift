@@ -2,7 +2,7 @@ import PandoRules
 import PandoTree
 
 // Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, and indexes and
-// windows of the location order it. Before the host executes such a write it may have another thread do that, on a
+// windows of the location order it. Before the caller executes such a write it may have another thread do that, on a
 // snapshot:
 //
 //     preparation(for:as:at:) ──▶ perform()  ──▶ adopt(_:) ──▶ execute ──▶ discardPreparedWrite()

@@ -30,7 +30,7 @@ import PandoBytes
 //             replaces every file of older timelines, which the next start removes. The earlier journal must not
 //             be used without it: when it is damaged the start refuses, and does not fall back.
 //
-//  `sequence` is the last record whose effects are in here, always the last of its entry. The host orders its
+//  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders its
 //  records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but
 //  for a longer string), pending onDisconnect writes.
 //

@@ -280,7 +280,7 @@ extension SegmentReader {
         }
     }
 
-    /// Decides what a bad record is: a torn tail, which was never acknowledged, or damage.
+    /// Decides what a bad record is: a torn tail, which was never synced, or damage.
     /// - Returns: nil when the record is good by now. Then ``nextEntry()`` reads it again. (While a server writes, a
     ///   reader may find zeros, and behind them records that were written since.)
     /// - Throws: ``DiskFailure``.

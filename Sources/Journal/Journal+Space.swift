@@ -1,6 +1,6 @@
 import PandoBytes
 
-// Space on the disk. The host reserves it before it applies a command, so that it can refuse the command when the
+// Space on the disk. The caller reserves it before it applies a command, so that it can refuse the command when the
 // disk is full. Reserved space stays reserved: a new segment reserves its space before the old one releases its own.
 
 extension Journal {

@@ -2,7 +2,7 @@ import PandoBytes
 
 /// The journal of one data directory, open for appending. One owner, one thread.
 ///
-/// The host collects the entries that arrive while the disk is busy, and then does one write and one sync for all
+/// The caller collects the entries that arrive while the disk is busy, and then does one write and one sync for all
 /// of them:
 ///
 ///     try journal.append(&batch)     // numbers the records; memory only
@@ -10,7 +10,7 @@ import PandoBytes
 ///     try journal.sync()             // one fdatasync
 ///     release(everything up to journal.lastDurable)
 ///
-/// With `--durability interval` the host syncs at intervals, and releases up to ``lastWritten``. An error of
+/// With `--durability interval` the caller syncs at intervals, and releases up to ``lastWritten``. An error of
 /// `write` or `sync` is final: the process has to report it and exit, and the next start reads what is on the disk.
 package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     let disk: Storage

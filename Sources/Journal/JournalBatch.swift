@@ -14,7 +14,7 @@ package struct JournalBatch: Sendable {
     /// A place to roll back to: see ``rollback(to:)``.
     package struct Savepoint {
         /// ``JournalBatch/byteCount`` at the savepoint. The difference to the current one is the size of what was
-        /// appended since. (The host subtracts the two properties itself: a method of another module would retain
+        /// appended since. (The caller subtracts the two properties itself: a method of another module would retain
         /// the batch during the call.)
         package let byteCount: Int
         fileprivate let recordCount: Int

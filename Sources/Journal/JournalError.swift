@@ -158,7 +158,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case damaged(BadRecord, sequence: SequenceNumber, witness: SequenceNumber)
     /// A bad record, and the search behind it gave up, so that it is unknown whether it is a torn tail or damage.
     case undecidable(BadRecord, sequence: SequenceNumber)
-    /// Records that were never acknowledged. The next start truncates them. Only an inspection reports this.
+    /// Incomplete or unsynced writes; with `--durability always` none was acknowledged. The next start truncates them.
+    /// Only an inspection reports this.
     case tornTail(byteCount: Int)
     /// A segment that is not the last ends inside an entry.
     case entryUnfinished(sequence: SequenceNumber)
@@ -185,9 +186,9 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     /// There is a checkpoint, and none of the segments that must follow it.
     case noSegments
     case notACheckpoint
-    /// The journal ends before the point the host already has a checkpoint of.
+    /// The journal ends before the point the caller already has a checkpoint of.
     case endsBeforeCheckpoint(last: SequenceNumber, checkpoint: SequenceNumber)
-    /// The host could not make sense of an intact entry.
+    /// The caller could not make sense of an intact entry.
     case rejected(sequence: SequenceNumber, reason: String)
 
     /// An archive has records that the journal does not have: the data directory is older than its archive.
@@ -203,7 +204,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .unreadableName: "the name of a segment, but not as we write it"
+        case .unreadableName: "the name of a segment, but not in this program's format"
         case .headerCutShort(let byteCount):
             "a segment begins with \(JournalFormat.segmentHeaderByteCount) bytes of header, "
                 + "here are \(byteCount)"
@@ -223,7 +224,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
             "record \(sequence) is bad (\(bad)), and the bytes behind it do not show whether it is a torn tail "
                 + "or damage"
         case .tornTail(let byteCount):
-            "\(byteCount) bytes of writes that were never acknowledged; the next start removes them"
+            "\(byteCount) bytes of incomplete or unsynced writes, none of them acknowledged with --durability "
+                + "always; the next start removes them"
         case .entryUnfinished(let sequence): "the segment ends inside the entry that begins with \(sequence)"
         case .unknownKind(let kind): "a record of the unknown kind \(kind), perhaps of a newer version"
         case .unknownFlags(let flags): "a record with the unknown flags \(flags), perhaps of a newer version"
@@ -248,10 +250,10 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .rejected(let sequence, let reason):
             "the entry that ends with \(sequence) cannot be applied: \(reason)"
         case .archiveAhead(let archived, let journal):
-            "the archive has records up to \(archived), but the journal ends with \(journal): the data directory was taken "
+            "the archive has records up to \(archived), but the journal ends with \(journal): the data directory was set "
                 + "back to an earlier state, and the writes behind it are in the archive only"
         case .archiveDiffers:
-            "the archive has other records than the journal: the data directory was taken back to an earlier state, "
+            "the archive has other records than the journal: the data directory was set back to an earlier state, "
                 + "or is a copy of another one, and was written since"
         case .laterTimelineArchived(let timeline, let directory, let journal):
             "the archive goes on with timeline \(timeline) of data directory \(directory), and this journal is "
@@ -263,7 +265,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
-/// The error of a host that cannot apply an intact record.
+/// The error of a caller that cannot apply an intact record.
 package struct EntryRejection: Error, Equatable, Sendable {
     package let reason: String
     package init(_ reason: String) { self.reason = reason }

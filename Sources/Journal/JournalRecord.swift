@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// The meaning of a payload to the host. The journal never reads payloads. The numbers never change.
+/// The meaning of a payload to the caller. The journal never reads payloads. The numbers never change.
 package enum RecordKind: UInt16, Sendable, CaseIterable {
     /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and not
     /// written any more.

@@ -164,7 +164,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .whereMalformed: "where must be a JSON object of primitives"
         case .invalidWhere(let problem), .invalidAggregate(let problem): problem.message
         case .cursorWithoutLimit: "cursor needs limitToFirst or limitToLast"
-        case .cursorMalformed: "cursor is none that this server has given"
+        case .cursorMalformed: "cursor is not one of this server"
         case .cursorOfAnotherQuery: "cursor belongs to another query or path"
         case .cursorTooLong:
             "The page ends with a string of more than \(PageCursor.stringByteCount) bytes, which no cursor can hold"
@@ -207,7 +207,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .unavailable: "Service unavailable"
         case .diskFull: "The server's disk is full: writes fail until there is space again"
         case .contested:
-            "Others write to the same locations all the time: try again, or write less at once"
+            "The data changed while this write was prepared; try again, or write fewer paths at once"
         case .tooManyConnections:
             "Too many connections are open: only requests of administrators are answered until some of them close"
         case .limitExceeded(let limit, _): "\(limit.text)"

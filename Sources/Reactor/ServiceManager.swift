@@ -1,6 +1,6 @@
 import COperatingSystem
 
-/// The service manager that started the process, and hears how far it is (sd_notify(3), `Type=notify`): one datagram for
+/// The service manager that started the process, and is notified of how far it is (sd_notify(3), `Type=notify`): one datagram for
 /// each state to the Unix socket that `NOTIFY_SOCKET` names. Without such a variable nothing is sent.
 package struct ServiceManager: Sendable {
     /// A path, or an abstract name behind `@`.

@@ -38,7 +38,7 @@ final class BackupServices: @unchecked Sendable {
                 if let dataDirectory { try directory.remember(in: dataDirectory) }
                 do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {
                     logger.error(
-                        "\(directory.use.option): it cannot be used now, and is tried again; the server goes on without it: \(error)"
+                        "\(directory.use.option): cannot be used now; the server runs without it and tries again: \(error)"
                     )
                 }
             }

@@ -33,14 +33,14 @@ package struct RulesFiles: Sendable {
         for file in names.sorted() where file.hasSuffix(Self.suffix) && !file.hasPrefix(".") {
             let name = String(file.dropLast(Self.suffix.count))
             guard NamespaceName.canonical(name) == name else {
-                problems.append("\(path)/\(file): \"\(name)\" is no name of a namespace")
+                problems.append("\(path)/\(file): \"\(name)\" is not a valid namespace name")
                 continue
             }
             read("\(path)/\(file)", for: name, old)
         }
         // To lose a file is no way to say who gets in.
         for name in old.keys.sorted() where rulesets[name] == nil {
-            problems.append("\(path)/\(name).json is gone: its rules stay until the next start")
+            problems.append("\(path)/\(name).json was removed: its rules stay until the next start")
             rulesets[name] = old[name]
         }
     }

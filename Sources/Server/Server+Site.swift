@@ -20,7 +20,7 @@ extension Server {
             let (site, ignored) = try StaticDirectory.read(directory)
             for path in ignored {
                 logger.warning(
-                    "\(directory)\(path) is not served: a path that ends in .json is one of the data")
+                    "\(directory)\(path) is not served: a path that ends in .json belongs to the database")
             }
             return site
         } catch {

@@ -219,11 +219,11 @@ package final class Server: @unchecked Sendable {
     private func logAccessMode() {
         if configuration.isDevelopment {
             logger.warning(
-                "--dev: everybody on this machine may read and write what no loaded rules restrict, and be administrator"
+                "--dev: every program and user of this machine may read and write all data that no loaded rules restrict, with administrator rights"
             )
         } else if !unruledNames.isEmpty {
             logger.notice(
-                "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators get in there"
+                "no rules are loaded for \(unruledNames.joined(separator: ", ")): only administrators may use these databases"
             )
         }
         if resources.certificates == nil, configuration.trustedProxies.isEmpty,
@@ -238,7 +238,7 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// Tells the service manager, if there is one. A manager that cannot be reached is no reason to stop.
+    /// Notifies the service manager, if there is one. A manager that cannot be reached is no reason to stop.
     private func notify(_ state: ServiceManager.State) {
         do throws(SocketError) {
             try configuration.serviceManager.notify(state)
@@ -256,7 +256,7 @@ package final class Server: @unchecked Sendable {
             reload.reloadAll { [self] in notify(isStopping ? .stopping : .ready) }
         case .terminate, .interrupt:
             guard !isStopping else {
-                logger.warning("stopping at once")
+                logger.warning("second signal: stopping without waiting for clients or a checkpoint")
                 journal?.cancelCheckpoint()
                 stopLoops()
                 return
@@ -270,7 +270,7 @@ package final class Server: @unchecked Sendable {
     }
 
     /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients
-    /// are told.
+    /// get a close frame.
     private func stop() {
         resources.eventLoops[0].submit { [self] in listeners.close() }
         guard configuration.drainTime > .zero else { return endSessions() }
@@ -291,7 +291,7 @@ package final class Server: @unchecked Sendable {
                 main.submit {
                     _ = main.schedule(after: Self.unreadOutputTimeout) {
                         let seconds = Self.unreadOutputTimeout.components.seconds
-                        self.logger.notice("stopping: clients have not read everything in \(seconds) s")
+                        self.logger.notice("stopping: some clients have not read all output within \(seconds) s; it is dropped")
                         self.stopLoops()
                     }
                 }

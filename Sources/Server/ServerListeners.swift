@@ -27,7 +27,7 @@ struct ServerListeners {
                     try Acceptor(
                         socket, on: accepting, targets: resources.eventLoops, configuration: options,
                         adopt: { socket, loop in byEventLoop[ObjectIdentifier(loop)]?.adopt(socket) },
-                        onExhausted: { error in logger.error("accepting pauses: \(error)") },
+                        onExhausted: { error in logger.error("accepting connections is paused: \(error)") },
                         limiter: resources.limiter,
                         evict: { count, isReserved, loop in
                             byEventLoop[ObjectIdentifier(loop)]?.evictor.evict(count, ofReserved: isReserved)

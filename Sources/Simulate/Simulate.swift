@@ -13,7 +13,7 @@ struct Simulate: ParsableCommand {
         abstract:
             "Runs the server on a disk, a network and a clock that a seed decides, and checks its promises.",
         discussion:
-            "Each seed is one small life of a data directory: clients on slow and broken connections, crashes, power cuts, full and rotting disks."
+            "Each seed simulates one data directory: clients on slow and broken connections, crashes, power cuts, full and corrupting disks."
     )
 
     @Option(help: "The first seed.")

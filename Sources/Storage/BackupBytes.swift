@@ -27,7 +27,7 @@ package struct BackupBytes: Sendable {
         records = SnapshotRecords(of: snapshot, treeByteLimit: Self.pieceByteCount)
     }
 
-    /// The name proposed to the client for the file: it tells timeline and sequence.
+    /// The name proposed to the client for the file: it contains timeline and sequence.
     package var fileName: String { "pando-\(header.timeline)-\(header.sequence).backup" }
 
     /// The next bytes of the file; nil after the last.

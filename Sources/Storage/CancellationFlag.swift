@@ -1,6 +1,6 @@
 import Synchronization
 
-/// Tells a thread to stop what it is doing. Any thread may set and read it.
+/// Asks a thread to stop what it is doing. Any thread may set and read it.
 package final class CancellationFlag: Sendable {
     private let flag = Atomic<Bool>(false)
 

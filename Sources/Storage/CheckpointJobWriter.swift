@@ -42,7 +42,7 @@ package struct CheckpointJobWriter<Storage: Disk> {
             written = try snapshots.write(job)
         } catch {
             switch error {
-            case .cancelled: logger.notice("checkpoint at \(sequence): given up because the server stops")
+            case .cancelled: logger.notice("checkpoint at \(sequence): cancelled because the server stops")
             case .disk(let failure) where failure.isShortage:
                 // The journal holds everything, so a checkpoint can also be tried again after a failed sync of it.
                 let shortage = failure.isOutOfSpace ? "space on the disk" : "free descriptor"

@@ -76,7 +76,7 @@ package enum DataDirectory {
         }
         if recovery.tornByteCount > 0 {
             logger.warning(
-                "\(path): \(recovery.tornByteCount) bytes of unfinished writes, which were never acknowledged, were cut off the end of the journal"
+                "\(path): \(recovery.tornByteCount) bytes of incomplete or unsynced writes at the end of the journal were removed; with --durability always none of them was acknowledged"
             )
         }
     }

@@ -61,7 +61,7 @@ package final class JournalThread: Sendable {
                 }
             } catch {
                 logger.critical(
-                    "the journal cannot be written, so no further write can be promised; stopping at once with exit code 74: \(error)"
+                    "the journal cannot be written, so no further write can be made durable; stopping at once with exit code 74: \(error)"
                 )
                 // At once: nothing more may leave the process, and nothing is left to be cleaned up.
                 _exit(74)

@@ -238,7 +238,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         isDiskFull = isFull
         if isFull {
             logger.error(
-                "the disk is full: \(max(0, journal.reservedByteCount)) bytes are reserved for the journal, then writes are refused; free some space, it is tried again every second"
+                "the disk is full: \(max(0, journal.reservedByteCount)) bytes are reserved for the journal; after that, writes are refused. Free some space: the server tries again every second"
             )
         } else {
             logger.notice("the disk has space again: writes are accepted")
@@ -256,7 +256,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         isRotationPostponed = isPostponed
         guard let failure = journal.postponedRotation else { return }
         logger.warning(
-            "\(journal.segmentName) is full and is still written to, because the next segment cannot be made; it is tried again: \(failure)"
+            "\(journal.segmentName) has reached its size; writing continues in it, since the next segment cannot be created (will retry): \(failure)"
         )
     }
 

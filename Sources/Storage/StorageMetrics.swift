@@ -8,7 +8,7 @@ package final class StorageMetrics: Sendable {
     // The journal thread.
     /// Nanoseconds of an `fdatasync` of the journal.
     package let syncs = Histogram.durations
-    /// Bytes that one write to the journal has: what has gathered during the sync before it.
+    /// Bytes that one write to the journal has: all that waited during the previous sync.
     package let writtenBatchBytes = Histogram.bytes
     /// Requests of the databases that one round of the journal thread has taken.
     package let batches = Histogram.counts

@@ -144,7 +144,7 @@ package final class CertificateStore: Sendable {
     /// How many certificates there are.
     package var certificateCount: Int { state.withLock { $0.loaded.count } }
 
-    /// Warnings about what was read: keys that everybody may read, certificates that end soon.
+    /// Warnings about what was read: keys that every user may read, certificates that end soon.
     /// - Parameter now: Seconds since 1970.
     package func warnings(at now: Int64) -> [Message] {
         state.withLock { state in
@@ -241,7 +241,7 @@ package final class CertificateStore: Sendable {
             for source in Self.sorted(loaded.keys) where look.stamps[source] == nil {
                 loaded[source] = nil
                 messages.append(
-                    Message(level: .notice, text: "\(source.certificate): gone, and not used any more"))
+                    Message(level: .notice, text: "\(source.certificate): was removed, and is not used any more"))
             }
         }
         guard let context = Self.context(of: loaded) else {

@@ -53,7 +53,7 @@ package struct DeflateOptions: Hashable, Sendable {
         if offer.serverMaxWindowBits != nil || serverBits < 15 { response.serverMaxWindowBits = serverBits }
         let clientBits: Int
         switch offer.clientMaxWindowBits {
-        // It must not be told a size, and may use the largest.
+        // It must not be sent a size, and may use the largest.
         case .absent: clientBits = 15
         case .anySize: clientBits = client.windowBits
         case .bits(let bits): clientBits = min(client.windowBits, bits)

@@ -91,7 +91,7 @@ extension [UInt8] {
     /// Appends the message that a listen was revoked (§5.4).
     /// - Parameters:
     ///   - path: The location of the listen.
-    ///   - queryText: ``ListenRequest/queryText`` of a tagged listen; nil for the default listen. One query a
+    ///   - queryText: The query of a tagged listen, as the client spelled it; nil for the default listen. One query a
     ///     message: from several, JavaScript makes the identifier of a listen that does not exist.
     package mutating func append(listenRevoked path: Path, queryText: Text? = nil) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")

@@ -125,7 +125,7 @@ def test_foreign_and_damaged_cursors(rest):
         damaged.append(base64.urlsafe_b64encode(raw[:9] + text).decode().rstrip("="))
     for text in damaged:
         answer = rest.ask("GET", f"/q.json?{mine}&cursor={text}")
-        answer.expect_error(400, "cursor is none that this server has given")
+        answer.expect_error(400, "cursor is not one of this server")
 
 
 def test_misuse(rest):

@@ -158,7 +158,7 @@ class Machine:
         rotations = stderr.count("a new segment of the journal")
         prepared = stderr.count(".log, prepared")
         checkpoints = len(re.findall(r"checkpoint at \d+: \d+ bytes", stderr))
-        torn = stderr.count("which were never acknowledged, were cut off")
+        torn = stderr.count("writes at the end of the journal were removed")
         return (
             f"{durability}: {len(self.cuts)} power cuts, {self.workload.acknowledged_count} acknowledged writes, "
             f"{self.workload.lost_count} of them lost (none older than {self.oldest_lost * 1000:.0f} ms), "

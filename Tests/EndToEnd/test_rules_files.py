@@ -82,7 +82,7 @@ def test_a_directory_has_a_file_for_each_database(servers, tmp_path):
     hang_up(server, "rules read again; open-one, third changed")
     assert [may(server, ns) for ns in ("default", "open-one", "third")] == ["r", "", "r"]
     (folder / "third.json").unlink()
-    hang_up(server, "third.json is gone: its rules stay until the next start")
+    hang_up(server, "third.json was removed: its rules stay until the next start")
     assert may(server, "third") == "r", "a removed file does not open the database"
 
 
@@ -147,7 +147,7 @@ def test_queued_writes_of_a_crash_run_under_the_rules_of_the_file(servers, rules
 def test_locked_by_default_in_one_clear_line(servers):
     server = servers(dev=False)
     assert may(server) == ""
-    assert "no rules are loaded for default: only administrators get in there" in server.stderr()
+    assert "no rules are loaded for default: only administrators may use these databases" in server.stderr()
 
 
 @pytest.mark.parametrize("text, said", [(OPEN, []), (READ_ONLY, []), (BAD, BAD_PROBLEMS), ("{", ["1:2: Parse error."])])

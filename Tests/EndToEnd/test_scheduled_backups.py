@@ -516,7 +516,7 @@ class TestArchive:
         before = {path.name: path.read_bytes() for path in archive.glob("journal-*")}
         with pytest.raises(StartFailure) as failure:
             server.start()
-        assert failure.value.code == BAD_CONFIGURATION and "taken back to an earlier state" in str(failure.value)
+        assert failure.value.code == BAD_CONFIGURATION and "set back to an earlier state" in str(failure.value)
         assert {path.name: path.read_bytes() for path in archive.glob("journal-*")} == before
         # What it says helps: the lost write is restored, and the new directory goes on in the same archive.
         data = tmp_path / "restored"
@@ -621,7 +621,7 @@ class TestDisksThatComeAndGo:
         wait_for(lambda: metric(server, "pando_archive_failures_total", reason=reason) >= 1)
         assert metric(server, "pando_archive_enabled") == 1
         assert not archive.exists() or not list(archive.iterdir())
-        server.wait_for_log("--archive-to: it cannot be used now")
+        server.wait_for_log("--archive-to: cannot be used now")
         if leaves_directory:
             archive.rmdir()
         aside.rename(archive)
@@ -638,7 +638,7 @@ class TestDisksThatComeAndGo:
         arguments += ["--backup-every", "1s"] if option == "--backup-to" else []
         server = servers(arguments=arguments)
         put(server, "/a", 1)
-        server.wait_for_log(f"{option}: it cannot be used now")
+        server.wait_for_log(f"{option}: cannot be used now")
         if option == "--backup-to":
             wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="failed") >= 1)
         else:

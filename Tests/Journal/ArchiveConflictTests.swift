@@ -5,7 +5,7 @@ import Testing
 
 /// An archive that is not a copy of the journal: it is never overwritten.
 @Suite struct ArchiveConflictTests {
-    /// A data directory that can be taken back to an earlier state, as by the snapshot of a machine.
+    /// A data directory that can be set back to an earlier state, as by the snapshot of a machine.
     final class World {
         var source = SimulatedDisk()
         let target = SimulatedDisk()
@@ -92,7 +92,7 @@ import Testing
         #expect(try world.archived.last == Entry("entry 19"))
     }
 
-    /// A journal that was taken back and an archive that has nothing of what was behind it go on together.
+    /// A journal that was set back and an archive that has nothing of what was behind it go on together.
     @Test func journalThatWasTakenBackToWhatIsArchivedGoesOn() throws {
         let world = try World(segmentByteLimit: 300)
         for number in 0..<20 { try world.write(["entry \(number)"]) }

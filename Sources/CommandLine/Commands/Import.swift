@@ -46,7 +46,7 @@ struct Import: ParsableCommand {
     var file: String
 
     func validate() throws {
-        guard !(replace && merge) else { throw ValidationError("--replace and --merge: one of them") }
+        guard !(replace && merge) else { throw ValidationError("--replace and --merge exclude each other") }
     }
 
     func run() throws {
@@ -58,7 +58,7 @@ struct Import: ParsableCommand {
         }
         guard RecoveredState.isName(namespaceOptions.namespace) else {
             throw ValidationError(
-                "--namespace: \"\(namespaceOptions.namespace)\" is no name: letters, digits, - and _; at most 63"
+                "--namespace: \"\(namespaceOptions.namespace)\" is not a valid name: letters, digits, - and _; at most 63"
             )
         }
         switch try place.place {
@@ -124,7 +124,7 @@ struct Import: ParsableCommand {
             if let writtenByteCount {
                 printError(
                     "\(writtenByteCount) bytes of \(file) are there"
-                        + "\(replace ? ", and what was there before is gone" : ""); import it again with --replace"
+                        + "\(replace ? ", and the previous data was removed" : ""); import it again with --replace"
                 )
             }
             throw error.exitCode

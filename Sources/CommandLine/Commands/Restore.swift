@@ -33,7 +33,7 @@ struct Restore: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "With --archive: the timeline to restore, unless the newest. A restore begins a timeline, and leaves out what was behind the moment that it restored.",
+            "With --archive: the timeline to restore (default: the newest). A restore begins a timeline, and leaves out what was behind the moment that it restored.",
             valueName: "number"))
     var timeline: UInt32?
 
@@ -70,7 +70,7 @@ struct Restore: ParsableCommand {
 
     func validate() throws {
         if untilSequence != nil, untilTime != nil {
-            throw ValidationError("--until-sequence and --until-time: one of them")
+            throw ValidationError("--until-sequence and --until-time exclude each other")
         }
         guard (data == nil) == verify else { throw ValidationError("give either --data or --verify") }
         if verify, replace { throw ValidationError("--replace: not with --verify") }

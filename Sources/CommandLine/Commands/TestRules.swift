@@ -67,7 +67,7 @@ struct TestRules: ParsableCommand {
             for line in denial.lines { try say("       \(line)") }
         }
         let gaps = coverage.lines
-        try say(gaps.isEmpty ? "every rule was tried both ways" : "not tried:")
+        try say(gaps.isEmpty ? "every rule was true in one case and false in another" : "not tried:")
         for line in gaps { try say("  \(file):\(line)") }
         try say("\(table.count - failureCount) passed, \(failureCount) failed")
         guard failureCount == 0, !requireCoverage || gaps.isEmpty else { throw Exit.checkFailed }

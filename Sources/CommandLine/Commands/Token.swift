@@ -21,7 +21,7 @@ struct Token: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "A further claim, as name=value. A value that is JSON counts as that, any other as text. Repeatable.",
+            "A further claim, as name=value. A value that is JSON is used as JSON, any other as text. Repeatable.",
             valueName: "name=value"))
     var claim: [String] = []
 

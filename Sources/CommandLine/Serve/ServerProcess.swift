@@ -70,7 +70,7 @@ enum ServerProcess {
         if configuration.logsAccess {
             try writer.start { count in
                 log.messages.warning(
-                    "dropped \(count) lines of the log: standard error takes fewer than there are requests")
+                    "dropped \(count) lines of the log: standard error is read more slowly than lines are written")
             }
         }
         return log

@@ -23,7 +23,7 @@ struct TopReading {
         guard let object = try? JSONSerialization.jsonObject(with: Data(json)) as? [String: Any],
             let metrics = object["metrics"] as? [String: [[String: Any]]]
         else {
-            printError("/varz: not what the admin port of a server says")
+            printError("/varz: not a response of Pando's admin port; is this the address of --admin-listen?")
             throw Exit.badConfiguration
         }
         self.time = time
@@ -100,7 +100,7 @@ struct TopUsage: Decodable, Equatable {
         do {
             return try JSONDecoder().decode(List.self, from: Data(json)).paths
         } catch {
-            printError("/topz: not what the admin port of a server says")
+            printError("/topz: not a response of Pando's admin port; is this the address of --admin-listen?")
             throw Exit.badConfiguration
         }
     }

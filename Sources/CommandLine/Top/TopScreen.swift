@@ -51,7 +51,7 @@ struct TopScreen {
                     "in \(byteRate("pando_received_bytes_total"))/s",
                     "out \(byteRate("pando_sent_bytes_total"))/s",
                     "unread \(bytes("pando_outbound_queue_bytes"))",
-                    "slow clients cut \(rate("pando_slow_client_disconnects_total"))/s",
+                    "slow clients disconnected \(rate("pando_slow_client_disconnects_total"))/s",
                 ]),
             line(
                 "99 % within",

@@ -13,7 +13,7 @@ package enum ForeignRequest: Hashable, Sendable {
         case .host(let host):
             "--dev serves this machine only, and the host \(quoted(host)) is no loopback name; start the server with --allow-origin scheme://host[:port] to allow it"
         case .page("null"), .page(""):
-            "--dev serves programs and pages of this machine only, and a page that hides where it is from made this "
+            "--dev serves programs and pages of this machine only, and a web page without an origin made this "
                 + "request; start the server with --allow-origin scheme://host[:port] to allow it"
         case .page(let origin):
             "--dev serves programs and pages of this machine only, and a page from \(quoted(origin)) made this request; "

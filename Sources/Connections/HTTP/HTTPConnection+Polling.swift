@@ -138,7 +138,7 @@ extension HTTPConnection {
 
     // MARK: Deliveries
 
-    /// Looks what the client's machine has acknowledged. Needs ``SocketStatus/acknowledgedByteCount``.
+    /// Looks what the client's system has acknowledged. Needs ``SocketStatus/acknowledgedByteCount``.
     package mutating func noteAcknowledged(_ context: inout ConnectionContext) {
         polls.deliveries.noteAcknowledged(&context)
     }

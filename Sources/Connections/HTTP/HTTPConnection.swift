@@ -108,7 +108,7 @@ package struct HTTPConnection {
     /// Of the last request, what its trusted proxy says of its client; empty for all others.
     package var forwardedFor: [String] { client.forwardedFor }
 
-    /// The socket is not read for a reason that is not the machine's own.
+    /// The socket is not read for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.

@@ -7,7 +7,7 @@ import PandoStorage
 import PandoTime
 import PandoTree
 
-/// A request whose response is owed: who sent it, and what it asks the databases. A class, because it is passed
+/// A request whose response is due: who sent it, and what it asks the databases. A class, because it is passed
 /// from stage to stage: its parts are counted once.
 final class PendingRequest {
     /// Nil for one that was refused before it was understood.

@@ -1,7 +1,7 @@
 import PandoEngine
 
 /// Responses of long polling that were written on one connection, of which it is not known whether the client has
-/// received them. What the client's machine has acknowledged its program has read when it asks again on the same
+/// received them. What the client's system has acknowledged its program has read when it asks again on the same
 /// connection, or closes it in order: to close with something unread is a reset.
 struct PollDeliveries {
     private struct Delivery {
@@ -9,7 +9,7 @@ struct PollDeliveries {
         let numbers: [Int]
         /// Of all that was written to the connection, the byte behind them.
         let end: Int
-        /// It was reported to the session that the client's machine has acknowledged them.
+        /// It was reported to the session that the client's system has acknowledged them.
         var isAcknowledged = false
     }
 
@@ -35,7 +35,7 @@ struct PollDeliveries {
         for delivery in settled { report(delivery, outcome, &context) }
     }
 
-    /// The client asks again: it has received what its machine has acknowledged. What it has not, it may have
+    /// The client asks again: it has received what its system has acknowledged. What it has not, it may have
     /// asked ahead of.
     mutating func settleAcknowledged(_ context: inout ConnectionContext) {
         let taken = context.socket.acknowledgedByteCount
@@ -44,7 +44,7 @@ struct PollDeliveries {
         for delivery in received { report(delivery, .received, &context) }
     }
 
-    /// Reports to the sessions what the client's machine has acknowledged.
+    /// Reports to the sessions what the client's system has acknowledged.
     mutating func noteAcknowledged(_ context: inout ConnectionContext) {
         guard let last = deliveries.last, !last.isAcknowledged,
             last.end <= context.socket.acknowledgedByteCount

@@ -117,7 +117,7 @@ extension LongPollingSession {
         schedule(&context)
     }
 
-    /// Whether the client has received nearly all that it was sent. Where it has not, its machine may only be
+    /// Whether the client has received nearly all that it was sent. Where it has not, its system may only be
     /// late to say so, and what the session says meanwhile is held back.
     mutating func noteDrained(_ context: inout ConnectionContext) {
         guard phase == .open else { return }

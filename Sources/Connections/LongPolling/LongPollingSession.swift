@@ -118,7 +118,7 @@ package struct LongPollingSession: RealtimeTransport {
 
     // MARK: From the client
 
-    /// A poll has come, perhaps with segments. What the client's machine has acknowledged on ``carriers`` is to be
+    /// A poll has come, perhaps with segments. What the client's system has acknowledged on ``carriers`` is to be
     /// noted first.
     package mutating func receive(
         _ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: SessionID,
@@ -295,7 +295,7 @@ package struct LongPollingSession: RealtimeTransport {
         context.append(.wake(at: next))
     }
 
-    /// The time of ``ConnectionAction/wake(at:)`` has come. What the client's machine has acknowledged on
+    /// The time of ``ConnectionAction/wake(at:)`` has come. What the client's system has acknowledged on
     /// ``carriers`` is to be noted first.
     package mutating func deadlinePassed(_ context: inout ConnectionContext) {
         announcedDeadline = nil

@@ -12,7 +12,7 @@ import PandoTime
 //                                        lost ◀──────────┘
 //                                           with the next answer; at once where a poll waits
 //
-// Acknowledged: by the client's machine (TCP), whose program may still not have read it. Received: the client
+// Acknowledged: by the client's system (TCP), whose program may still not have read it. Received: the client
 // asked for something else on that connection, or closed it in order. What is acknowledged counts no more
 // when another poll has come, and is kept for a while.
 //

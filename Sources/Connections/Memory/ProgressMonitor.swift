@@ -13,15 +13,15 @@ package enum ClientProgress: Int, Comparable, Sendable {
     }
 }
 
-/// How fast a client takes what it is sent, or sends what it owes, judged by samples: the rate between an older
+/// How fast a client takes what it is sent, or sends what is due from it, judged by samples: the rate between an older
 /// sample and the last one.
 ///
 /// A client that reads slowly acknowledges in steps, with pauses of minutes between them (``OutputRate``). So the first
 /// bytes after a pause count for the time in which they would be taken at the lowest rate. What a client that never reads
-/// has acknowledged is what the buffers of its machine have taken at the beginning, before any pause.
+/// has acknowledged is what the buffers of its system have taken at the beginning, before any pause.
 package struct ProgressMonitor: Sendable {
     package enum Direction: Sendable {
-        /// Bytes that the client's machine has acknowledged, while output is unsent.
+        /// Bytes that the client's system has acknowledged, while output is unsent.
         case output
         /// Bytes that the client has sent, while none is.
         case input
@@ -33,7 +33,7 @@ package struct ProgressMonitor: Sendable {
     }
 
     /// The time that is judged at least, and at most: a rate over less says little, since the buffers of the
-    /// client's machine take some at once; a rate over more says little of now.
+    /// client's system take some at once; a rate over more says little of now.
     package static let shortestWindow: Duration = .seconds(2)
     package static let longestWindow: Duration = .seconds(15)
     /// The most time that a step counts for: at the lowest rate, Linux's largest one takes 211 s (``OutputRate``).

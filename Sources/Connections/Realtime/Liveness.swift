@@ -2,10 +2,10 @@ import PandoTime
 
 /// Whether a client that says nothing is still there (realtime §2.3). Decides; the session acts.
 ///
-///     heard ──silent for the timeout──▶ ping ──the client's machine has taken it, and half a timeout
+///     active ──silent for the timeout──▶ ping ──the client's system has taken it, and half a timeout
 ///     passes──▶ close
 ///
-/// A ping waits behind what the client has to take first, and so may its answer: until its machine has
+/// A ping waits behind what the client has to take first, and so may its answer: until its system has
 /// acknowledged the ping, a slow link is not silence, as long as anything is acknowledged.
 package struct Liveness {
     package enum Action: Equatable {
@@ -15,7 +15,7 @@ package struct Liveness {
     }
 
     private enum State {
-        case heard
+        case active
         /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last
         /// moved.
         case pinged(behind: Int, taken: Int, at: MonotonicTime)
@@ -23,20 +23,20 @@ package struct Liveness {
         case arrived(at: MonotonicTime)
     }
 
-    private var state = State.heard
-    private var lastHeard: MonotonicTime
+    private var state = State.active
+    private var lastActivity: MonotonicTime
 
     /// A ping is on its way.
     package var isPinged: Bool { if case .pinged = state { true } else { false } }
 
     package init(at now: MonotonicTime) {
-        lastHeard = now
+        lastActivity = now
     }
 
-    /// The client has said something, or could not have been heard.
-    package mutating func heard(at now: MonotonicTime) {
-        lastHeard = now
-        state = .heard
+    /// The client has sent something, or its input was not read.
+    package mutating func noteActivity(at now: MonotonicTime) {
+        lastActivity = now
+        state = .active
     }
 
     /// The ping was written.
@@ -48,12 +48,12 @@ package struct Liveness {
     }
 
     /// Looks now and then.
-    /// - Parameter taken: Bytes that the client's machine has acknowledged; asked for only while a ping is on
+    /// - Parameter taken: Bytes that the client's system has acknowledged; asked for only while a ping is on
     ///   its way.
     package mutating func check(at now: MonotonicTime, timeout: Duration, taken: () -> Int) -> Action {
-        guard now - lastHeard > timeout else { return .nothing }
+        guard now - lastActivity > timeout else { return .nothing }
         switch state {
-        case .heard: return .ping
+        case .active: return .ping
         case .pinged(let byteCount, let takenBefore, let moment):
             let taken = taken()
             if taken >= byteCount {
@@ -61,7 +61,7 @@ package struct Liveness {
             } else if taken > takenBefore {
                 state = .pinged(behind: byteCount, taken: taken, at: now)
             } else if now - moment > timeout / 2 {
-                // Its machine has vanished.
+                // Its system has vanished.
                 return .close
             }
             return .nothing

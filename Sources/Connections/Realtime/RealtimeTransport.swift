@@ -11,7 +11,7 @@ package enum SendOutcome {
     case write
     /// Write the bytes to the socket, then carry out what the context holds.
     case writeAndCarryOut
-    /// The machine has the bytes: carry out what the context holds.
+    /// The connection keeps the bytes: carry out what the context holds.
     case carryOut
 }
 

@@ -23,7 +23,7 @@ package struct RequestWindow {
     package var isFull: Bool { markCount >= Self.markLimit }
 
     /// Whether the client has handed on more than any client may before others: see
-    /// `IOLoop.countPosted(by:)`.
+    /// `SessionServices.countPosted(hasManyRequests:)`.
     package var isLarge: Bool { markCount > 0 || byteCount >= Self.smallByteCount }
 
     private static let smallByteCount = 64 << 10

@@ -42,7 +42,7 @@ extension WebSocketConnection {
         if !isJoining { recheck(signIn: revocations, &context) }
     }
 
-    /// The socket is not read for a reason that is not the machine's own.
+    /// The socket is not read for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.
@@ -67,7 +67,7 @@ extension WebSocketConnection {
             return close(with: .policyViolation, &context)
         }
         // A client that is not read cannot be called silent; whether it takes what it is sent, the rate shows.
-        if !pauses.isEmpty { liveness.heard(at: context.now) }
+        if !pauses.isEmpty { liveness.noteActivity(at: context.now) }
         let taken = context.socket.acknowledgedByteCount
         switch liveness.check(at: context.now, timeout: context.settings.pingSilence, taken: { taken }) {
         case .nothing: break

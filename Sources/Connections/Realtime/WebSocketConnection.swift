@@ -93,7 +93,7 @@ package struct WebSocketConnection: RealtimeTransport {
         _ bytes: inout MutableRawSpan, from offset: Int = 0, _ context: inout ConnectionContext
     ) {
         inputRate.receivedByteCount += bytes.byteCount
-        liveness.heard(at: context.now)
+        liveness.noteActivity(at: context.now)
         var offset = offset
         if !isHolding { read(&bytes, from: &offset, &context) }
         if isHolding { keep(bytes.bytes.extracting(offset..<bytes.byteCount)) }

@@ -9,7 +9,7 @@ package struct SocketStatus: Equatable, Sendable {
     package var unsentByteCount = 0
     /// Bytes that were written in all. Machines add what they write.
     package var writtenByteCount = 0
-    /// Bytes that the peer's system has acknowledged. Only for ticks, and where the machine says that it needs
+    /// Bytes that the peer's system has acknowledged. Only for ticks, and where the state machine says that it needs
     /// it: to ask for it is a system call.
     package var acknowledgedByteCount = 0
     /// Whether bytes that are written will be sent.
@@ -94,7 +94,7 @@ package struct ConnectionContext {
         return postedByteCount
     }
 
-    // MARK: For machines
+    // MARK: For state machines
 
     mutating func append(_ action: consuming ConnectionAction) { actions.append(action) }
 

@@ -2,7 +2,7 @@ import PandoTime
 
 /// How fast a client takes what it is sent. What the kernel holds is not taken.
 ///
-/// The acknowledgements of a client that reads slowly come in steps: its machine lets more come only when a large part of
+/// The acknowledgements of a client that reads slowly come in steps: its system lets more come only when a large part of
 /// its buffer is free (RFC 9293 §3.8.6.2.2). Over loopback, whose segments are 64 KiB, Linux takes 105 472 bytes at once:
 /// at 1 KB/s a step every two minutes, at 500 B/s every four. So time is counted in bytes: at the lowest rate, a client may
 /// be behind by what it could have taken in the stall timeout, and by sixteen times as much after it has taken as much.
@@ -36,7 +36,7 @@ struct OutputRate {
         let initialCredit = rate * (context.settings.stallTimeout / .seconds(1))
         let limit = initialCredit * Self.creditLimit
         guard var account else {
-            // What the client's machine has taken before may be what its program reads now.
+            // What the client's system has taken before may be what its program reads now.
             let credit = min(initialCredit + Double(count), limit)
             account = Account(takenByteCount: count, credit: credit, time: context.now)
             return false

@@ -4,7 +4,7 @@ import PandoTree
 /// below its location changes.
 ///
 /// To hash a million children takes over a second, and each transaction compares the hash of its location. The
-/// hash is computed on another thread, on a snapshot, and stored here by the host. While the cache is empty, a
+/// hash is computed on another thread, on a snapshot, and stored here by the caller. While the cache is empty, a
 /// change costs one comparison with zero.
 struct HashCache: Sendable {
     /// Locations in the cache: those at which clients run transactions at the same time. Each is compared with

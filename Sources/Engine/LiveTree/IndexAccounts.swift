@@ -19,7 +19,7 @@ struct IndexAccounts {
     private static let entriesPerPage = 64
     /// The part of an index by which pages above those of entries may grow before its bytes are counted again.
     private static let slackPart = 8
-    /// The host compares the indexes with its limit after they have grown by as much.
+    /// The caller compares the indexes with its limit after they have grown by as much.
     private static let reportedGrowthByteCount = 64 << 10
 
     private(set) var declaredCount = 0
@@ -28,15 +28,15 @@ struct IndexAccounts {
     var onDemandByteLimit = 256 << 20
     /// Bytes of all indexes on demand, ready or being built.
     private(set) var onDemandByteCount = 0
-    /// ``onDemandByteCount`` at the last report to the host.
+    /// ``onDemandByteCount`` at the last report to the caller.
     private var reportedByteCount = 0
 
     var isBeyondLimit: Bool { onDemandByteCount > onDemandByteLimit }
 
-    /// Whether the host is to compare the indexes with its limit.
+    /// Whether the caller is to compare the indexes with its limit.
     var hasGrown: Bool { onDemandByteCount - reportedByteCount >= Self.reportedGrowthByteCount }
 
-    /// The host compares them now.
+    /// The caller compares them now.
     mutating func report() { reportedByteCount = onDemandByteCount }
 
     /// Whether there is memory for an index on demand of so many children.

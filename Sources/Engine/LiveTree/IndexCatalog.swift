@@ -10,7 +10,7 @@ import PandoTree
 ///
 /// There are two kinds. Those that the rules declare are built for every location with many children, and kept
 /// while the rules name them. The others are built when queries ask for their order, and the one that was not used
-/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``. (The host has one
+/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``. (The caller has one
 /// limit for all databases, and drops the one that no query has used for the longest time in any of them.)
 ///
 /// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
@@ -48,7 +48,7 @@ final class IndexCatalog: @unchecked Sendable {
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
-    /// What the host is to do: see ``IndexWork``.
+    /// What the caller is to do: see ``IndexWork``.
     var work = IndexWork()
     private var requested = RequestedOrders()
     /// Locations that the write in progress changes the children of.
@@ -203,7 +203,7 @@ final class IndexCatalog: @unchecked Sendable {
     /// Whether there is something for ``takeWork(_:)``. O(1).
     var hasWork: Bool { accounts.hasGrown || work.hasReady }
 
-    /// What the host is to do now.
+    /// What the caller is to do now.
     /// - Parameter isExpected: Whether a listen still waits for a scan.
     func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork.Ready {
         accounts.report()

@@ -1,7 +1,7 @@
 import PandoRules
 import PandoTree
 
-/// What an engine leaves to its host after a command: to build indexes and to answer queries on other threads, and to free
+/// What an engine leaves to its caller after a command: to build indexes and to answer queries on other threads, and to free
 /// dropped indexes.
 ///
 /// Few builds and scans are under way at a time, since each holds a snapshot, and a write copies the pages that it holds.
@@ -28,7 +28,7 @@ struct IndexWork {
         }
     }
 
-    /// What the host can begin now.
+    /// What the caller can begin now.
     struct Ready {
         fileprivate(set) var builds: [Build] = []
         fileprivate(set) var discoveries: [Path] = []
@@ -59,7 +59,7 @@ struct IndexWork {
             || (!scans.isEmpty && scansUnderWay < Self.underWayLimit) || scans.count > scanCountToPrune
     }
 
-    /// What the host can begin now. What follows an earlier build or scan goes first, since it holds a snapshot; then
+    /// What the caller can begin now. What follows an earlier build or scan goes first, since it holds a snapshot; then
     /// declared indexes.
     /// - Parameters:
     ///   - isAwaited: Whether an index is still to be built.

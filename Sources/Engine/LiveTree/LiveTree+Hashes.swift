@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-// Hashes of large locations. Before the host executes a transaction it may have another thread compute the hash
+// Hashes of large locations. Before the caller executes a transaction it may have another thread compute the hash
 // on a snapshot (``nodeToHash(at:comparedWith:)``) and store it (``note(_:of:at:)``). The transaction then finds
 // it in the ``HashCache``, and the database thread does not wait for it.
 

@@ -1,6 +1,6 @@
 import PandoTree
 
-// Indexes (`IndexCatalog.swift`) and the host: it has other threads build them, on snapshots, and tells the tree
+// Indexes (`IndexCatalog.swift`) and the caller: it has other threads build them, on snapshots, and tells the tree
 // which queries would use them. What it does with them never changes the result of a command.
 
 extension LiveTree {

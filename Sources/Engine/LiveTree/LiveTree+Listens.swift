@@ -99,7 +99,7 @@ extension LiveTree {
         listens.end(&ending, atMost: .max)
     }
 
-    /// Removes all listens from the session, so that the host can end them in parts (``end(_:atMost:)``): to end
+    /// Removes all listens from the session, so that the caller can end them in parts (``end(_:atMost:)``): to end
     /// fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last listen has
     /// ended.
     /// - Returns: Nil where the session has no listens.

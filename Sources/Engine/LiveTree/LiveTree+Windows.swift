@@ -1,6 +1,6 @@
 import PandoTree
 
-// Windows over large locations. To find the ten highest of a million children takes most of a second. A host may
+// Windows over large locations. To find the ten highest of a million children takes most of a second. A caller may
 // have another thread make the window on a snapshot (``locationOfWindow(of:at:)``) before it executes the listen.
 // ``prepare(_:at:over:)`` then applies to it what has changed since.
 

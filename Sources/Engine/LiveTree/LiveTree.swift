@@ -32,7 +32,7 @@ package struct LiveTree: ~Copyable, Sendable {
     func declareIndexes(of access: Access) { indexes.declare(IndexDeclarations(access)) }
 
     /// Removes and returns the large nodes that writes have taken out of the tree since the last call; nil for
-    /// none. To free a million children takes a tenth of a second, which a host may leave to another thread.
+    /// none. To free a million children takes a tenth of a second, which a caller may leave to another thread.
     package mutating func removeReplacedNodes() -> [Node]? { replaced.removeAll() }
 
     /// Removes and returns the pushes that computations of other threads have caused since the last call.

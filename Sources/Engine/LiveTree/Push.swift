@@ -1,7 +1,7 @@
 import PandoBytes
 import PandoTree
 
-/// One distinct message and its recipients. The host encodes it once, however many recipients there are.
+/// One distinct message and its recipients. The caller encodes it once, however many recipients there are.
 package struct Push: Sendable {
     package enum Body: Sendable {
         /// The location now holds this, whole (§5.1).
@@ -10,7 +10,7 @@ package struct Push: Sendable {
         case merge(Path, [Entry])
         /// The ranges that differ from a client's compound hash (§5.3).
         case rangeMerge(Path, [RangeMerge])
-        /// The first data of a listen, where its computation takes long. The host calls
+        /// The first data of a listen, where its computation takes long. The caller calls
         /// ``InitialState/body(knowing:)`` when it encodes the push.
         indirect case initial(InitialState)
     }

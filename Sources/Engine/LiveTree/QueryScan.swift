@@ -60,7 +60,7 @@ package struct QueryScan: Sendable {
 }
 
 extension IndexCatalog {
-    /// Has a query answered by another thread, over the data as it is when the host takes the work.
+    /// Has a query answered by another thread, over the data as it is when the caller takes the work.
     /// - Parameters:
     ///   - base: A window over an earlier snapshot, and that snapshot.
     ///   - sent: What the recipients have been sent, of a window that is behind.

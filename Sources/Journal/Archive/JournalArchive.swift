@@ -12,7 +12,7 @@ import PandoBytes
 //  backup (``ArchivedJournal``).
 //
 //  So an archive that is ahead of the journal all the same, or has other records, proves that the data directory is not what
-//  it was: it was taken back to an earlier state (the snapshot of a machine), or it is a copy of another one. Nothing of
+//  it was: it was set back to an earlier state (the snapshot of a machine), or it is a copy of another one. Nothing of
 //  the archive is overwritten then: what the journal has lost is only there.
 
 /// What ``JournalArchive/update(upTo:isCancelled:note:)`` reports.

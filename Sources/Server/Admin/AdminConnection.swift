@@ -121,7 +121,7 @@ final class AdminConnection: ChannelDelegate {
             return refuse("the token is not valid\n", .unauthorized)
         }
         guard identity.credential.isAdmin else {
-            return refuse("the token is no administrator's\n", .forbidden)
+            return refuse("the token is not an administrator's token\n", .forbidden)
         }
         next()
     }
@@ -147,7 +147,7 @@ final class AdminConnection: ChannelDelegate {
         case .connections where isDeletion:
             guard let id = query["id"].flatMap({ SessionID(hexadecimal: $0) }) else {
                 return respond(
-                    .badRequest, text: "?id= must be the id of a connection, as GET /connz says it\n")
+                    .badRequest, text: "?id= must be the id of a connection, as GET /connz shows it\n")
             }
             server.disconnect(id) { [self] isFound in
                 respond(

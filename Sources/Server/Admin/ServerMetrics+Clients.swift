@@ -32,7 +32,7 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .counter, "pando_slow_client_disconnects_total",
-                "Clients that were disconnected because they take too little of their output, or hold too much memory."
+                "Clients that were disconnected because they read too slowly, or hold too much memory."
             ) {
                 [
                     Sample(
@@ -50,7 +50,7 @@ extension ServerMetrics {
                 ]
             },
             MetricFamily(
-                .gauge, "pando_client_sessions", "Sessions on the I/O threads, by how their client talks."
+                .gauge, "pando_client_sessions", "Sessions on the I/O threads, by transport."
             ) {
                 [
                     Sample(
@@ -227,13 +227,13 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .histogram, "pando_journal_write_bytes",
-                "Bytes of one write to the journal: what gathered during the sync before."
+                "Bytes of one write to the journal: all that waited during the previous sync."
             ) {
                 .histogram(storage.writtenBatchBytes.snapshot)
             },
             MetricFamily(
                 .histogram, "pando_journal_batches",
-                "Batches of the databases that one round of the journal thread takes."
+                "Batches of the databases that the journal thread writes at once."
             ) {
                 .histogram(storage.batches.snapshot)
             },

@@ -78,7 +78,7 @@ struct ServerMetrics: Sendable {
             },
             MetricFamily(
                 .counter, "pando_log_lines_dropped_total",
-                "Lines of the log that were dropped because standard error takes fewer than there are requests."
+                "Lines of the log that were dropped because standard error is read more slowly than lines are written."
             ) {
                 .unsigned(log.droppedLineCount)
             },

@@ -61,7 +61,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.context.socket.isAdministrator = tls?.isAdministrator ?? false
     }
 
-    /// The same with what the client's machine has acknowledged: a system call.
+    /// The same with what the client's system has acknowledged: a system call.
     final func prepareWithAcknowledged() {
         prepareSocket()
         services.context.socket.acknowledgedByteCount = channel.acknowledgedByteCount

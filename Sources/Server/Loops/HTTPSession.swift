@@ -267,7 +267,7 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
-    /// Looks what the client's machine has acknowledged of the responses to polls.
+    /// Looks what the client's system has acknowledged of the responses to polls.
     func noteAcknowledged() {
         guard machine.awaitsAcknowledgement else { return }
         prepareWithAcknowledged()

@@ -49,7 +49,7 @@ extension IOLoop: SessionRouter {
             !services.trustedProxies.contains(client), plainClientThrottle.mayReport(at: loop.now)
         else { return }
         logger.warning(
-            "a trusted proxy passes on requests whose clients do not use TLS (X-Forwarded-Proto), the last from \(client.host): others can read their tokens on the way. Let the proxy redirect to https"
+            "a trusted proxy forwards requests of clients without TLS (X-Forwarded-Proto), the last from \(client.host): others can read their tokens on the way. Let the proxy redirect to https"
         )
     }
 

@@ -150,8 +150,8 @@ final class LoopMemory {
         logger.warning(
             """
             memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \
-            disconnected \(cutCount) of this thread's clients since the last report, first those that did not \
-            take what they were sent
+            disconnected \(cutCount) of this thread's clients since the last report, first those that read \
+            nothing
             """)
         cutCount = 0
     }

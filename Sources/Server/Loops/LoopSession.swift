@@ -11,11 +11,11 @@ import PandoWebSocket
 /// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what the
 /// machine decides. Confined to its loop.
 ///
-///     socket, databases, workers, timers ──event──▶ machine ──actions──▶ socket, workers, timers, other sessions
+///     socket, databases, workers, timers ──event──▶ state machine ──actions──▶ socket, workers, timers, other sessions
 ///                                                        └──messages──▶ databases
 ///
-/// Subclasses hold the machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is one call of
-/// the machine between ``prepare()`` and ``finish()``.
+/// Subclasses hold the state machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is one call of
+/// the state machine between ``prepare()`` and ``finish()``.
 class LoopSession {
     /// Changes once in the life of a WebSocket that takes over a session by long polling: to the id of that.
     final var id: SessionID
@@ -41,7 +41,7 @@ class LoopSession {
         lastHeard = opened
     }
 
-    // MARK: What the machine knows and decides
+    // MARK: What the state machine knows and decides
 
     /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
     var heldByteCount: Int { 0 }

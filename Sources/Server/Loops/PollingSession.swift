@@ -52,7 +52,7 @@ final class PollingSession: LoopSession {
 
     // MARK: From the client
 
-    /// A poll has come. What the client's machine has acknowledged on ``carriers`` was noted.
+    /// A poll has come. What the client's system has acknowledged on ``carriers`` was noted.
     func receive(_ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: HTTPSession) {
         lastHeard = services.loop.now
         prepare()

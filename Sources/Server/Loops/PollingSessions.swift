@@ -87,8 +87,8 @@ final class PollingSessions {
         guard cutCount > 0, throttle.mayReport(at: loop.now) else { return }
         logger.warning(
             """
-            long polling: ended \(cutCount) sessions of this thread that had not polled for longest, since the last \
-            report; \(Self.disconnectedLimit) sessions may be between two polls
+            long polling: ended \(cutCount) sessions of this thread since the last report, those without a poll for the \
+            longest time; \(Self.disconnectedLimit) sessions may be between two polls
             """)
         cutCount = 0
     }

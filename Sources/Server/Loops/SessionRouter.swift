@@ -12,7 +12,7 @@ protocol SessionRouter: AnyObject {
     /// The proxy of a connection has said who its client is.
     func learnedClient(of session: ChannelSession)
     func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession)
-    /// Asks the connections of a session by long polling what the client's machine has acknowledged.
+    /// Asks the connections of a session by long polling what the client's system has acknowledged.
     func noteAcknowledged(for session: SessionID)
     func carryOut(_ action: consuming LongPollingAction, of session: PollingSession)
     func carryOut(_ action: HandoverAction, of session: SessionID)

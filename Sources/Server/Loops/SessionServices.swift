@@ -15,7 +15,7 @@ import PandoWebSocket
 /// Confined to the loop.
 final class SessionServices {
     let loop: EventLoop
-    /// What the machines of all sessions are given with an event, and what it leads to.
+    /// What the state machines of all sessions are given with an event, and what it leads to.
     var context: ConnectionContext
     let metrics = SessionMetrics()
     /// An empty buffer for actions.
@@ -76,7 +76,7 @@ final class SessionServices {
         turns = Mailbox(signalling: loop.wakeup)
     }
 
-    /// Sets the wall clock's time for the machines: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
+    /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
     /// second.
     func refreshDate() {
         guard context.dateLine.isEmpty || loop.now - dateTime >= .seconds(1) else { return }

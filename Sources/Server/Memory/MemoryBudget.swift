@@ -15,7 +15,7 @@ import Synchronization
 final class MemoryBudget: Sendable {
     enum Pressure: Equatable {
         case none
-        /// Sessions that hold most are not read, and are disconnected when the pressure lasts (``IOLoop``).
+        /// Sessions that hold most are not read, and are disconnected when the pressure lasts (``LoopMemory``).
         case high
         /// Those who hold most are disconnected.
         case exceeded

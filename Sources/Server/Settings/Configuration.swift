@@ -11,7 +11,7 @@ import PandoTLS
 import PandoTree
 import PandoWire
 
-/// Everything that `pando serve` can be told.
+/// All options of `pando serve`.
 package struct Configuration: Sendable {
     package var host = "127.0.0.1"
     /// 0 picks a free one.
@@ -21,7 +21,7 @@ package struct Configuration: Sendable {
     /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and ``port`` are not
     /// used.
     package var passedSockets = PassedSockets.firstDescriptor..<PassedSockets.firstDescriptor
-    /// Hears how far the process is.
+    /// Is notified of how far the process is.
     package var serviceManager = ServiceManager([:])
     /// The proxies whose word about their clients counts.
     package var trustedProxies = TrustedProxies()
@@ -64,7 +64,7 @@ package struct Configuration: Sendable {
     package var memoryByteLimit = 0
     /// Bytes that the indexes which no rule declares may take together; 0 for no such index.
     package var indexByteLimit = DatabaseOptions().indexByteLimit
-    /// Silence after which a connection is asked whether it lives (realtime §2.3: clients speak every 45
+    /// Silence after which a connection is pinged (realtime §2.3: clients speak every 45
     /// s).
     package var idleTimeout: Duration = .seconds(75)
     /// After how long, at most, a client that vanished without closing its connection is known to be gone;
@@ -216,7 +216,7 @@ package struct Configuration: Sendable {
             }
             if isDevelopment, !place.isLoopback {
                 found.append(
-                    "--dev: opens the database to everybody, so --listen must be a loopback address, not \(place)"
+                    "--dev: gives every client full access, so --listen must be a loopback address, not \(place)"
                 )
             }
         }
@@ -224,14 +224,14 @@ package struct Configuration: Sendable {
             SocketAddress(host, port: port)?.isLoopback != true
         {
             found.append(
-                "--dev: opens the database to everybody, so --host must be a loopback address, not \(host)")
+                "--dev: gives every client full access, so --host must be a loopback address, not \(host)")
         }
         if publicDirectory != nil, hasNoConsole {
             found.append("--no-console: serves no files, so it can't go with --public")
         }
         if !isDevelopment, !allowedOrigins.isEmpty {
             found.append(
-                "--allow-origin: only --dev asks where a page is from; without it every page may ask, and the rules decide"
+                "--allow-origin: has an effect only with --dev; without --dev every origin is served and the rules decide"
             )
         }
         return found
@@ -273,7 +273,7 @@ extension BackupOptions {
 // timeout T, T/2 and T/4 and two looks of T/8 each are T.
 
 extension Configuration {
-    /// Silence on a WebSocket after which the client is asked whether it lives; after half of that without an
+    /// Silence on a WebSocket after which the client is pinged; after half of that without an
     /// answer it is gone.
     var pingSilence: Duration { presenceTimeout.map { $0 / 2 } ?? idleTimeout }
 

@@ -1,7 +1,7 @@
 /// The bytes of one direction of a simulated connection, from the sender's write to the receiver's read.
 ///
 ///     written ≥ accepted ≥ arrived ≥ read
-///        │          │          └── at the receiver's machine, not read
+///        │          │          └── at the receiver's system, not read
 ///        │          └───────────── the sender's kernel has them
 ///        └──────────────────────── wait in the sender
 ///
@@ -18,7 +18,7 @@ struct BytePipe {
     var windowByteCount = 1 << 20
     /// The sender has closed its side: nothing more is written.
     private(set) var isEnded = false
-    /// The receiver's machine knows that.
+    /// The receiver's system knows that.
     private(set) var hasEndArrived = false
 
     var writtenCount: Int { base + bytes.count }

@@ -9,7 +9,7 @@ import PandoTime
 /// A connection of a ``SimulatedLoop``: it gives a state machine of `Connections` its events, and carries out what the
 /// machine decides. The counterpart of the sessions in `Sources/Server/Loops`.
 ///
-/// Subclasses hold the machines.
+/// Subclasses hold the state machines.
 class LoopConnection {
     let id: SessionID
     let channel: SimulatedChannel
@@ -27,16 +27,16 @@ class LoopConnection {
         self.services = services
     }
 
-    // MARK: What the machine knows
+    // MARK: What the state machine knows
 
     /// Most bytes of the next read.
     var readByteLimit: Int { .max }
-    /// Why the machine does not read.
+    /// Why the state machine does not read.
     var pauses: PauseReasons { [] }
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
 
-    // MARK: Events of the machine, each between ``prepare()`` and ``finish()``
+    // MARK: Events of the state machine, each between ``prepare()`` and ``finish()``
 
     func received(_ bytes: inout [UInt8]) {}
     func drained() {}
@@ -56,7 +56,7 @@ class LoopConnection {
     func pause(_ reason: PauseReasons) {}
     func resume(_ reason: PauseReasons) {}
 
-    /// Sets the machine's inputs.
+    /// Sets the state machine's inputs.
     final func prepare() {
         services.context.now = services.now
         services.context.socket.unsentByteCount = channel.unsentByteCount
@@ -65,7 +65,7 @@ class LoopConnection {
         services.context.socket.isOpen = channel.isOpen
     }
 
-    /// Carries out what the machine has decided.
+    /// Carries out what the state machine has decided.
     final func finish() {
         var actions = ContiguousArray<ConnectionAction>()
         services.context.takeActions(into: &actions)

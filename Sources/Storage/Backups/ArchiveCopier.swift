@@ -98,12 +98,12 @@ struct ArchiveCopier<Storage: Disk> {
         case .gap(let segment):
             metrics.archiveGaps.add()
             logger.error(
-                "the archive has a gap before \(segment.text): the data directory does not have the segments before it any more, and they were not copied. A restore with the archive needs a backup from now on"
+                "the archive has a gap before \(segment.text): the data directory does not have the segments before it any more, and they were not copied. A restore with the archive needs a backup made from now on"
             )
         case .damaged(let file, let byteOffset):
             metrics.archiveFailures.add(.damaged)
             logger.error(
-                "the archive is damaged: \(file) cannot be read from byte \(byteOffset) on. A restore with the archive needs a backup from behind it"
+                "the archive is damaged: \(file) cannot be read from byte \(byteOffset) on. A restore with the archive needs a backup made after the damaged part"
             )
         }
     }

@@ -132,7 +132,7 @@ package final class BackupDirectory: Sendable {
         // A copy of the directory on another disk may have lost the file. Whose it is, the archive checks.
         guard !use.isUsed(names) else { return }
         throw .missing(
-            "\(path): nothing is there, but the data directory has used the directory \(remembered.id) at this path: is the disk mounted? To begin anew there, stop the server and remove \(use.recordName) from the data directory"
+            "\(path): nothing is there, but the data directory has used the directory \(remembered.id) at this path: is the disk mounted? To start with an empty directory there, stop the server and remove \(use.recordName) from the data directory"
         )
     }
 

@@ -74,7 +74,7 @@ package final class BackupThread: Sendable {
                 jobs.removeAll(keepingCapacity: true)
                 guard schedule.beginIfDue(at: .now) else { continue }
                 if isAsked {
-                    writer.noteFailure("the databases have given no snapshot since the last time")
+                    writer.noteFailure("the database thread has not delivered the snapshot for the previous backup")
                     continue
                 }
                 do throws(BackupDirectory.Failure) { _ = try backups.open() } catch {

@@ -71,7 +71,7 @@ package struct BackupWriter<Storage: Disk> {
             }
         } catch {
             switch error {
-            case .cancelled: logger.notice("backup: given up because the server stops")
+            case .cancelled: logger.notice("backup: cancelled because the server stops")
             case .disk(let failure): noteFailure("\(failure)")
             }
             return false
@@ -107,7 +107,7 @@ package struct BackupWriter<Storage: Disk> {
         do throws(DiskFailure) {
             try RestoreTestRecord(backup: name, time: time).write(on: disk)
         } catch {
-            logger.warning("it cannot be noted that \(name.text) has passed a restore test: \(error)")
+            logger.warning("cannot record that \(name.text) has passed a restore test: \(error)")
         }
         if let archive = options.archiveDirectory, let mark {
             guard passesWithArchive(job, name, archive, mark, on: disk) else { return }

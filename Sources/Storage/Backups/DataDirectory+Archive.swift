@@ -135,7 +135,7 @@ extension JournalError {
         switch problem.flaw {
         case .backupNotOnTimeline(let timeline, let backup, _):
             return .badData(
-                "\(archive): goes on with timeline \(timeline): \(problem.flaw). Restore an older backup, or --timeline \(backup)"
+                "\(archive): continues with timeline \(timeline): \(problem.flaw). Restore an older backup, or --timeline \(backup)"
             )
         case .damagedHistory: return .badData("\(archive): \(problem)")
         default: return ofBackup

@@ -9,7 +9,7 @@ import Testing
 @Suite struct PollDeliveriesTests {
     private enum Event {
         case written([Int], of: UInt64, end: Int)
-        /// The client's machine has acknowledged so many bytes; then the machine looks.
+        /// The client's system has acknowledged so many bytes; then the machine looks.
         case look(Int)
         /// Another request comes on the connection.
         case asks(Int)
@@ -35,7 +35,7 @@ import Testing
             ),
             (
                 [.written([0], of: 1, end: 100), .asks(100)], ["received [0] of 1"],
-                "it asks again: it has read what its machine has acknowledged"
+                "it asks again: it has read what its system has acknowledged"
             ),
             ([.written([0], of: 1, end: 100), .asks(99)], [], "it has asked ahead of the response"),
             (

@@ -243,7 +243,7 @@ extension PollAnswer {
                 if Bool.random(using: &random) { poll(broken) }
             case 5 where !flying.isEmpty:
                 let (broken, answer) = flying.removeFirst()
-                // The client's machine may have had it all the same.
+                // The client's system may have had it all the same.
                 if Bool.random(using: &random) { answers.note(answer.numbers, .acknowledged) }
                 answers.note(answer.numbers, .lost)
                 if Bool.random(using: &random) { poll(broken) }

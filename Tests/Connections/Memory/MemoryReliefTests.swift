@@ -80,7 +80,7 @@ private let mebibyte = 1 << 20
             // bytes taken at each second   progress   because
             ([], .unknown, "no sample"),
             ([0], .unknown, "one sample"),
-            ([0, 90_000], .unknown, "one second is too short: its machine's buffers take that"),
+            ([0, 90_000], .unknown, "one second is too short: its system's buffers take that"),
             ([0, 90_000, 90_000, 90_000], .steady, "nothing for two seconds may be a pause"),
             ([0, 90_000, 90_000, 90_000, 90_000, 90_000], .stalled, "nothing for longer is none"),
             ([0, 500, 1000], .steady, "the slowest client that is served"),

@@ -5,8 +5,8 @@ import Testing
 
 @Suite struct LivenessTests {
     private enum Event {
-        case heard
-        /// So many bytes have arrived at the client's machine in all.
+        case active
+        /// So many bytes have arrived at the client's system in all.
         case taken(Int)
     }
 
@@ -14,15 +14,15 @@ import Testing
     @Test(
         arguments: [
             // events by second                       pinged  closed  because
-            ([:], 11, 18, "its machine acknowledges nothing"),
-            ([5: .heard], 16, nil, "silence counts from the last word"),
+            ([:], 11, 18, "its system acknowledges nothing"),
+            ([5: .active], 16, nil, "silence counts from the last word"),
             ([12: .taken(1000)], 11, 18, "the ping arrived, and nobody answered for half the timeout"),
             (
                 Dictionary(uniqueKeysWithValues: (12...60).map { ($0, .taken($0)) }), 11, nil,
                 "the ping is behind what the client takes"
             ),
             ([12: .taken(999)], 11, 18, "it takes nothing more"),
-            ([12: .taken(1000), 15: .heard], 11, nil, "it answered"),
+            ([12: .taken(1000), 15: .active], 11, nil, "it answered"),
             ([14: .taken(500), 18: .taken(800), 22: .taken(1000)], 11, 28, "a slow link has its own time"),
         ] as [([Int: Event], Int?, Int?, String)])
     private func silence(events: [Int: Event], pinged: Int?, closed: Int?, because: String) {
@@ -34,7 +34,7 @@ import Testing
         for second in 1...max(last, (pinged ?? 0) + 1) {
             let now = start + .seconds(second)
             switch events[second] {
-            case .heard?: liveness.heard(at: now)
+            case .active?: liveness.noteActivity(at: now)
             case .taken(let count)?: taken = count
             case nil: break
             }

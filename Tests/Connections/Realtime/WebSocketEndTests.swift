@@ -119,7 +119,7 @@ import Testing
         ] as [WebSocketConversation])
     func time(conversation: WebSocketConversation) { conversation.check() }
 
-    /// A tick asks for what the client's machine has acknowledged only while a ping is on its way.
+    /// A tick asks for what the client's system has acknowledged only while a ping is on its way.
     @Test func acknowledgedBytesAreNeededForAPing() {
         var driver = WebSocketDriver()
         #expect(!driver.machine.needsAcknowledgedByteCount)

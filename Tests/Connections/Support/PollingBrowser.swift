@@ -43,7 +43,7 @@ struct PollingBrowser {
             world.connect(connection)
         }
         underWay.append((connection, target))
-        // The second response on a connection is read behind the first: its machine has acknowledged that one.
+        // The second response on a connection is read behind the first: its system has acknowledged that one.
         world.take(on: connection)
         world.send("GET \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n", on: connection)
     }

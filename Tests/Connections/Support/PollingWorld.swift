@@ -66,7 +66,7 @@ struct PollingWorld {
         }
     }
 
-    /// The client's machine takes all that was sent on a connection.
+    /// The client's system takes all that was sent on a connection.
     mutating func take(on id: SessionID) {
         guard connections[id]?.socket.take(.max) == true else { return }
         onConnection(id) { $0.drained(&$1) }
