@@ -120,12 +120,12 @@ let package = Package(
         // The load generator: clients on sockets, numbered values, scenarios, statistics
         library(
             "Traffic",
-            on: ["Tree", "WebSocket", "HTTP", "Compression", "Reactor", "TLS", "Time", "Bytes"],
+            on: ["Tree", "WebSocket", "HTTP", "Compression", "Reactor", "TLS", "Time", "Random", "Bytes"],
             libraries: [histogram]),
 
         // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
         library(
-            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Metrics", "Time", "Bytes"],
+            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Metrics", "Time", "Random", "Bytes"],
             libraries: [logging]),
 
         // Databases at work: executor, fair turns, command processor, durability gate, REST handler, outputs
@@ -184,7 +184,7 @@ let package = Package(
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(
-            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "TLS", "Time", "Bytes"],
+            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "TLS", "Time", "Random", "Bytes"],
             libraries: [argumentParser]),
         executable("Simulate", on: ["Simulation"], libraries: [argumentParser]),
 
@@ -219,9 +219,9 @@ let package = Package(
         tests("TLS", on: ["TLS", "Random"], fixtures: ["Fixtures"]),
         tests("Reactor", on: ["Reactor", "TLS", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
-        tests("Identity", on: ["Identity", "Rules", "Tree", "Bytes"], libraries: [jwtKit]),
+        tests("Identity", on: ["Identity", "Rules", "Tree", "Random", "Bytes"], libraries: [jwtKit]),
         tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),
-        tests("Traffic", on: ["Traffic", "WebSocket", "Bytes"]),
+        tests("Traffic", on: ["Traffic", "WebSocket", "Random", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Simulation", on: ["Simulation", "Random"]),
         tests(

@@ -29,6 +29,12 @@ extension [UInt8] {
         text.withBytes { append(unsafe $0.bytes) }
     }
 
+    /// A copy of the bytes of a span.
+    @inlinable
+    package init(copying bytes: RawSpan) {
+        self = unsafe bytes.withUnsafeBytes { unsafe Array($0) }
+    }
+
     /// Appends the bytes of a span.
     @inlinable
     package mutating func append(_ bytes: RawSpan) {

@@ -1,11 +1,8 @@
 /// The status codes that are sent or checked (RFC 9110 §15), with their reason phrases.
 package enum HTTPStatus: UInt16, Sendable {
-    case continues = 100
     case switchingProtocols = 101
     case ok = 200
     case noContent = 204
-    case movedPermanently = 301
-    case temporaryRedirect = 307
     case notModified = 304
     case badRequest = 400
     case unauthorized = 401
@@ -18,7 +15,6 @@ package enum HTTPStatus: UInt16, Sendable {
     case contentTooLarge = 413
     case targetTooLong = 414
     case unsupportedMediaType = 415
-    case expectationFailed = 417
     case locked = 423
     case upgradeRequired = 426
     case tooManyRequests = 429
@@ -33,12 +29,9 @@ package enum HTTPStatus: UInt16, Sendable {
     /// The phrase behind the code in a status line.
     package var reasonPhrase: StaticString {
         switch self {
-        case .continues: "Continue"
         case .switchingProtocols: "Switching Protocols"
         case .ok: "OK"
         case .noContent: "No Content"
-        case .movedPermanently: "Moved Permanently"
-        case .temporaryRedirect: "Temporary Redirect"
         case .notModified: "Not Modified"
         case .badRequest: "Bad Request"
         case .unauthorized: "Unauthorized"
@@ -51,7 +44,6 @@ package enum HTTPStatus: UInt16, Sendable {
         case .contentTooLarge: "Content Too Large"
         case .targetTooLong: "URI Too Long"
         case .unsupportedMediaType: "Unsupported Media Type"
-        case .expectationFailed: "Expectation Failed"
         case .locked: "Locked"
         case .upgradeRequired: "Upgrade Required"
         case .tooManyRequests: "Too Many Requests"

@@ -21,34 +21,43 @@ package protocol Disk: AnyObject, Sendable {
     var overwritesInPlace: Bool { get }
 
     /// The names in the directory, in no particular order.
-    /// - Throws: ``DiskFailure``, as every function here, if the system call fails.
+    /// - Throws: ``DiskFailure`` if the system call fails.
     func list() throws(DiskFailure) -> [String]
     /// Opens a file of the directory.
+    /// - Throws: ``DiskFailure``.
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File
     /// The size of the file.
+    /// - Throws: ``DiskFailure``.
     func byteCount(of file: File) throws(DiskFailure) -> Int
     /// Fills `buffer` from `offset` on.
     /// - Returns: The number of bytes read, which is less than the buffer only at the end of the file.
+    /// - Throws: ``DiskFailure``.
     @unsafe func read(_ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer)
         throws(DiskFailure) -> Int
     /// Writes all the bytes from `offset` on.
     /// - Throws: ``DiskFailure``. Then any part of the bytes may be written.
     func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure)
     /// Makes the bytes and the size of the file durable. Must not be repeated after a failure: see above.
+    /// - Throws: ``DiskFailure``.
     func sync(_ file: File) throws(DiskFailure)
     /// Reserves space for the bytes of `range`, so that writing them cannot fail with a full disk. The size of the file
     /// does not change.
     /// - Throws: A failure that ``DiskFailure/isOutOfSpace``, when the disk is full. Then nothing is reserved.
     func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure)
     /// Makes the file shorter, and releases the space behind its new end.
+    /// - Throws: ``DiskFailure``.
     func truncate(_ file: File, to byteCount: Int) throws(DiskFailure)
     /// Renames a file. A file that had the new name is replaced.
+    /// - Throws: ``DiskFailure``.
     func rename(_ oldName: String, to newName: String) throws(DiskFailure)
     /// Removes a file.
+    /// - Throws: ``DiskFailure``.
     func remove(_ name: String) throws(DiskFailure)
     /// Makes the names in the directory durable.
+    /// - Throws: ``DiskFailure``.
     func syncDirectory() throws(DiskFailure)
     /// Tries to acquire the exclusive lock on the file of this name, which is made if it is missing. Never waits.
+    /// - Throws: ``DiskFailure``. A lock that another process holds is no failure.
     func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File>
 }
 

@@ -6,7 +6,9 @@ package protocol RecoveryTarget {
     /// Drops the state: the records so far were of a checkpoint that is damaged.
     mutating func startOver()
     /// Applies a record of a checkpoint.
+    /// - Throws: ``EntryRejection`` for a record that cannot be applied.
     mutating func restore(_ record: borrowing RecoveredRecord) throws(EntryRejection)
     /// Applies an entry of the journal.
+    /// - Throws: ``EntryRejection`` for an entry that cannot be applied.
     mutating func replay(_ entry: borrowing RecoveredEntry) throws(EntryRejection)
 }

@@ -169,6 +169,7 @@ package final class Server: @unchecked Sendable {
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
     /// - Parameter onListening: Called once connections are accepted.
+    /// - Throws: ``SocketError`` if the system starts no thread, or has no descriptor for signals.
     package func run(onListening: () -> Void) throws(SocketError) {
         signals = try Signals(on: main) { [unowned self] signal in handle(signal) }
         threads.append(try start("pando-database") { [resources] in resources.database.serve() })

@@ -1,3 +1,4 @@
+import PandoRandom
 import PandoReactor
 import PandoTime
 import Synchronization
@@ -7,7 +8,7 @@ import Synchronization
 package final class ScriptedEnvironment: Sendable {
     private let wall: Atomic<Int64>
     private let monotonic = Atomic<Int64>(0)
-    private let state: Atomic<UInt64>
+    private let random: Mutex<SeededGenerator>
     private let work = Atomic<UInt64>(0)
     private let reads = Atomic<UInt64>(0)
     /// Nanoseconds by which a reading advances ``workTime``, and by which about every 16th one does.
@@ -25,7 +26,7 @@ package final class ScriptedEnvironment: Sendable {
         self.workStep = workStep
         self.heavyWorkStep = heavyWorkStep ?? workStep
         wall = Atomic(milliseconds)
-        state = Atomic(seed)
+        random = Mutex(SeededGenerator(seed: seed))
     }
 
     package var wallMilliseconds: Int64 { wall.load(ordering: .relaxed) }
@@ -66,11 +67,6 @@ package final class ScriptedEnvironment: Sendable {
             nanoseconds: work.add(workNanoseconds(before: reading), ordering: .relaxed).newValue)
     }
 
-    /// SplitMix64.
-    package func randomBits() -> UInt64 {
-        var z = state.wrappingAdd(0x9E37_79B9_7F4A_7C15, ordering: .relaxed).newValue
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
+    /// The next 64 random bits.
+    package func randomBits() -> UInt64 { random.withLock { $0.next() } }
 }

@@ -1,6 +1,7 @@
 import Logging
 import PandoBytes
 import PandoEngine
+import PandoRandom
 import PandoReactor
 import Testing
 
@@ -62,7 +63,7 @@ import Testing
         _ numbers: Range<Int>, onLoop loop: Int, through executor: DatabaseExecutor,
         _ lookAtOutputs: () -> Void
     ) {
-        var random = SystemRandomNumberGenerator()
+        var random = SeededGenerator(seed: numbers.lowerBound &+ loop)
         var number = numbers.lowerBound
         while number < numbers.upperBound {
             var messages: [DatabaseMessage] = []

@@ -72,8 +72,7 @@ import Testing
             bench.process([try Bench.put(1, number, "/a", "\(number)")])
             var batches: [OutputBatch] = []
             bench.outputs.drain(into: &batches)
-            var batch = OutputBatch()
-            swap(&batch, &batches[0])
+            let batch = exchange(&batches[0], with: OutputBatch())
             let texts = batch.items.flatMap { item in
                 guard case .frames(_, let range) = item else { return [String]() }
                 return OutputBatch.messages(in: batch.arena[range]).map {

@@ -4,6 +4,7 @@ import pytest
 
 import markdown
 from citations import Document, Shorthand, citations, problems, section_citations, unchecked
+from comments import Symbols, symbol_links, throwing_functions, undocumented_errors
 from repository import exists
 from test_documents import target_fault
 
@@ -260,3 +261,56 @@ def test_faults_carry_their_line():
     assert markdown.repository_paths(text) == [(5, "Sources/NoSuch")]
     assert markdown.table_faults(text) == [markdown.Fault(6, "a row without a header")]
     assert [citation.line for citation in citations("a\n// b (rest\n// §8.1)\n", DOCUMENTS)] == [3]
+
+
+# Comments
+
+
+SWIFT = """
+package struct Queue {
+    private let (head, tail) = (0, 0)
+    enum State { case empty, full(count: Int) }
+    func push(_ element: Int) {}
+}
+extension Queue.State { var isEmpty: Bool { true } }
+"""
+
+
+@pytest.mark.parametrize("link, lacking", [
+    ("Queue", None), ("Queue/push(_:)", None), ("Queue/State/full(count:)", None), ("Queue/State/isEmpty", None),
+    ("tail", None), ("push(_:)", None), ("Queue/init(of:)", None), ("PandoQueue/Queue", None),
+    ("Stack", "Stack"), ("Queue/pop()", "pop"), ("Queue/State/half", "half"), ("PandoStack/Queue", "PandoStack"),
+])
+def test_links_to_nothing_are_found(link, lacking):
+    assert Symbols([("Queue.swift", SWIFT)]).lacks(link, {"PandoQueue"}) == lacking
+
+
+def test_members_are_those_of_their_type():
+    files = [("A.swift", "struct A { var one = 1 }"), ("B.swift", "struct B { var two = 2 }")]
+    assert Symbols(files).lacks("A/one") is None
+    assert Symbols(files).lacks("A/two") == "two"
+
+
+def test_links_in_comments_are_read():
+    text = "/// As ``A/b(_:)``, not `c`.\nlet text = \"``d``\"\nlet x = 1  // ``e``\n"
+    assert symbol_links(text) == [(1, "A/b(_:)"), (3, "e")]
+
+
+@pytest.mark.parametrize("text, names", [
+    ("/// - Throws: ``E``.\npackage func f() throws(E) {}", []),
+    ("/// What it does.\npackage func f() throws(E) {}", ["f"]),
+    ("package init(\n    a: Int\n) throws {\n}", ["init"]),
+    ("/// What it does.\nfunc internal() throws {}", []),
+    ("/// Calls it.\npackage func f(_ body: () throws -> Void) {}", []),
+    ("/// Calls it.\npackage func f(_ body: () throws(E) -> Void) throws(E) {}", ["f"]),
+    ("package protocol P {\n    /// - Throws: ``E``.\n    func f() throws(E)\n}\nstruct S: P {\n    package func f() throws(E) {}\n}", []),
+    ("package protocol P {\n    /// What it does.\n    func f() throws(E)\n    func g()\n}", ["f"]),
+    ("package extension S {\n    /// What it does.\n    func f() throws {}\n}", ["f"]),
+])
+def test_errors_without_a_comment_are_found(text, names):
+    assert [fault.split(": ")[1].split(" ")[0] for fault in undocumented_errors([("F.swift", text)])] == names
+
+
+def test_functions_that_throw_carry_their_line():
+    assert throwing_functions("\n/// It.\n@discardableResult\npackage func f() throws -> Int {") == [
+        (4, "f", "/// It.", False)]

@@ -22,8 +22,7 @@ import Testing
             mailbox.post(consume buffer)
             var drained: [[UInt8]] = []
             mailbox.drain(into: &drained)
-            var taken: [UInt8] = []
-            swap(&taken, &drained[0])
+            var taken = exchange(&drained[0], with: [])
             taken.removeAll(keepingCapacity: true)
             pool.release(consume taken)
             buffer = try #require(pool.acquire())

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import Testing
 
 @testable import PandoTraffic
@@ -10,7 +11,7 @@ import Testing
     }
 
     @Test func queueBehavesAsAnArray() {
-        var random = SplitMix(seed: 5)
+        var random = SeededGenerator(seed: 5)
         for _ in 0..<50 {
             let queue = FIFO<(number: Int, request: Pending)>()
             var model: [Int] = []

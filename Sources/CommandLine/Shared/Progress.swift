@@ -55,9 +55,6 @@ struct Progress {
         if isShown { try? FileHandle.standardError.write(contentsOf: Data("\n".utf8)) }
     }
 
-    /// Seconds since the current step began.
-    var stepSeconds: Double { Date().timeIntervalSince(stepBegan) }
-
     static func text(_ byteCount: Double) -> String {
         ByteCountFormatter.string(fromByteCount: Int64(byteCount), countStyle: .file)
     }

@@ -58,6 +58,7 @@ package enum LongPollingRequest: Equatable {
     private static let pairLimit = 3 * segmentLimit + 16
 
     /// Of a poll, only what names its session; ``segments(_:)`` reads the rest.
+    /// - Throws: ``Malformed``, with the parameter that is missing or not valid.
     package init(_ query: QueryString) throws(Malformed) {
         if query["start"] != nil {
             self = try .start(Start(query))
@@ -73,6 +74,7 @@ package enum LongPollingRequest: Equatable {
     }
 
     /// The segments that a poll brings.
+    /// - Throws: ``Malformed``, with the parameter that is missing or not valid, or of which there are too many.
     /// - Complexity: O(bytes of the query).
     package static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
         guard query.pairs.count <= pairLimit else { throw Malformed(parameter: "seg\(segmentLimit)") }

@@ -68,9 +68,7 @@ extension HTTPConnection {
     ) -> Bool {
         guard session.loop != context.settings.loopIndex, Int(session.loop) < context.settings.loopCount
         else { return false }
-        var copy: [UInt8] = []
-        copy.append(rest)
-        let moved = MovedRequest(head: head, rest: copy, moveCount: polls.moveCount + 1)
+        let moved = MovedRequest(head: head, rest: [UInt8](copying: rest), moveCount: polls.moveCount + 1)
         context.append(.http(.move(moved, toLoop: session.loop)))
         return true
     }
@@ -157,9 +155,7 @@ extension HTTPConnection {
             return refuseReserved(PendingRequest(response, began: context.now), &context)
         }
         stage = .ended
-        var copy: [UInt8] = []
-        copy.append(rest)
-        context.append(.http(.upgrade(UpgradeRequest(head), rest: copy)))
+        context.append(.http(.upgrade(UpgradeRequest(head), rest: [UInt8](copying: rest))))
     }
 
     /// Answers the handshake of ``HTTPAction/upgrade(_:rest:)``.

@@ -30,9 +30,7 @@ struct PollDeliveries {
     /// All are known to have arrived, or to be lost.
     mutating func settle(_ outcome: PollDelivery, _ context: inout ConnectionContext) {
         guard !deliveries.isEmpty else { return }
-        var settled: [Delivery] = []
-        swap(&settled, &deliveries)
-        for delivery in settled { report(delivery, outcome, &context) }
+        for delivery in exchange(&deliveries, with: []) { report(delivery, outcome, &context) }
     }
 
     /// The client asks again: it has received what its system has acknowledged. What it has not, it may have

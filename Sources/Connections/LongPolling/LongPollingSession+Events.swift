@@ -12,9 +12,7 @@ extension LongPollingSession {
             write(frames, &context)
             pauseIfUnread(&context)
         } else {
-            var copy: [UInt8] = []
-            copy.append(frames)
-            sendInOrder(copy, &context)
+            sendInOrder([UInt8](copying: frames), &context)
         }
         schedule(&context)
     }

@@ -50,8 +50,7 @@ extension LongPollingSession {
     private var isFinished: Bool { phase == .finishing || phase == .former }
 
     mutating func answer(_ poll: HeldPolls.Poll, _ context: inout ConnectionContext) {
-        var prefix: [UInt8] = []
-        if poll.serial == nil { swap(&prefix, &startScript) }
+        let prefix = poll.serial == nil ? exchange(&startScript, with: []) : []
         let connections = polls.remove(poll)
         // The end names the last response that there is.
         let answer = answers.answer(

@@ -29,8 +29,7 @@ struct MessageQueue {
 
     mutating func removeFirst() -> [UInt8]? {
         guard head < messages.count else { return nil }
-        var message: [UInt8] = []
-        swap(&message, &messages[head])
+        let message = exchange(&messages[head], with: [])
         head += 1
         byteCount -= message.count + Self.messageOverhead
         if head == messages.count {

@@ -109,9 +109,7 @@ package struct RealtimeSession {
     /// - Precondition: ``isFull`` is false, and the transport is open.
     mutating func receive(_ message: RawSpan, _ context: inout ConnectionContext) -> Outcome {
         guard message.byteCount <= ConnectionLimits.smallByteCount else {
-            var copy: [UInt8] = []
-            copy.append(message)
-            return parseElsewhere(copy, &context)
+            return parseElsewhere([UInt8](copying: message), &context)
         }
         do {
             switch try ClientMessage(parsing: message) {

@@ -85,9 +85,7 @@ extension WebSocketConnection {
     mutating func answerPing(_ payload: RawSpan, _ context: inout ConnectionContext) {
         // Above the low-water mark the socket reports when it has drained.
         guard context.isDrained else {
-            var copy: [UInt8] = []
-            copy.append(payload)
-            owedPong = Box(copy)
+            owedPong = Box([UInt8](copying: payload))
             return
         }
         sendControl(.pong, payload, &context)

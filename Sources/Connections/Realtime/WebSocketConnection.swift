@@ -6,12 +6,6 @@ import PandoTime
 import PandoWebSocket
 import PandoWire
 
-private func copy(of bytes: RawSpan) -> [UInt8] {
-    var copy: [UInt8] = []
-    copy.append(bytes)
-    return copy
-}
-
 /// A WebSocket that carries a ``RealtimeSession``: frames in, messages out, and the reverse.
 ///
 ///     open ──close frame of either side, peer's end──▶ closing: nothing is read or sent any more
@@ -119,8 +113,7 @@ package struct WebSocketConnection: RealtimeTransport {
     private mutating func readWaiting(_ context: inout ConnectionContext) {
         // A read that is in progress goes on by itself.
         guard !isReading, !isHolding else { return }
-        var bytes: [UInt8] = []
-        swap(&bytes, &waitingInput)
+        var bytes = exchange(&waitingInput, with: [])
         var offset = waitingOffset
         do {
             var span = bytes.mutableSpan
@@ -155,11 +148,10 @@ package struct WebSocketConnection: RealtimeTransport {
     ) {
         isReading = true
         // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
-        var reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
-        swap(&reader, &self.reader)
+        var reader = exchange(
+            &self.reader, with: MessageReader(role: .server, messageByteLimit: 0, checksText: false))
         // In a local variable too: the compiler then omits the checks that a property needs.
-        var reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
-        swap(&reassembler, &self.reassembler)
+        var reassembler = exchange(&self.reassembler, with: Reassembler(chunkLimit: 0, messageByteLimit: 0))
         do {
             while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
@@ -176,7 +168,7 @@ package struct WebSocketConnection: RealtimeTransport {
                 case .compressed(isText: true, let payload):
                     var message = reader.takeBytes(of: payload)
                     if message == nil {
-                        reader.withBytes(of: payload, in: bytes) { message = copy(of: $0) }
+                        reader.withBytes(of: payload, in: bytes) { message = [UInt8](copying: $0) }
                     }
                     receiveCompressed(message ?? [], reassembler, &context)
                 case .compressed, .binary: close(with: .unsupportedData, &context)
@@ -285,9 +277,7 @@ package struct WebSocketConnection: RealtimeTransport {
     package mutating func send(_ frames: RawSpan, _ context: inout ConnectionContext) -> SendOutcome {
         guard closing.isOpen else { return .drop }
         guard outputs.isReady else {
-            var copy: [UInt8] = []
-            copy.append(frames)
-            sendInOrder(copy, &context)
+            sendInOrder([UInt8](copying: frames), &context)
             return .carryOut
         }
         return noteWritten(frames.byteCount, &context)

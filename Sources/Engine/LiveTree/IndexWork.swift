@@ -66,8 +66,8 @@ struct IndexWork {
     ///   - isExpected: Whether a listen still waits for a scan.
     mutating func take(isAwaited: (Build) -> Bool, isExpected: (QueryScan) -> Bool) -> Ready {
         var ready = Ready()
-        swap(&ready.discoveries, &discoveries)
-        swap(&ready.dropped, &dropped)
+        ready.discoveries = exchange(&discoveries, with: [])
+        ready.dropped = exchange(&dropped, with: [])
         while buildsUnderWay.count < Self.underWayLimit, !builds.isEmpty {
             let next =
                 builds.firstIndex { $0.base != nil } ?? builds.firstIndex { $0.isDeclared }

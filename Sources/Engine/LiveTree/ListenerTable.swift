@@ -192,16 +192,8 @@ struct ListenerTable: @unchecked Sendable {
         isEmpty = root.isEmpty
     }
 
-    /// Adds a filtered listen. A live aggregate has no value yet where it is the first: see
-    /// ``QueryView/recompute(over:at:_:isFirst:)``.
-    mutating func addFiltered(
-        _ key: FilteredListenKey, _ session: SessionID, over tree: Node, by index: KeptIndex? = nil,
-        prepared: Window? = nil
-    ) -> Window {
-        addView(key, session, over: tree, by: index, prepared: prepared).window
-    }
-
-    /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first.
+    /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first. The view of a live
+    /// aggregate has no value yet then: see ``QueryView/recompute(over:at:_:isFirst:)``.
     /// - Parameters:
     ///   - tree: The location's data, over which a new window is made.
     ///   - index: Its index in the query's order; nil where there is none.
@@ -248,9 +240,6 @@ struct ListenerTable: @unchecked Sendable {
 
     /// What a filtered listen has been sent; nil when there is none, or nothing was sent. O(depth + window).
     func node(of key: FilteredListenKey) -> Node? { view(of: key.query, at: key.path)?.node }
-
-    /// Whether any session listens through the query. O(depth).
-    func hasWindow(of query: Query, at path: Path) -> Bool { view(of: query, at: path) != nil }
 
     /// Whether the session has a default listen at the path, as far as the table knows: of covered listens it has only
     /// the number. For tests.

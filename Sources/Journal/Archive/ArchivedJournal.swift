@@ -113,6 +113,7 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     package var overwritesInPlace: Bool { false }
 
     /// The backup, and the segments of its timelines.
+    /// - Throws: ``DiskFailure`` of the archive.
     package func list() throws(DiskFailure) -> [String] {
         let whole = ArchiveListing(try archive.list()).whole.filter(isWanted)
         let rest = partials.keys.filter { isWanted($0) && !whole.contains($0) }

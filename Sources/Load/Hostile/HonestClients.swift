@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoReactor
 import PandoTraffic
 import PandoTree
@@ -143,7 +144,7 @@ final class SlowDownload: HonestClient {
     private static let speeds = 60_000...250_000
     private static let speedPause: Duration = .seconds(1)
 
-    private var random = SplitMix(seed: 1)
+    private var random = SeededGenerator(seed: 1)
     private var doneCount = 0
 
     init(_ plan: HostilePlan, on loop: EventLoop, _ reportCut: @escaping (String) -> Void) {

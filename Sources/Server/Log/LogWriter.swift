@@ -102,6 +102,7 @@ package final class LogWriter: Sendable {
 
     /// Starts the thread, once. From now on no thread that appends waits, until ``stop()``.
     /// - Parameter report: Called on the thread after lines were dropped, to append a line that says so.
+    /// - Throws: ``SocketError`` if the system starts no thread.
     package func start(reporting report: @escaping @Sendable (_ count: Int) -> Void) throws(SocketError) {
         self.report.withLock { $0 = report }
         let started = try NamedThread.start("pando-log") { [self] in run() }

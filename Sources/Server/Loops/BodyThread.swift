@@ -39,9 +39,7 @@ final class BodyJob: Sendable {
     }
 
     fileprivate func take() -> [UInt8] {
-        var taken: [UInt8] = []
-        bytes.withLock { swap(&taken, &$0) }
-        return taken
+        bytes.withLock { exchange(&$0, with: []) }
     }
 }
 

@@ -26,8 +26,7 @@ extension IOLoop {
         if services.context.hasHeavyMessage { return handOver() }
         resources.database.process(&services.context.messages, onQueue: Int(index))
         resources.outputs[Int(index)].drain(into: &delivered)
-        var batches: [OutputBatch] = []
-        swap(&batches, &delivered)
+        var batches = exchange(&delivered, with: [])
         deliver(&batches)
         batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
         swap(&batches, &delivered)
@@ -40,8 +39,7 @@ extension IOLoop {
     /// Deals outputs out, and gives back what held them.
     func deliver(_ batches: inout [OutputBatch]) {
         for index in batches.indices {
-            var batch = OutputBatch()
-            swap(&batch, &batches[index])
+            let batch = exchange(&batches[index], with: OutputBatch())
             deliver(batch)
             if resources.outputBackpressure.remove(batch.byteCount) {
                 resources.database.post(.outputsDelivered)
@@ -87,8 +85,6 @@ extension IOLoop {
 
     private func resumeReading() {
         services.isCongested = false
-        var paused: [SessionID] = []
-        swap(&paused, &services.paused)
-        for id in paused { table[id]?.resumeAfterCongestion() }
+        for id in exchange(&services.paused, with: []) { table[id]?.resumeAfterCongestion() }
     }
 }

@@ -126,8 +126,7 @@ class LoopSession {
     /// events, those that lead to further events (``SessionServices/routeActions()``).
     final func carryOutActions() {
         guard !services.context.actions.isEmpty else { return }
-        var actions = ContiguousArray<ConnectionAction>()
-        swap(&actions, &services.spareActions)
+        var actions = exchange(&services.spareActions, with: [])
         services.context.takeActions(into: &actions)
         // Moved out, not copied.
         for index in actions.indices {

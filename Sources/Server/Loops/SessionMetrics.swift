@@ -22,7 +22,7 @@ final class SessionMetrics: Sendable {
     let http = Gauge()
     let webSockets = Gauge()
     let polling = Gauge()
-    /// Memory that clients make this loop hold: what ``IOLoop/publishHeldBytes()`` publishes.
+    /// Memory that clients make this loop hold: what ``LoopMemory/publishHeldBytes()`` publishes.
     let heldBytes = Gauge()
     let cuts = CounterTable<Cut>()
     let verifications = CounterTable<Verification>()

@@ -167,9 +167,6 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
     /// Nanoseconds of work of one session, and of one database, before the next one's turn.
     static var quantum: UInt64 { DatabaseHost.quantum }
 
-    /// Whether the databases have more to do without anything new.
-    var hasBacklog: Bool { host.hasWork }
-
     /// The journal thread processes its requests, and what is due.
     func stepJournal() {
         guard failure == nil, !isStopped else { return }

@@ -1,4 +1,5 @@
 import Glibc
+import PandoRandom
 
 /// The moments at which operations are due, in nanoseconds, never decreasing. They do not depend on responses, so
 /// the time that a slow server makes operations wait is counted (no coordinated omission).
@@ -17,7 +18,7 @@ package struct Arrivals: Sendable {
     private let offset: Double
     private var index = 0
     private var poissonTime = 0.0
-    private var random: SplitMix
+    private var random: SeededGenerator
     /// The next operation's moment.
     package private(set) var next: Int
 
@@ -40,7 +41,7 @@ package struct Arrivals: Sendable {
             offset = 0
         }
         self.start = start
-        random = SplitMix(seed: seed &+ UInt64(truncatingIfNeeded: share.index) &* 0x9E37_79B9_7F4A_7C15)
+        random = SeededGenerator(seed: seed &+ UInt64(truncatingIfNeeded: share.index) &* 0x9E37_79B9_7F4A_7C15)
         next = start
         if case .poisson = pattern { step() } else { next = moment() }
     }
@@ -72,20 +73,7 @@ package struct Arrivals: Sendable {
     }
 }
 
-/// SplitMix64: a small random generator. The same seed gives the same run.
-package struct SplitMix: RandomNumberGenerator, Sendable {
-    private var state: UInt64
-
-    package init(seed: UInt64) { state = seed }
-
-    package mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ (mixed >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ (mixed >> 27)) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ (mixed >> 31)
-    }
-
-    /// Above 0, at most 1.
-    package mutating func unit() -> Double { Double((next() >> 11) + 1) / 9_007_199_254_740_992 }
+extension SeededGenerator {
+    /// The next number above 0, at most 1.
+    fileprivate mutating func unit() -> Double { Double((next() >> 11) + 1) / 9_007_199_254_740_992 }
 }

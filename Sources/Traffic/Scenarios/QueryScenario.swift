@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoTree
 
 /// A leaderboard: writers change scores, listeners watch the highest few; some operations query once in
@@ -11,12 +12,12 @@ final class QueryScenario: Scenario {
     private let writers: Int
     private let readShare: Int
     private var windows: [Node]
-    private var random: SplitMix
+    private var random: SeededGenerator
 
     init(_ worker: Worker, items: Int, limit: Int, writers: Int, readShare: Int) {
         (self.items, self.limit, self.writers, self.readShare) = (items, limit, writers, readShare)
         windows = Array(repeating: .empty, count: worker.plan.connectionCount / worker.plan.threads + 1)
-        random = SplitMix(seed: worker.plan.seed &+ UInt64(worker.index))
+        random = SeededGenerator(seed: worker.plan.seed &+ UInt64(worker.index))
         super.init(worker)
     }
 

@@ -1,14 +1,15 @@
 import PandoBytes
+import PandoRandom
 
 /// Each connection PUTs its own path over a persistent connection, or GETs it and must find the value of its last
 /// PUT.
 final class RESTScenario: Scenario {
     private let readShare: Int
-    private var random: SplitMix
+    private var random: SeededGenerator
 
     init(_ worker: Worker, readShare: Int) {
         self.readShare = readShare
-        random = SplitMix(seed: worker.plan.seed &+ UInt64(worker.index))
+        random = SeededGenerator(seed: worker.plan.seed &+ UInt64(worker.index))
         super.init(worker)
     }
 
