@@ -125,7 +125,8 @@ let package = Package(
 
         // The data directory: recovery, journal and checkpoint threads, imports, restores, backups
         library(
-            "Storage", on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Metrics", "Time", "Random", "Bytes"],
+            "Storage",
+            on: ["Engine", "Rules", "Tree", "Journal", "Reactor", "Metrics", "Time", "Random", "Bytes"],
             libraries: [logging]),
 
         // Databases at work: executor, fair turns, command processor, durability gate, REST handler, outputs
@@ -184,7 +185,8 @@ let package = Package(
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(
-            "Load", on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "TLS", "Time", "Random", "Bytes"],
+            "Load",
+            on: ["Traffic", "Tree", "WebSocket", "HTTP", "Reactor", "TLS", "Time", "Random", "Bytes"],
             libraries: [argumentParser]),
         executable("Simulate", on: ["Simulation"], libraries: [argumentParser]),
 

@@ -62,7 +62,7 @@ private func score(_ points: Int64, _ number: Int) -> Node {
         ]))
 }
 
-private let orders: [(name: String, index: Index)] = [
+private let orders: [(name: String, order: ChildOrder)] = [
     ("key", .key), ("priority", .priority), ("value", .value), ("number", .child(Path(["n"]))),
     ("text", .child(Path(["s"]))),
 ]
@@ -75,12 +75,12 @@ private let declaredElsewhere: Access = {
 }()
 
 /// An engine whose indexes are ready.
-private func indexedEngine(_ count: Int, _ orders: [Index], access: Access = .open) -> Engine {
+private func indexedEngine(_ count: Int, _ orders: [ChildOrder], access: Access = .open) -> Engine {
     var engine = Engine(
         root: .object(Children(ascending: [.init(key: "scores", node: scores(count))])), access: access)
     for order in orders {
         engine.tree.noteUse(
-            of: Query(index: order, limit: .init(count: 1, anchor: .first)), at: Path(["scores"]),
+            of: Query(order: order, limit: .init(count: 1, anchor: .first)), at: Path(["scores"]),
             isLasting: true, at: 1)
     }
     while engine.tree.hasIndexWork {
@@ -98,9 +98,9 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
     var timings: [Timing] = []
     let counts = Scale(effort).childCounts
     for count in counts {
-        let engine = indexedEngine(count, orders.map(\.index))
-        for (name, index) in orders {
-            let query = Query(index: index, limit: .init(count: 10, anchor: .last))
+        let engine = indexedEngine(count, orders.map(\.order))
+        for (name, order) in orders {
+            let query = Query(order: order, limit: .init(count: 10, anchor: .last))
             timings.append(
                 Timing("get 10 of \(count) by \(name)", effort / 20) {
                     guard
@@ -112,13 +112,13 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
     }
     let count = counts[counts.count - 1]
     let children = scores(count).children
-    for (name, index) in orders.suffix(2) {
+    for (name, order) in orders.suffix(2) {
         timings.append(
             Timing(
                 "build the index of \(count) by \(name)",
                 MicroEffort(rounds: min(3, effort.rounds), counts: false)
             ) {
-                OrderedIndex(ordering: children, by: index).count == count
+                OrderedIndex(ordering: children, by: order).count == count
             })
     }
     timings.append(
@@ -126,7 +126,7 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
             "set one of \(count) children, indexes elsewhere", effort, count, [], listening: [],
             access: declaredElsewhere))
     for (name, indexes) in [
-        ("no index", []), ("one by number", [orders[3].index]), ("one by text", [orders[4].index]),
+        ("no index", []), ("one by number", [orders[3].order]), ("one by text", [orders[4].order]),
     ] {
         timings.append(writes("set one of \(count) children, \(name)", effort, count, indexes, listening: []))
     }
@@ -136,10 +136,10 @@ func indexTimings(_ effort: MicroEffort) -> [Timing] {
 /// Writes into a collection that query windows watch.
 func windowTimings(_ effort: MicroEffort) -> [Timing] {
     let count = Scale(effort).watchedCount
-    let order = orders[3].index
+    let order = orders[3].order
     var timings: [Timing] = []
     for windowCount in Scale(effort).windowCounts {
-        let top = (0..<windowCount).map { _ in Query(index: order, limit: .init(count: 10, anchor: .last)) }
+        let top = (0..<windowCount).map { _ in Query(order: order, limit: .init(count: 10, anchor: .last)) }
         timings.append(
             writes(
                 "set 1 of \(count), \(windowCount) listen to one top ten", effort / 10, count, [order],
@@ -148,7 +148,7 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
         let distinct = (0..<windowCount).map { number in
             let value = Node.integer(Int64(number) << 40 / Int64(windowCount))
             return Query(
-                index: order, start: Bound(value: value, key: .lowest, isInclusive: true),
+                order: order, start: Bound(value: value, key: .lowest, isInclusive: true),
                 limit: .init(count: 10, anchor: .first))
         }
         timings.append(
@@ -158,7 +158,7 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
         let equal = (0..<windowCount).map { number in
             let value = Node.integer(Int64(number))
             return Query(
-                index: order, start: Bound(value: value, key: .lowest, isInclusive: true),
+                order: order, start: Bound(value: value, key: .lowest, isInclusive: true),
                 end: Bound(value: value, key: .highest, isInclusive: true))
         }
         timings.append(
@@ -168,10 +168,10 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
     }
     // The first of ten leaves each time, and the next one is drawn.
     var engine = indexedEngine(count, [order])
-    let top = Query(index: order, limit: .init(count: 10, anchor: .first))
+    let top = Query(order: order, limit: .init(count: 10, anchor: .first))
     _ = engine.execute(command(.listen(Listen(path: Path(["scores"]), query: top, tag: 1)), session: 2))
     var lowest = Window(
-        engine.tree.indexed(Query(index: order), at: Path(["scores"])), over: engine.root["scores" as Key]
+        engine.tree.indexed(Query(order: order), at: Path(["scores"])), over: engine.root["scores" as Key]
     )
     .entries.map(\.key)[...]
     timings.append(
@@ -189,7 +189,7 @@ func windowTimings(_ effort: MicroEffort) -> [Timing] {
 
 /// Sets the number of one child after another, in an order without locality.
 private func writes(
-    _ name: String, _ effort: MicroEffort, _ count: Int, _ indexes: [Index], listening queries: [Query],
+    _ name: String, _ effort: MicroEffort, _ count: Int, _ indexes: [ChildOrder], listening queries: [Query],
     access: Access = .open
 ) -> Timing {
     var engine = indexedEngine(count, indexes, access: access)

@@ -20,9 +20,9 @@ final class AccessManager {
     /// Puts stored rules in force, and appends them to the journal.
     /// - Parameter publication: The text of the rules, and who published them.
     /// - Precondition: The database has no rules of `--rules`.
-    /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
+    /// - Throws: ``JournalRefusal/diskFull``; then nothing was changed.
     func load(_ rules: Ruleset, _ publication: RulesPublication, into database: StoredDatabase)
-        throws(WriteRefusal)
+        throws(JournalRefusal)
     {
         precondition(database.fileRules == nil)
         let payload = publication.payload
@@ -100,7 +100,7 @@ final class AccessManager {
     }
 
     private func perform(_ unlisten: Operation, _ session: SessionID, _ hosted: HostedSession) {
-        do throws(WriteRefusal) {
+        do throws(JournalRefusal) {
             _ = try processor.perform(unlisten, session, hosted.credential, in: hosted.database)
         } catch {
             preconditionFailure("the end of a listen is not in the journal, so nothing refuses it: \(error)")

@@ -48,7 +48,7 @@ extension CommandProcessor {
         let isUnindexed =
             subject.query.map { query in
                 query.needsIndex
-                    && !(database?.engine.access.hasIndex(query.index, at: subject.path) ?? true)
+                    && !(database?.engine.access.hasIndex(query.order, at: subject.path) ?? true)
             } ?? false
         usage.add(SlowOperations.pattern(of: subject.path), of: subject.database, at: now) { entry in
             switch subject.kind {

@@ -125,7 +125,7 @@ final class CommandProcessor {
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
         let lacksIndex = operation.isAggregate(withoutIndexIn: database)
         var result: CommandResult?
-        do throws(WriteRefusal) {
+        do throws(JournalRefusal) {
             result = try perform(operation, session, credential, in: database)
             if let failure = result?.failure { metrics.failures.add(failure) }
             if case .limitExceeded(let limit)? = result { metrics.sessionLimits.add(limit) }
@@ -155,11 +155,11 @@ final class CommandProcessor {
     ///   - paths: The locations that it replaces, where their size is limited.
     ///   - byteLimit: Bytes that they may hold together, about; nil for any number.
     /// - Returns: The result; nil for the end of a session.
-    /// - Throws: ``WriteRefusal``; then nothing was changed.
+    /// - Throws: ``JournalRefusal``; then nothing was changed.
     func perform(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
         in database: StoredDatabase, replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
-    ) throws(WriteRefusal) -> CommandResult? {
+    ) throws(JournalRefusal) -> CommandResult? {
         let isListen = if case .listen = operation { true } else { false }
         let time = clock.last
         // A write that was prepared is decided as of then.
@@ -261,8 +261,8 @@ final class CommandProcessor {
     /// The database that a client means, created where this server creates namespaces on first use.
     /// - Parameter name: As the client spelled it; nil means `default`.
     /// - Returns: Nil for one that does not exist.
-    /// - Throws: ``WriteRefusal/diskFull`` for one that would have to be created.
-    func database(named name: String?) throws(WriteRefusal) -> StoredDatabase? {
+    /// - Throws: ``JournalRefusal/diskFull`` for one that would have to be created.
+    func database(named name: String?) throws(JournalRefusal) -> StoredDatabase? {
         if let found = databases.find(name) { return found }
         guard options.createsNamespaces,
             let name = NamespaceName.canonical(name ?? NamespaceName.standard)
@@ -277,8 +277,8 @@ final class CommandProcessor {
     }
 
     /// Changes a setting (rest §10), and appends it to the journal.
-    /// - Throws: ``WriteRefusal/diskFull``; then nothing was changed.
-    func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(WriteRefusal) {
+    /// - Throws: ``JournalRefusal/diskFull``; then nothing was changed.
+    func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {
         let payload = RecoveredState.settingPayload(name, json)
         try journal.checkSpace(forPayloadOf: payload.count)
         database.settings[name] = json
@@ -325,7 +325,7 @@ extension Operation {
         guard case .listen(let listen) = self, let query = listen.query, !query.aggregates.isEmpty else {
             return false
         }
-        return !database.engine.access.hasIndex(query.index, at: listen.path)
+        return !database.engine.access.hasIndex(query.order, at: listen.path)
     }
 
     /// Nil for actions that a session replies to by itself.

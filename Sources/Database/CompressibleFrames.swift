@@ -23,7 +23,7 @@ package final class CompressibleFrames: Sendable {
     package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
         compressed.withLock { compressed in
             if let bytes = compressed[window.index] { return bytes }
-            guard compression.budget.take(plain.count) else { return plain }
+            guard compression.budget.spend(plain.count) else { return plain }
             let bytes = compression.deflater(for: window).map { compress($0) } ?? plain
             compressed[window.index] = bytes
             return bytes

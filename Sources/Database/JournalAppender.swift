@@ -4,7 +4,7 @@ import PandoRules
 import PandoStorage
 
 /// Why a write was not done.
-enum WriteRefusal: Error {
+enum JournalRefusal: Error {
     /// It would write more than a record of the journal may hold, or replace more than it may.
     case tooLarge
     /// The disk is full.
@@ -70,8 +70,8 @@ struct JournalAppender {
         journal?.hasReservedSpace(for: self.byteCount + byteCount + sessionEndReserveByteCount) ?? true
     }
 
-    /// - Throws: ``WriteRefusal/diskFull`` where the journal has no space for a client's record with such a payload.
-    func checkSpace(forPayloadOf byteCount: Int) throws(WriteRefusal) {
+    /// - Throws: ``JournalRefusal/diskFull`` where the journal has no space for a client's record with such a payload.
+    func checkSpace(forPayloadOf byteCount: Int) throws(JournalRefusal) {
         let recordByteCount = JournalFormat.recordByteCount(payloadByteCount: byteCount)
         guard hasSpace(for: recordByteCount + sessionEndReserveByteCount) else { throw .diskFull }
     }
@@ -83,10 +83,10 @@ struct JournalAppender {
     ///   - credential: That of the command: the journal keeps who wrote.
     ///   - time: Milliseconds since 1970.
     /// - Returns: Where the entry begins, for ``rollback(to:)``; nil where there is nothing to append.
-    /// - Throws: ``WriteRefusal``; then nothing was appended.
+    /// - Throws: ``JournalRefusal``; then nothing was appended.
     mutating func append(
         _ delta: inout Delta, by credential: borrowing Credential, of database: StoredDatabase, at time: Int64
-    ) throws(WriteRefusal) -> JournalBatch.Savepoint? {
+    ) throws(JournalRefusal) -> JournalBatch.Savepoint? {
         guard journal != nil else { return nil }
         let recordCount = delta.recordCount(hadQueue: database.engine.hasQueue(delta.session))
         guard recordCount > 0 else { return nil }

@@ -107,7 +107,7 @@ extension ProfileRecord {
             self.init(
                 name: "listener-listen", path: listen.path, byteCount: node.weight(upTo: Self.byteLimit))
             if let query = listen.query, query.needsIndex,
-                !database.engine.access.hasIndex(query.index, at: listen.path)
+                !database.engine.access.hasIndex(query.order, at: listen.path)
             {
                 unindexed = query
             }
@@ -177,7 +177,7 @@ extension Push.Body {
 extension Query {
     /// `$key` and `$priority` need none (rest §5.1).
     var needsIndex: Bool {
-        switch index {
+        switch order {
         case .key, .priority: false
         case .value, .child, .compound: true
         }
@@ -199,7 +199,7 @@ extension [UInt8] {
 
     /// Appends a query's index as the official client reads it: the keys of a child's path, or what else it
     /// is.
-    fileprivate mutating func append(index: PandoTree.Index) {
+    fileprivate mutating func append(index: ChildOrder) {
         switch index {
         case .child(let path):
             append("{\"index\":{\"path\":[")

@@ -23,7 +23,7 @@ final class RESTHandler {
     func process(_ call: RESTCall, byteCount: Int, of session: SessionID) {
         do throws(RESTError) {
             guard
-                let database = try orRefuse({ () throws(WriteRefusal) in
+                let database = try orRefuse({ () throws(JournalRefusal) in
                     try processor.database(named: call.namespace)
                 })
             else {
@@ -94,8 +94,8 @@ final class RESTHandler {
     }
 
     /// Translates the refusal of a write.
-    private func orRefuse<Result>(_ body: () throws(WriteRefusal) -> Result) throws(RESTError) -> Result {
-        do throws(WriteRefusal) { return try body() } catch {
+    private func orRefuse<Result>(_ body: () throws(JournalRefusal) -> Result) throws(RESTError) -> Result {
+        do throws(JournalRefusal) { return try body() } catch {
             switch error {
             case .tooLarge: throw .writeTooLarge
             case .diskFull: throw .diskFull
@@ -139,7 +139,7 @@ final class RESTHandler {
         try checkRead(target.path, request.query, credential, database)
         // Not even an administrator may query without an index (rest §5.1).
         if request.isFiltered, let query = request.query, request.indexName != nil,
-            !database.engine.access.hasIndex(query.index, at: target.path)
+            !database.engine.access.hasIndex(query.order, at: target.path)
         {
             throw request.missingIndex(at: target.path)
         }
@@ -286,7 +286,7 @@ final class RESTHandler {
         of write: Operation, _ session: SessionID, _ credential: Credential, _ database: StoredDatabase,
         replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
     ) throws(RESTError) -> RESTCallResult? {
-        let result = try orRefuse { () throws(WriteRefusal) in
+        let result = try orRefuse { () throws(JournalRefusal) in
             try processor.perform(
                 write, session, credential, in: database, replacing: paths, atMost: byteLimit)
         }
@@ -318,7 +318,7 @@ final class RESTHandler {
         }
         if !request.isDryRun {
             guard database.fileRules == nil else { return .failed(Self.fileRulesText) }
-            try orRefuse { () throws(WriteRefusal) in try access.load(rules, publication, into: database) }
+            try orRefuse { () throws(JournalRefusal) in try access.load(rules, publication, into: database) }
         }
         return .verbatim(Array("{\"status\":\"ok\"}".utf8))
     }
@@ -371,7 +371,7 @@ final class RESTHandler {
     private func change(_ name: String, to node: Node, in database: StoredDatabase) throws(RESTError) {
         var json: [UInt8] = []
         json.append(json: node)
-        try orRefuse { () throws(WriteRefusal) in try processor.change(name, to: json, in: database) }
+        try orRefuse { () throws(JournalRefusal) in try processor.change(name, to: json, in: database) }
     }
 
     /// A question for the thread that reads the journal. (Where the journal is only in memory there is none.)

@@ -229,7 +229,7 @@ final class RequestPreparer {
         following former: (window: Window, node: Node)? = nil, _ stage: PreparationStage = PreparationStage()
     ) -> RequestBacklog.DatabaseID {
         let makesIndex =
-            former == nil && database.engine.tree.mayKeepIndex(query.query.index, at: target.path)
+            former == nil && database.engine.tree.mayKeepIndex(query.query.order, at: target.path)
         return prepare(
             .window(query, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
             in: database, stage)

@@ -29,7 +29,7 @@ final class SessionManager {
     /// Opens a realtime session, and greets its client.
     func open(_ session: SessionID, _ request: OpenRequest) {
         let found: StoredDatabase?
-        do throws(WriteRefusal) { found = try processor.database(named: request.namespace) } catch {
+        do throws(JournalRefusal) { found = try processor.database(named: request.namespace) } catch {
             processor.encoder.shutdown(session, reason: Text(RESTError.diskFull.text))
             return processor.encoder.close(session, .finished)
         }
@@ -125,7 +125,7 @@ final class SessionManager {
             guard !hasQueue || isFirst && processor.journal.hasSpace(for: byteCount) else {
                 return .waits(byteCount: nil)
             }
-            do throws(WriteRefusal) {
+            do throws(JournalRefusal) {
                 _ = try processor.perform(item.operation, item.session, .anonymous, in: item.database)
                 return .done(wroteJournal: hasQueue)
             } catch {

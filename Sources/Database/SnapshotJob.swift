@@ -117,7 +117,7 @@ package struct PreparationJob: Sendable {
         case .window(var query, let node, let makesIndex, let former):
             let made =
                 makesIndex && query.index == nil
-                ? KeptIndex(ordering: node.children, by: query.query.index) : nil
+                ? KeptIndex(ordering: node.children, by: query.query.order) : nil
             if let made { query.index = made }
             let followed = former.flatMap { $0.window.following($0.node, to: node) }
             finish(.window(followed ?? Window(query, over: node), made))

@@ -48,19 +48,19 @@ extension Engine {
         var result: Node?
         if let merge = prepared.merge {
             // What rules have seen of a child is not there any more where that has changed.
-            result = merge.result(over: tree.root, replacing: prepared.verdict == nil)
+            result = merge.result(over: tree.root, replacing: prepared.ruleDecision == nil)
             if result == nil { return false }
         }
-        if let verdict = prepared.verdict {
+        if let ruleDecision = prepared.ruleDecision {
             guard access.isSame(as: preparation.access) else { return false }
             let (before, now) = (preparation.root, tree.root)
-            guard verdict.hasReadTheSame(of: before, and: now),
+            guard ruleDecision.hasReadTheSame(of: before, and: now),
                 // A merge has found out itself.
                 result != nil || before.isSameSnapshot(as: now)
                     || preparation.writes.allSatisfy({ before.isUnchanged($0.target.path, in: now) })
             else { return false }
         }
-        var known: [Path: Set<Index>] = [:]
+        var known: [Path: Set<ChildOrder>] = [:]
         for build in preparation.builds { known[build.path, default: []].insert(build.order) }
         for build in indexBuilds(for: preparation.writes, preparation.mergeBase)
         where known[build.path]?.contains(build.order) != true {
@@ -109,8 +109,8 @@ extension Engine {
     private func indexBuilds(for writes: [Write], _ mergeBase: Path?) -> [WritePreparation.Build] {
         guard tree.indexes.hasIndexes || !tree.listens.table.isEmpty else { return [] }
         var builds: [WritePreparation.Build] = []
-        var known: [Path: Set<Index>] = [:]
-        func add(_ order: Index, _ path: Path, _ node: Node) {
+        var known: [Path: Set<ChildOrder>] = [:]
+        func add(_ order: ChildOrder, _ path: Path, _ node: Node) {
             guard order != .key, known[path, default: []].insert(order).inserted else { return }
             var build = WritePreparation.Build(path: path, order: order, node: node)
             if mergeBase != nil { build.index = tree.indexes.index(order, at: path) }

@@ -6,7 +6,7 @@ package final class WritePreparation: Sendable {
     /// An index that data needs.
     struct Build: Sendable {
         let path: Path
-        let order: Index
+        let order: ChildOrder
         /// The data that is written; of a merge the data that is there.
         let node: Node
         /// Its index, where that is known.
@@ -46,24 +46,24 @@ package final class WritePreparation: Sendable {
     /// others have changed since is done again: O(changes × log n), where rules have read nothing of that.
     package func perform() -> PreparedWrite {
         let followed = former.flatMap { former in
-            former.merge?.following(to: root, replacing: former.verdict == nil)
+            former.merge?.following(to: root, replacing: former.ruleDecision == nil)
         }
         let time = followed == nil ? time : former?.time ?? time
         let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
-        var verdict: WriteVerdict?
+        var ruleDecision: RuleDecision?
         if access.decisionWithoutRules(for: credential) == nil {
             if followed != nil, let former, former.access.isSame(as: access),
-                former.verdict?.hasReadTheSame(of: former.root, and: root) == true
+                former.ruleDecision?.hasReadTheSame(of: former.root, and: root) == true
             {
-                verdict = former.verdict
+                ruleDecision = former.ruleDecision
             } else {
-                verdict = access.verdict(
+                ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
                     after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
                     in: RuleScope(credential: credential, milliseconds: time, root: root))
             }
         }
-        return PreparedWrite(self, at: time, verdict, merge, builds.compactMap { index(of: $0, merge) })
+        return PreparedWrite(self, at: time, ruleDecision, merge, builds.compactMap { index(of: $0, merge) })
     }
 
     private func index(of build: Build, _ merge: PreparedMerge?) -> PreparedIndex? {
@@ -81,7 +81,7 @@ package final class WritePreparation: Sendable {
     }
 }
 
-extension WriteVerdict {
+extension RuleDecision {
     /// Whether what the rules have read elsewhere is the same in two snapshots. O(locations × depth).
     func hasReadTheSame(of before: Node, and now: Node) -> Bool {
         if before.isSameSnapshot(as: now) { return true }
@@ -101,7 +101,7 @@ extension Node {
 /// The result of a ``WritePreparation``.
 package final class PreparedWrite: Sendable {
     let preparation: WritePreparation
-    let verdict: WriteVerdict?
+    let ruleDecision: RuleDecision?
     /// A merge of many paths, done.
     let merge: PreparedMerge?
     let indexes: [PreparedIndex]
@@ -110,7 +110,7 @@ package final class PreparedWrite: Sendable {
 
     /// What a later preparation of the same write begins with.
     struct Parts: Sendable {
-        let verdict: WriteVerdict?
+        let ruleDecision: RuleDecision?
         let merge: PreparedMerge?
         let indexes: [PreparedIndex]
         let time: Int64
@@ -120,17 +120,18 @@ package final class PreparedWrite: Sendable {
 
     var parts: Parts {
         Parts(
-            verdict: verdict, merge: merge, indexes: indexes, time: time, root: preparation.root,
+            ruleDecision: ruleDecision, merge: merge, indexes: indexes, time: time, root: preparation.root,
             access: preparation.access)
     }
 
     init(
-        _ preparation: WritePreparation, at time: Int64, _ verdict: WriteVerdict?, _ merge: PreparedMerge?,
+        _ preparation: WritePreparation, at time: Int64, _ ruleDecision: RuleDecision?,
+        _ merge: PreparedMerge?,
         _ indexes: [PreparedIndex]
     ) {
         self.preparation = preparation
         self.time = time
-        self.verdict = verdict
+        self.ruleDecision = ruleDecision
         self.merge = merge
         self.indexes = indexes
         replacesTooMuch = preparation.replacedByteLimit.map { limit in
@@ -151,7 +152,7 @@ package final class PreparedWrite: Sendable {
     package let replacesTooMuch: Bool?
 
     /// What the rules decide; nil where they were not asked.
-    var isAllowed: Bool? { verdict?.isAllowed }
+    var isAllowed: Bool? { ruleDecision?.isAllowed }
 
     /// Paths that it writes.
     package var pathCount: Int { preparation.writes.count }
@@ -160,13 +161,13 @@ package final class PreparedWrite: Sendable {
     package var wasWeighed: Bool { preparation.replacedByteLimit != nil }
 
     /// Whether the rules deny it; false where they were not asked.
-    package var isDenied: Bool { verdict.map { !$0.isAllowed } ?? false }
+    package var isDenied: Bool { ruleDecision.map { !$0.isAllowed } ?? false }
 
     /// The decision of the rules about a write; nil where it is another write, or they were not asked.
     func decision(about paths: [Path], as credential: Credential) -> Bool? {
-        guard let verdict, credential == preparation.credential, paths.count == preparation.writes.count,
+        guard let ruleDecision, credential == preparation.credential, paths.count == preparation.writes.count,
             zip(paths, preparation.writes).allSatisfy({ $0 == $1.target.path })
         else { return nil }
-        return verdict.isAllowed
+        return ruleDecision.isAllowed
     }
 }

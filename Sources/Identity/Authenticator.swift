@@ -172,7 +172,7 @@ package final class Authenticator: Sendable {
     ///   - now: Wall time, seconds since 1970.
     ///   - address: The client, whose failures are counted; nil for none.
     package func verify(_ token: Text, at now: Int64, from address: Text? = nil) async -> VerificationResult {
-        if let verdict = verifyAtOnce(token) { return verdict }
+        if let result = verifyAtOnce(token) { return result }
         let isCounted = address.map { failures.countFailure(of: $0, now: monotonic()) } ?? true
         await reloadIfChanged()
         do throws(TokenError) {

@@ -24,15 +24,15 @@ struct Filter {
         guard parameters["orderBy"] != nil || !equalities.isEmpty else {
             let others = Self.parameterNames.filter { $0 != "aggregate" }
             if !aggregates.isEmpty, !others.contains(where: parameters.contains) {
-                query = try Self.query(Query(index: .key), aggregates)
+                query = try Self.query(Query(order: .key), aggregates)
                 return
             }
             guard !Self.parameterNames.contains(where: parameters.contains) else { throw .orderByMissing }
             return
         }
         guard parameters.pairs.count(where: { $0.name == "orderBy" }) <= 1 else { throw .orderByMalformed }
-        let index = try parameters["orderBy"].map { text throws(RESTError) in try Self.index(text) } ?? .key
-        var query = Query(index: index)
+        let order = try parameters["orderBy"].map { text throws(RESTError) in try Self.order(text) } ?? .key
+        var query = Query(order: order)
         query.limit = try Self.limit(parameters)
         let range = ["startAt", "startAfter", "endAt", "endBefore"]
         if parameters.contains("equalTo"), range.contains(where: parameters.contains) {
@@ -40,25 +40,25 @@ struct Filter {
         }
 
         if let text = parameters["equalTo"] {
-            let position = try BoundPosition(text, index)
-            query.start = position.bound(index, isStart: true, isInclusive: true)
-            query.end = position.bound(index, isStart: false, isInclusive: true)
+            let position = try BoundPosition(text, order)
+            query.start = position.bound(order, isStart: true, isInclusive: true)
+            query.end = position.bound(order, isStart: false, isInclusive: true)
         } else {
             if parameters.contains("startAt"), parameters.contains("startAfter") { throw .bothStarts }
             if parameters.contains("endAt"), parameters.contains("endBefore") { throw .bothEnds }
             if let text = parameters["startAt"] ?? parameters["startAfter"] {
                 let isInclusive = parameters.contains("startAt")
-                query.start = try BoundPosition(text, index).bound(
-                    index, isStart: true, isInclusive: isInclusive)
+                query.start = try BoundPosition(text, order).bound(
+                    order, isStart: true, isInclusive: isInclusive)
             }
             if let text = parameters["endAt"] ?? parameters["endBefore"] {
                 let isInclusive = parameters.contains("endAt")
-                query.end = try BoundPosition(text, index).bound(
-                    index, isStart: false, isInclusive: isInclusive)
+                query.end = try BoundPosition(text, order).bound(
+                    order, isStart: false, isInclusive: isInclusive)
             }
         }
         do throws(InvalidData) { try query.restrict(to: equalities) } catch { throw .invalidWhere(error) }
-        indexName = query.index.declaredName
+        indexName = query.order.declaredName
         self.query = aggregates.isEmpty ? query : try Self.query(query, aggregates)
         if !aggregates.isEmpty, parameters.contains("cursor") {
             throw .invalidAggregate(.query("no cursor beside aggregate"))
@@ -132,10 +132,10 @@ struct Filter {
         let start = parameters["startAfter"].map { key in
             Bound(value: .empty, key: .key(Key(unchecked: Text(key))), isInclusive: false)
         }
-        if limit != nil || start != nil { query = Query(index: .key, start: start, limit: limit) }
+        if limit != nil || start != nil { query = Query(order: .key, start: start, limit: limit) }
     }
 
-    private static func index(_ text: String) throws(RESTError) -> Index {
+    private static func order(_ text: String) throws(RESTError) -> ChildOrder {
         guard let value = JSONText(text), value.key == nil, case .string(let name) = value.value else {
             throw .orderByMalformed
         }
@@ -173,16 +173,16 @@ private struct BoundPosition {
     let value: Node
     let key: Text?
 
-    init(_ text: String, _ index: Index) throws(RESTError) {
+    init(_ text: String, _ order: ChildOrder) throws(RESTError) {
         guard let json = JSONText(text) else { throw .boundNotPrimitive }
-        if index == .key, case .string = json.value {} else if index == .key { throw .boundNotString }
+        if order == .key, case .string = json.value {} else if order == .key { throw .boundNotString }
         value = json.value
         key = json.key
     }
 
     /// Without a key the bound lies before all children with its value, or after all of them (realtime §7.4).
-    func bound(_ index: Index, isStart: Bool, isInclusive: Bool) -> Bound {
-        if index == .key, case .string(let text) = value {
+    func bound(_ order: ChildOrder, isStart: Bool, isInclusive: Bool) -> Bound {
+        if order == .key, case .string(let text) = value {
             return Self.bound(.empty, text, isInclusive)
         }
         if let key { return Self.bound(value, key, isInclusive) }

@@ -73,7 +73,7 @@ package struct PageCursor: Equatable, Sendable {
             return parsed
         }
         guard let (value, name) = parsed, let key = try? Key(validating: name),
-            query.index != .key || value.isEmpty
+            query.order != .key || value.isEmpty
         else { throw .cursorMalformed }
         guard fingerprint == Self.fingerprint(of: query, at: path) else { throw .cursorOfAnotherQuery }
         self.value = value
@@ -110,7 +110,7 @@ package struct PageCursor: Equatable, Sendable {
             }
         }
         bytes.append(json: Text(path.wireText))
-        bytes.append(json: Text(query.index.declaredName ?? (query.index == .key ? "$key" : "$priority")))
+        bytes.append(json: Text(query.order.declaredName ?? (query.order == .key ? "$key" : "$priority")))
         add(query.start)
         add(query.end)
         bytes.append(query.limit?.anchor == .last ? 1 : 0)

@@ -109,10 +109,10 @@ package enum Access: Sendable {
     }
 
     /// Whether the rules define the index at the path. Those by key and by priority always exist. O(depth).
-    package func hasIndex(_ index: Index, at path: Path) -> Bool {
+    package func hasIndex(_ order: ChildOrder, at path: Path) -> Bool {
         switch self {
-        case .loaded(let rules): rules.hasIndex(index, at: path)
-        case .locked, .open: index == .key || index == .priority
+        case .loaded(let rules): rules.hasIndex(order, at: path)
+        case .locked, .open: order == .key || order == .priority
         }
     }
 }

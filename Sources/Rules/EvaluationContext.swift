@@ -117,12 +117,12 @@ struct EvaluationContext {
         guard isRead else { return .null }
         guard let query else { return property.isFlag ? .boolean(false) : .null }
         switch property {
-        case .orderByKey: return .boolean(query.index == .key)
-        case .orderByValue: return .boolean(query.index == .value)
-        case .orderByPriority: return .boolean(query.index == .priority)
+        case .orderByKey: return .boolean(query.order == .key)
+        case .orderByValue: return .boolean(query.order == .value)
+        case .orderByPriority: return .boolean(query.order == .priority)
         case .orderByChild:
-            switch query.index {
-            case .child, .compound: return query.index.declaredName.map { .string(Text($0)) } ?? .null
+            switch query.order {
+            case .child, .compound: return query.order.declaredName.map { .string(Text($0)) } ?? .null
             case .key, .value, .priority: return .null
             }
         case .startAt: return query.value(of: query.start)
@@ -139,17 +139,17 @@ extension Query {
     /// and `endAt`.
     fileprivate func value(of bound: Bound?) -> RuleValue {
         guard let bound else { return .null }
-        if case .compound = index { return lastValue(of: bound).map { RuleValue($0) } ?? .null }
-        guard index == .key else { return RuleValue(bound.value) }
+        if case .compound = order { return lastValue(of: bound).map { RuleValue($0) } ?? .null }
+        guard order == .key else { return RuleValue(bound.value) }
         if case .key(let key) = bound.key { return .string(key.text) }
         return .null
     }
 
     /// The value of a range that contains only one; with an order of several fields, the one value that `where` fixes.
     fileprivate var equalTo: RuleValue {
-        if case .compound = index { return equalValues.count == 1 ? RuleValue(equalValues[0]) : .null }
+        if case .compound = order { return equalValues.count == 1 ? RuleValue(equalValues[0]) : .null }
         guard let start, let end, start.isInclusive, end.isInclusive else { return .null }
-        if index == .key { return start.key == end.key ? value(of: start) : .null }
+        if order == .key { return start.key == end.key ? value(of: start) : .null }
         // A bound behind all children of its value (`startAfter`) excludes the value.
         guard start.key != .highest, end.key != .lowest, start.value == end.value else { return .null }
         return value(of: start)

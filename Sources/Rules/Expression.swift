@@ -63,14 +63,14 @@ struct ExpressionParser {
         token = try lexer.next()
     }
 
-    private mutating func take(_ symbol: ExpressionToken.Symbol) throws(SyntaxError) -> Bool {
+    private mutating func consume(_ symbol: ExpressionToken.Symbol) throws(SyntaxError) -> Bool {
         guard token.kind == .symbol(symbol) else { return false }
         try advance()
         return true
     }
 
     private mutating func expect(_ symbol: ExpressionToken.Symbol, _ text: String) throws(SyntaxError) {
-        guard try take(symbol) else {
+        guard try consume(symbol) else {
             throw token.kind == .end ? stray() : SyntaxError(text, at: token.range.lowerBound)
         }
     }
@@ -97,7 +97,7 @@ struct ExpressionParser {
         defer { depth -= 1 }
         let start = token.range.lowerBound
         let condition = try parseBinary(above: 0)
-        guard try take(.question) else { return condition }
+        guard try consume(.question) else { return condition }
         let first = try parseExpression()
         try expect(.colon, "missing : in conditional expression")
         let second = try parseExpression()
@@ -166,7 +166,7 @@ struct ExpressionParser {
         let start = token.range.lowerBound
         var operand = try parsePrimary()
         while true {
-            if try take(.dot) {
+            if try consume(.dot) {
                 guard case .identifier(let name) = token.kind else {
                     throw token.kind == .end
                         ? stray() : SyntaxError("missing name after . operator", at: token.range.lowerBound)
@@ -175,11 +175,11 @@ struct ExpressionParser {
                 try advance()
                 operand = try make(
                     .member(operand, name: Text(name), offset: offset), from: start, over: [operand])
-            } else if try take(.openBracket) {
+            } else if try consume(.openBracket) {
                 let index = try parseExpression()
                 try expect(.closeBracket, "missing ] in index expression")
                 operand = try make(.index(operand, index), from: start, over: [operand, index])
-            } else if try take(.openParenthesis) {
+            } else if try consume(.openParenthesis) {
                 let arguments = try parseList(until: .closeParenthesis, "missing ) after argument list")
                 operand = try make(.call(operand, arguments), from: start, over: [operand] + arguments)
             } else {
@@ -191,9 +191,9 @@ struct ExpressionParser {
     private mutating func parseList(
         until close: ExpressionToken.Symbol, _ text: String
     ) throws(SyntaxError) -> [Expression] {
-        if try take(close) { return [] }
+        if try consume(close) { return [] }
         var elements: [Expression] = []
-        repeat { elements.append(try parseExpression()) } while try take(.comma)
+        repeat { elements.append(try parseExpression()) } while try consume(.comma)
         try expect(close, text)
         return elements
     }

@@ -4,7 +4,7 @@ import PandoTree
 /// key or wildcard for the locations below it.
 package final class IndexDeclarations: Sendable {
     /// The orders of the children here. Only `.value`, `.child` and `.compound`.
-    package let orders: Set<Index>
+    package let orders: Set<ChildOrder>
     private let children: [Key: IndexDeclarations]
     private let wildcard: IndexDeclarations?
 
@@ -48,7 +48,7 @@ package final class IndexDeclarations: Sendable {
     /// - Complexity: O(children of all nodes that a wildcard stands for).
     @discardableResult
     package func forEachLocation(
-        in node: Node, at path: Path, _ body: (Path, Set<Index>, Node) -> Bool
+        in node: Node, at path: Path, _ body: (Path, Set<ChildOrder>, Node) -> Bool
     ) -> Bool {
         if !orders.isEmpty, !body(path, orders, node) { return false }
         if let wildcard {

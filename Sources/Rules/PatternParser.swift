@@ -64,7 +64,7 @@ struct PatternParser {
     }
 
     private mutating func parse() throws(IllegalPattern) -> Result {
-        let isAnchoredAtStart = take("^")
+        let isAnchoredAtStart = consume("^")
         var isAnchoredAtEnd = false
         var tree = PatternTree.sequence([])
         if index < scalars.count, !isAtFinalDollar { tree = try parseAlternatives() }
@@ -83,7 +83,7 @@ struct PatternParser {
         var alternatives: [PatternTree] = []
         repeat {
             alternatives.append(try parseSequence(isFirst: alternatives.isEmpty))
-        } while take("|")
+        } while consume("|")
         return alternatives.count == 1 ? alternatives[0] : .either(alternatives)
     }
 
@@ -119,7 +119,7 @@ struct PatternParser {
         index += 1
         let minimum = try parseNumber()
         var maximum: Int? = minimum
-        if take(",") { maximum = peek == "}" ? nil : try parseNumber() }
+        if consume(",") { maximum = peek == "}" ? nil : try parseNumber() }
         try expect("}")
         if let maximum, maximum < minimum {
             throw IllegalPattern(illegal("the bounds of a repetition are out of order"), at: start)
@@ -172,7 +172,7 @@ struct PatternParser {
 
     private mutating func parseSet() throws(IllegalPattern) -> ScalarSet {
         try expect("[")
-        let isInverted = take("^")
+        let isInverted = consume("^")
         var members: [ClosedRange<UInt32>] = []
         while peek != "]" || members.isEmpty {
             guard peek != "]" else { throw unexpected("a character") }
@@ -255,14 +255,14 @@ struct PatternParser {
 
     private var isAtFinalDollar: Bool { depth == 0 && index == scalars.count - 1 && scalars[index] == "$" }
 
-    private mutating func take(_ scalar: Unicode.Scalar) -> Bool {
+    private mutating func consume(_ scalar: Unicode.Scalar) -> Bool {
         guard peek == scalar else { return false }
         index += 1
         return true
     }
 
     private mutating func expect(_ scalar: Unicode.Scalar) throws(IllegalPattern) {
-        guard take(scalar) else { throw unexpected("'\(scalar)'") }
+        guard consume(scalar) else { throw unexpected("'\(scalar)'") }
     }
 
     private mutating func enter() throws(IllegalPattern) {

@@ -2,7 +2,7 @@ import PandoTree
 
 /// What the rules decide about a write, and what else than the written data they have read: while that is unchanged, they
 /// decide the same.
-package struct WriteVerdict: Sendable {
+package struct RuleDecision: Sendable {
     package let isAllowed: Bool
     /// Locations whose data was read, none at or below a written one. Nil where there are too many.
     package let reads: [Path]?
@@ -48,15 +48,15 @@ extension Access {
     /// Whether an ancestor of a written location has data after the write depends on its other children, where the write
     /// removes. So the parent of each removal counts as read.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
-    package func verdict(ofWritingAt paths: [Path], after: Node, in scope: RuleScope) -> WriteVerdict {
+    package func decision(ofWritingAt paths: [Path], after: Node, in scope: RuleScope) -> RuleDecision {
         guard case .loaded(let rules) = self, !scope.credential.isAdmin else {
-            return WriteVerdict(
+            return RuleDecision(
                 isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: [])
         }
         var tracker = ReadTracker(written: paths)
         for path in paths where after[path].isEmpty { tracker.didRead(path.parent.keys[...]) }
         let isAllowed = rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker) == nil
-        return WriteVerdict(isAllowed: isAllowed, reads: tracker.reads)
+        return RuleDecision(isAllowed: isAllowed, reads: tracker.reads)
     }
 
     /// Whether both are the same rules, or the same lack of them. O(1).

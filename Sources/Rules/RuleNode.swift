@@ -16,7 +16,7 @@ package final class RuleNode: Sendable {
     package let write: RuleExpression?
     package let validate: RuleExpression?
     /// The indexes of the children here, besides key and priority: only `.value`, `.child` and `.compound`.
-    package let indexes: Set<Index>
+    package let indexes: Set<ChildOrder>
     package let children: [Key: RuleNode]
     /// The same in the order of keys.
     let childrenInOrder: [(key: Key, node: RuleNode)]
@@ -59,7 +59,7 @@ package final class RuleNode: Sendable {
         var read: RuleExpression?
         var write: RuleExpression?
         var validate: RuleExpression?
-        var indexes: Set<Index> = []
+        var indexes: Set<ChildOrder> = []
         var children: [Key: RuleNode] = [:]
         var wildcard: Wildcard?
     }

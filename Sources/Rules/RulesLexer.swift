@@ -41,18 +41,18 @@ struct RulesLexer: CommentedText {
         let kind: RulesToken.Kind
         switch first {
         case UInt8(ascii: "\""): kind = .string(try readString())
-        case UInt8(ascii: "{"): kind = take(.openObject)
-        case UInt8(ascii: "}"): kind = take(.closeObject)
-        case UInt8(ascii: "["): kind = take(.openArray)
-        case UInt8(ascii: "]"): kind = take(.closeArray)
-        case UInt8(ascii: ":"): kind = take(.colon)
-        case UInt8(ascii: ","): kind = take(.comma)
+        case UInt8(ascii: "{"): kind = consume(.openObject)
+        case UInt8(ascii: "}"): kind = consume(.closeObject)
+        case UInt8(ascii: "["): kind = consume(.openArray)
+        case UInt8(ascii: "]"): kind = consume(.closeArray)
+        case UInt8(ascii: ":"): kind = consume(.colon)
+        case UInt8(ascii: ","): kind = consume(.comma)
         default: kind = readWord()
         }
         return RulesToken(kind: kind, range: start..<offset)
     }
 
-    private mutating func take(_ kind: RulesToken.Kind) -> RulesToken.Kind {
+    private mutating func consume(_ kind: RulesToken.Kind) -> RulesToken.Kind {
         offset += 1
         return kind
     }

@@ -175,8 +175,8 @@ struct RulesLoader {
         return outcome
     }
 
-    private mutating func readIndexes() throws(SyntaxError) -> Set<Index> {
-        var indexes: Set<Index> = []
+    private mutating func readIndexes() throws(SyntaxError) -> Set<ChildOrder> {
+        var indexes: Set<ChildOrder> = []
         if token.kind == .openArray {
             try readElements { (loader) throws(SyntaxError) in try loader.readIndex(into: &indexes) }
         } else {
@@ -187,7 +187,7 @@ struct RulesLoader {
 
     /// An invalid path of an index is accepted and ignored: no query can use it. A name with a plus sign is that of a
     /// child, as everywhere, and that of several fields, where it is valid as such (§10).
-    private mutating func readIndex(into indexes: inout Set<Index>) throws(SyntaxError) {
+    private mutating func readIndex(into indexes: inout Set<ChildOrder>) throws(SyntaxError) {
         guard case .string(let name) = token.kind else {
             return try reject("Invalid indexOn expression. Must be either a string or an array of strings")
         }
@@ -195,7 +195,7 @@ struct RulesLoader {
             indexes.insert(.value)
         } else {
             if let path = try? Path(wire: name), !path.isRoot { indexes.insert(.child(path)) }
-            if let fields = try? Index(compound: name) { indexes.insert(fields) }
+            if let fields = try? ChildOrder(compound: name) { indexes.insert(fields) }
         }
         try advance()
     }

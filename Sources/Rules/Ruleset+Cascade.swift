@@ -3,7 +3,7 @@ import PandoTree
 // Which rules decide (rules §2, §11).
 
 /// Why a write is denied: the first of its paths, in order, that may not be written.
-struct WriteRefusal {
+struct RuleRefusal {
     let path: Path
     /// A `.write` rule granted it, but a `.validate` rule is not true.
     let isGranted: Bool
@@ -31,7 +31,7 @@ struct RuleCascade<Observer: RuleObserver> {
     ///
     /// - Parameter paths: In order, so that the paths below one follow right behind it.
     /// - Complexity: O(keys of all paths + evaluated rules).
-    mutating func refusal(of paths: [Path]) -> WriteRefusal? {
+    mutating func refusal(of paths: [Path]) -> RuleRefusal? {
         /// The level of the rule that granted the path before.
         var grantedLevel = 0
         /// The level of that path, or one above it. Everything there is valid.
@@ -44,12 +44,12 @@ struct RuleCascade<Observer: RuleObserver> {
             evaluator.writtenLevel = path.count
             if grantedLevel > shared {
                 guard let level = grantingLevel(.write, from: shared + 1) else {
-                    return WriteRefusal(path: path, isGranted: false)
+                    return RuleRefusal(path: path, isGranted: false)
                 }
                 grantedLevel = level
             }
             if validLevel > shared {
-                guard isValid(from: shared + 1) else { return WriteRefusal(path: path, isGranted: true) }
+                guard isValid(from: shared + 1) else { return RuleRefusal(path: path, isGranted: true) }
                 validLevel = path.count
             }
         }
@@ -136,7 +136,7 @@ extension Ruleset {
     /// Why a write of these paths, after which the tree is `after`, is denied (§2.3, §2.4); nil when it is permitted.
     func refusal<Observer: RuleObserver>(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
-    ) -> WriteRefusal? {
+    ) -> RuleRefusal? {
         var cascade = RuleCascade(self, EvaluationContext(writing: after, in: scope), observer)
         defer { observer = cascade.evaluator.observer }
         return cascade.refusal(of: paths.inOrder)

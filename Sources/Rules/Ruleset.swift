@@ -46,10 +46,10 @@ package struct Ruleset: Sendable {
 
     /// Whether the children at `path` may be queried in this order. Keys and priorities need no index. Children and values
     /// need an `.indexOn` at this location, spelled literally or with wildcards (§10, rest §5.1). O(depth).
-    package func hasIndex(_ index: Index, at path: Path) -> Bool {
-        switch index {
+    package func hasIndex(_ order: ChildOrder, at path: Path) -> Bool {
+        switch order {
         case .key, .priority: true
-        case .value, .child, .compound: node(at: path)?.indexes.contains(index) ?? false
+        case .value, .child, .compound: node(at: path)?.indexes.contains(order) ?? false
         }
     }
 

@@ -292,7 +292,9 @@ package final class Server: @unchecked Sendable {
                 main.submit {
                     _ = main.schedule(after: Self.unreadOutputTimeout) {
                         let seconds = Self.unreadOutputTimeout.components.seconds
-                        self.logger.notice("stopping: some clients have not read all output within \(seconds) s; it is dropped")
+                        self.logger.notice(
+                            "stopping: some clients have not read all output within \(seconds) s; it is dropped"
+                        )
                         self.stopLoops()
                     }
                 }

@@ -24,7 +24,7 @@ extension Simulation {
 
     /// Bytes, turns and time until nothing is left to do: then every request has its answer, and every client what was
     /// released to it.
-    func comeToRest() throws {
+    func waitUntilIdle() throws {
         note("coming to rest")
         (diskFaults.isQuiet, diskFaults.operationsLeft) = (true, nil)
         disk.capacity = .max
@@ -40,7 +40,7 @@ extension Simulation {
             idleRounds = isIdle ? idleRounds + 1 : 0
             if idleRounds > Self.idleRounds { break }
             if plan.hasFloods, !hasDied, idleRounds > 2, !isAnyClientWaiting {
-                try checker.comeToRest(at: environment.monotonicMilliseconds)
+                try checker.noteIdle(at: environment.monotonicMilliseconds)
             }
         }
         diskFaults.isQuiet = false
@@ -131,7 +131,7 @@ extension Simulation {
     func stop() throws -> (Loss, wasStopped: Bool) {
         guard let server else { return (.nothing, false) }
         note("stopping")
-        if !plan.hasFloods || random.chance(50) { try comeToRest() }
+        if !plan.hasFloods || random.chance(50) { try waitUntilIdle() }
         if !hasDied { try drain(server) }
         if !hasDied { server.stop() }
         guard !hasDied else { return (try end(isPowerCut: random.chance(50)), false) }
@@ -163,7 +163,7 @@ extension Simulation {
         guard !hasDied else { return }
         guard server.isDrained else { throw BrokenPromise(description: "the server does not stop") }
         guard plan.hasFloods else { return }
-        try checker.comeToRest(at: environment.monotonicMilliseconds)
+        try checker.noteIdle(at: environment.monotonicMilliseconds)
         checker.endWithServer()
     }
 }

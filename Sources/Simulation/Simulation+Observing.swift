@@ -111,14 +111,14 @@ extension Simulation {
                 note("  \(client.link.number) reads \(decoded.text)")
                 if let onDecoded { try onDecoded(client, decoded) } else { try check(decoded, by: client) }
             }
-            if client.wasClosed || client.link.isReset, !isExcused(client) {
+            if client.wasClosed || client.link.isReset, !mayBeDisconnected(client) {
                 throw BrokenPromise(description: "the server has closed connection \(client.link.number)")
             }
         }
     }
 
     /// Whether the server may have closed the connection.
-    private func isExcused(_ client: SimulatedClient) -> Bool {
+    private func mayBeDisconnected(_ client: SimulatedClient) -> Bool {
         client.hasEnded || isStopping || onDecoded != nil || totals.sweeps > 0 || client.isStream
             || plan.network.resetsInTenThousand > 0
     }

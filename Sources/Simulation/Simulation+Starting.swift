@@ -46,7 +46,7 @@ extension Simulation {
         }
         (flooders, presenceNumbers, namespacesWithLargeNode) = ([], [:], [])
         let wall = environment.wallMilliseconds
-        let (seen, time) = try lookAround()
+        let (seen, time) = try readBack()
         try checker.recovered(
             seen, after: loss, wasStopped: wasStopped, attempts: attempts, time: time, wall: wall)
         // Looking around took time.
@@ -71,7 +71,7 @@ extension Simulation {
 
     /// Reads everything that is there, as a client does.
     /// - Returns: What is there, and the time that the server says.
-    private func lookAround() throws -> (ReferenceState, Int64) {
+    private func readBack() throws -> (ReferenceState, Int64) {
         var seen = ReferenceState()
         var time: Int64?
         /// Links of clients that read the rules; the others read the data.

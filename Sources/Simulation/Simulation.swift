@@ -103,11 +103,11 @@ package final class Simulation {
         var wasStopped = false
         for _ in 0..<plan.lifeCount {
             try start(after: loss, wasStopped: wasStopped)
-            (loss, wasStopped) = try live()
+            (loss, wasStopped) = try runServer()
             server = nil
         }
         try start(after: loss, wasStopped: wasStopped)
-        try comeToRest()
+        try waitUntilIdle()
         server = nil
         countTotals()
     }
@@ -146,7 +146,7 @@ package final class Simulation {
     // MARK: Living
 
     /// - Returns: What the next start may have forgotten.
-    private func live() throws -> (Loss, wasStopped: Bool) {
+    private func runServer() throws -> (Loss, wasStopped: Bool) {
         let stepCount = Int.random(in: 1...plan.stepLimit, using: &random)
         for _ in 0..<stepCount {
             step += 1
@@ -154,7 +154,7 @@ package final class Simulation {
             if let found { throw found }
             if hasDied { return (try end(isPowerCut: random.chance(50)), false) }
         }
-        if random.chance(40) { try comeToRest() }
+        if random.chance(40) { try waitUntilIdle() }
         if hasDied || random.chance(60) { return (try end(isPowerCut: random.chance(60)), false) }
         return try stop()
     }
@@ -276,7 +276,7 @@ package final class Simulation {
     // MARK: The disk
 
     private func outcome(of operation: DiskOperation) -> SimulatedDisk.OperationOutcome {
-        if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { letOthersGoOn() }
+        if isWritingCheckpoint || isPreparingSegment, !isNested, random.chance(40) { runOtherThreads() }
         if isInJournalTurn, !isNested, !diskFaults.isQuiet, !mayBeFull, plan.hasAmpleSpace, random.chance(20)
         {
             letDatabaseGoOn()
@@ -290,7 +290,7 @@ package final class Simulation {
     }
 
     /// A checkpoint is written, or a segment prepared, while everything else goes on.
-    private func letOthersGoOn() {
+    private func runOtherThreads() {
         isNested = true
         defer { isNested = false }
         for _ in 0..<Int.random(in: 1...3, using: &random) where !hasDied {

@@ -241,7 +241,8 @@ package final class CertificateStore: Sendable {
             for source in Self.sorted(loaded.keys) where look.stamps[source] == nil {
                 loaded[source] = nil
                 messages.append(
-                    Message(level: .notice, text: "\(source.certificate): was removed, and is not used any more"))
+                    Message(
+                        level: .notice, text: "\(source.certificate): was removed, and is not used any more"))
             }
         }
         guard let context = Self.context(of: loaded) else {

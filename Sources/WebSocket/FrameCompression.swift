@@ -47,7 +47,7 @@ extension MessageDeflater {
         var offset = 0
         while let frame = ServerFrame(in: frames, at: offset) {
             if frame.isWholeMessage, compresses(byteCount: frame.payload.count),
-                budget.take(frame.payload.count)
+                budget.spend(frame.payload.count)
             {
                 append(message: frame.opcode, payload: frames.extracting(frame.payload), to: &output)
             } else {
@@ -74,7 +74,7 @@ package struct CompressedByteBudget: Equatable, Sendable {
 
     /// Takes a message out of the budget.
     /// - Returns: false, and takes nothing, where it does not suffice for the whole message.
-    package mutating func take(_ messageByteCount: Int) -> Bool {
+    package mutating func spend(_ messageByteCount: Int) -> Bool {
         guard messageByteCount <= byteCount else { return false }
         byteCount -= messageByteCount
         return true

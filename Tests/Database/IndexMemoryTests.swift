@@ -35,7 +35,7 @@ import Testing
     }
 
     private static func isIndexed(_ slot: UInt32, _ bench: Bench) -> Bool {
-        engine(slot, bench) { $0.engine.tree.indexed(Query(index: .child("n")), at: "list").index != nil }
+        engine(slot, bench) { $0.engine.tree.indexed(Query(order: .child("n")), at: "list").index != nil }
     }
 
     private static func byteCount(_ slots: ClosedRange<UInt32>, _ bench: Bench) -> Int {

@@ -77,11 +77,11 @@ import Testing
     @Test func theReserveIsLeftToEndsOfSessions() throws {
         var journal = appender(granted: 10_000, reserve: 5000)
         var delta = put(String(repeating: "x", count: 6000))
-        #expect(throws: WriteRefusal.diskFull) {
+        #expect(throws: JournalRefusal.diskFull) {
             try journal.append(&delta, by: .anonymous, of: database, at: 1)
         }
         #expect(journal.refusedByteCount > 6000 && journal.lastTicket == 0 && journal.pendingByteCount == 0)
-        #expect(throws: WriteRefusal.diskFull) { try journal.checkSpace(forPayloadOf: 6000) }
+        #expect(throws: JournalRefusal.diskFull) { try journal.checkSpace(forPayloadOf: 6000) }
         #expect(!journal.hasReservedSpace(forWriteOf: 6000) && journal.hasReservedSpace(forWriteOf: 4000))
         #expect(journal.hasSpace(for: 10_000) && !journal.hasSpace(for: 10_001))
 

@@ -89,11 +89,11 @@ import Testing
             byteCount: 100)
     }
 
-    private static let top = Query(index: .child("n"), limit: .init(count: 10, anchor: .last))
+    private static let top = Query(order: .child("n"), limit: .init(count: 10, anchor: .last))
     /// All children but a few.
     private static func from(_ number: Int) -> Query {
         Query(
-            index: .child("n"),
+            order: .child("n"),
             start: Bound(value: .integer(Int64(number)), key: .lowest, isInclusive: true))
     }
     private static let declared = #"{"rules":{".read":true,".write":true,"list":{".indexOn":["n","s"]}}}"#
@@ -223,7 +223,7 @@ import Testing
                 get(
                     1, "list",
                     Query(
-                        index: .child("n"),
+                        order: .child("n"),
                         start: Bound(value: .integer(50_000), key: .lowest, isInclusive: true)))
             ]
         },

@@ -148,7 +148,7 @@ import Testing
             run(.put(Write(Target("q"), Draft(.children(Children(ascending: children))))))
         }
         write(0)
-        run(.listen(Listen(path: "q", query: Query(index: .child("n")), tag: 1)))
+        run(.listen(Listen(path: "q", query: Query(order: .child("n")), tag: 1)))
         held.engine.tree.indexes.updatedChildLimit = 0
         write(1)
         for number in 1...5 {
@@ -183,7 +183,7 @@ import Testing
         _ = run(.put(Write(Target("q"), Draft(list(1)))))
         for tag in 0..<100 {
             let query = Query(
-                index: .child("n"),
+                order: .child("n"),
                 start: Bound(value: .integer(0), key: .key(Key(index: tag)), isInclusive: true))
             _ = run(.listen(Listen(path: "q", query: query, tag: Int64(tag))))
         }
@@ -207,7 +207,7 @@ import Testing
     @Test func windowsOfOneSessionAreBounded() {
         var listens = SessionListens()
         func key(_ tag: Int64) -> FilteredListenKey {
-            FilteredListenKey(path: "q", query: Query(index: .value), tag: tag)
+            FilteredListenKey(path: "q", query: Query(order: .value), tag: tag)
         }
         let (unlimited, limited) = (Query(#"{"i":"n","sp":1}"#), Query(#"{"i":"n","l":100,"vf":"l"}"#))
         for tag in 0..<5 {

@@ -15,8 +15,8 @@ import Testing
         return node
     }
 
-    private static func listen(_ held: Held, _ order: Index, _ path: Path, at time: Int64) {
-        held.engine.tree.noteUse(of: Query(index: order, limit: limit), at: path, isLasting: true, at: time)
+    private static func listen(_ held: Held, _ order: ChildOrder, _ path: Path, at time: Int64) {
+        held.engine.tree.noteUse(of: Query(order: order, limit: limit), at: path, isLasting: true, at: time)
         _ = held.engine.checkInvariants()
     }
 
@@ -26,10 +26,10 @@ import Testing
         }
     }
 
-    private static func order(_ number: Int) -> Index { .child(Path([Key(index: number)])) }
+    private static func order(_ number: Int) -> ChildOrder { .child(Path([Key(index: number)])) }
 
-    private static func isReady(_ held: Held, _ order: Index, _ path: Path) -> Bool {
-        held.engine.tree.indexed(Query(index: order), at: path).index != nil
+    private static func isReady(_ held: Held, _ order: ChildOrder, _ path: Path) -> Bool {
+        held.engine.tree.indexed(Query(order: order), at: path).index != nil
     }
 
     /// A path of 31 keys that shares none with another one.
@@ -62,7 +62,7 @@ import Testing
         let held = Held(Engine(root: root, access: .open))
         for number in 0..<count {
             held.engine.tree.noteUse(
-                of: Query(index: .child("n"), limit: Self.limit), at: Self.deep(number), isLasting: true,
+                of: Query(order: .child("n"), limit: Self.limit), at: Self.deep(number), isLasting: true,
                 at: 1)
         }
         _ = held.engine.checkInvariants()

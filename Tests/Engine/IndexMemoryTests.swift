@@ -13,7 +13,7 @@ import Testing
     }
 
     private static let path: Path = "list"
-    private static let order = Index.child("n")
+    private static let order = ChildOrder.child("n")
 
     private static func key(_ number: Int) -> Key { Key(unchecked: Text("key \(1_000_000 + number)")) }
 
@@ -28,9 +28,9 @@ import Testing
             Engine(
                 root: .object(Children(ascending: [.init(key: "list", node: .object(children))])),
                 access: .open))
-        held.engine.tree.noteUse(of: Query(index: order), at: path, isLasting: true, at: 1)
+        held.engine.tree.noteUse(of: Query(order: order), at: path, isLasting: true, at: 1)
         held.engine.tree.noteUse(
-            of: Query(index: order, limit: .init(count: 1, anchor: .first)), at: path, isLasting: true, at: 1)
+            of: Query(order: order, limit: .init(count: 1, anchor: .first)), at: path, isLasting: true, at: 1)
         work(held)
         return held
     }
@@ -55,7 +55,7 @@ import Testing
         func check(_ step: Int) throws {
             Self.work(held)
             guard
-                case .ordered(let index)? = held.engine.tree.indexed(Query(index: Self.order), at: Self.path)
+                case .ordered(let index)? = held.engine.tree.indexed(Query(order: Self.order), at: Self.path)
                     .index
             else { return }
             let (taken, counted) = (index.byteCount, held.engine.tree.onDemandIndexByteCount)
@@ -90,7 +90,7 @@ import Testing
     @Test func writesGrowIndexesPastTheLimit() {
         let held = Self.engine(300)
         func isReady() -> Bool {
-            held.engine.tree.indexed(Query(index: Self.order), at: Self.path).index != nil
+            held.engine.tree.indexed(Query(order: Self.order), at: Self.path).index != nil
         }
         #expect(isReady())
         held.engine.tree.indexByteLimit = held.engine.tree.onDemandIndexByteCount + 20_000

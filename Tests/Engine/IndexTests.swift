@@ -41,8 +41,8 @@ import Testing
         _ = held.engine.checkInvariants()
     }
 
-    private static func isReady(_ held: Held, _ order: Index, _ path: Path) -> Bool {
-        held.engine.tree.indexed(Query(index: order), at: path).index != nil
+    private static func isReady(_ held: Held, _ order: ChildOrder, _ path: Path) -> Bool {
+        held.engine.tree.indexed(Query(order: order), at: path).index != nil
     }
 
     private static func tree() -> Node {
@@ -58,7 +58,7 @@ import Testing
     @Test func declaredIndexesAreBuiltWhereThereAreManyChildren() {
         let held = Held(Engine(root: Self.tree(), access: Self.access()))
         Self.work(held)
-        for order in [Index.child("n"), .value, .child("deep/path")] {
+        for order in [ChildOrder.child("n"), .value, .child("deep/path")] {
             #expect(Self.isReady(held, order, "scores"), "\(order)")
         }
         #expect(Self.isReady(held, .child("n"), "rooms/a"), "by the wildcard")
@@ -144,10 +144,10 @@ import Testing
 
     @Test func undeclaredOrdersGetIndexesOnDemand() {
         let held = Held(Engine(root: Self.tree(), access: .open))
-        func use(_ order: Index, _ path: Path, isLasting: Bool = false, at time: Int64 = 1) {
+        func use(_ order: ChildOrder, _ path: Path, isLasting: Bool = false, at time: Int64 = 1) {
             let limit = Query.Limit(count: 2, anchor: .first)
             held.engine.tree.noteUse(
-                of: Query(index: order, limit: limit), at: path, isLasting: isLasting, at: time)
+                of: Query(order: order, limit: limit), at: path, isLasting: isLasting, at: time)
             Self.work(held)
         }
         use(.child("n"), "scores")

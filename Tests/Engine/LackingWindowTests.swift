@@ -7,7 +7,7 @@ import Testing
 /// Windows whose next child no index knows: another thread finds it.
 @Suite struct LackingWindowTests {
     private static let count = 100
-    private static let query = Query(index: .child("n"), limit: .init(count: 3, anchor: .last))
+    private static let query = Query(order: .child("n"), limit: .init(count: 3, anchor: .last))
 
     private let held: Held
 

@@ -172,16 +172,16 @@ import Testing
             return pushed.pushes.map { "\($0)" }
         }
         _ = run(.put(Write(Target("a/list"), Draft(Self.many(3000, &random)))))
-        for (number, order) in [Index.child("n"), .child("n"), .value, .priority, .key].enumerated() {
+        for (number, order) in [ChildOrder.child("n"), .child("n"), .value, .priority, .key].enumerated() {
             let limit = Query.Limit(count: 3 + number, anchor: number % 2 == 0 ? .first : .last)
             _ = run(
                 .listen(
-                    Listen(path: "a/list", query: Query(index: order, limit: limit), tag: Int64(number + 1))),
+                    Listen(path: "a/list", query: Query(order: order, limit: limit), tag: Int64(number + 1))),
                 UInt64(number + 2))
         }
         for held in [with, without] {
             held.engine.tree.noteUse(
-                of: Query(index: .child("n"), limit: .init(count: 1, anchor: .first)), at: "a/list",
+                of: Query(order: .child("n"), limit: .init(count: 1, anchor: .first)), at: "a/list",
                 isLasting: true, at: 1)
             while held.engine.tree.hasIndexWork {
                 for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
@@ -199,7 +199,7 @@ import Testing
             #expect(!run(.put(write)).isEmpty)
             with.engine.discardPreparedWrite()
             #expect(
-                with.engine.tree.indexed(Query(index: .child("n")), at: "a/list").index != nil, "it goes on")
+                with.engine.tree.indexed(Query(order: .child("n")), at: "a/list").index != nil, "it goes on")
             _ = with.engine.checkInvariants()
             for _ in 0..<5 {
                 let key = Key(unchecked: Text("k\(1_000_000 + Int.random(in: 0..<3000, using: &random))"))
@@ -215,13 +215,13 @@ import Testing
         for number in 0..<100 {
             let listen = Listen(
                 path: Path(["a", Key(unchecked: Text("x\(number)"))]),
-                query: Query(index: .child("n"), limit: .init(count: 1, anchor: .first)), tag: Int64(number))
+                query: Query(order: .child("n"), limit: .init(count: 1, anchor: .first)), tag: Int64(number))
             let command = Command(
                 session: SessionID(1), credential: .admin, time: 1, operation: .listen(listen))
             _ = held.engine.execute(command)
         }
         let listen = Listen(
-            path: "a/list", query: Query(index: .child("m"), limit: .init(count: 1, anchor: .first)), tag: 200
+            path: "a/list", query: Query(order: .child("m"), limit: .init(count: 1, anchor: .first)), tag: 200
         )
         _ = held.engine.execute(
             Command(session: SessionID(1), credential: .admin, time: 1, operation: .listen(listen)))

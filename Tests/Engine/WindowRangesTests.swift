@@ -93,8 +93,8 @@ import Testing
         for step in 0..<500 {
             if step < 150 || random.chance(20) {
                 let tag = Int64(step)
-                let index: Index = random.pick([.child("n"), .child("n"), .value, .key, .priority])
-                var query = Query(index: index, start: bound(), end: bound())
+                let order: ChildOrder = random.pick([.child("n"), .child("n"), .value, .key, .priority])
+                var query = Query(order: order, start: bound(), end: bound())
                 if random.chance(70) || query.loadsAllData {
                     query.limit = .init(
                         count: Int.random(in: 1...5, using: &random), anchor: random.pick([.first, .last]))

@@ -40,7 +40,9 @@ import Testing
         var random = SeededGenerator(seed: 39)
         let alphabet = Array(#"{}[]",:/\*1a "#.utf8) + [0x0A]
         for _ in 0..<2000 {
-            let bytes: [UInt8] = (0..<12).map { _ in alphabet[Int.random(in: alphabet.indices, using: &random)] }
+            let bytes: [UInt8] = (0..<12).map { _ in
+                alphabet[Int.random(in: alphabet.indices, using: &random)]
+            }
             let result = CommentedJSON.withoutComments(bytes)
             #expect(result.count == bytes.count, "\(bytes)")
             if JSONObject(bytes) != nil {

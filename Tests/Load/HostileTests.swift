@@ -215,7 +215,7 @@ import Testing
     private func chunks(texts: [String], steps: [Step], because: String) {
         var message = ChunkedMessage()
         let found = texts.map { text -> Step in
-            switch message.take(Array(text.utf8).rawSpan) {
+            switch message.append(Array(text.utf8).rawSpan) {
             case .whole: .whole
             case .partial: .partial
             case .complete(let bytes): .complete(String(decoding: bytes, as: UTF8.self))

@@ -167,10 +167,10 @@ import Testing
         let request = try request("GET", #"/q.json?orderBy="s"&startAt=1&endAt=1&limitToFirst=2"#)
         for (value, key) in [(Node.boolean(true), "g" as Key), (.string("x"), "c")] {
             var window = Window(
-                Query(index: .child("s"), limit: .init(count: 1, anchor: .first)), over: Self.tree)
+                Query(order: .child("s"), limit: .init(count: 1, anchor: .first)), over: Self.tree)
             window = Window(
                 Query(
-                    index: .child("s"), start: Bound(value: value, key: .key(key), isInclusive: true),
+                    order: .child("s"), start: Bound(value: value, key: .key(key), isInclusive: true),
                     limit: .init(count: 1, anchor: .first)),
                 over: Self.tree)
             let place = try PageCursor(try #require(window.endOfPage))

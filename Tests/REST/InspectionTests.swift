@@ -77,7 +77,7 @@ import Testing
             Issue.record("no query")
             return
         }
-        #expect(query.index == .key && query.limit?.count == 3 && query.start != nil)
+        #expect(query.order == .key && query.limit?.count == 3 && query.start != nil)
         #expect(filtered.identity == .administrator && filtered.target == Target("a/b"))
         let write = try Self.evaluation(
             #"{"method":"write","path":"/a/.priority","value":{".sv":"timestamp"},"auth":{"uid":"x","n":[1,{}]},"rules":"{\"rules\":{}}"}"#

@@ -134,7 +134,8 @@ import Testing
             let peer = try Peer(acceptor.address)
             #expect(peer.receive() == nil, "an error, and no regular end")
         } catch let error as SocketError {
-            #expect(error.code == ECONNRESET, "the reset was faster than the look at the connection's beginning")
+            #expect(
+                error.code == ECONNRESET, "the reset was faster than the look at the connection's beginning")
         }
         loop.stop()
         thread.join()

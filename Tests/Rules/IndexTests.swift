@@ -6,7 +6,7 @@ import Testing
 
 @Test(
     arguments: [
-        // path          index             has it   because
+        // path          order             has it   because
         ("/", .child("top"), true, "at the root"),
         ("/", .child("h"), false, "not one of another location"),
         ("/dinos", .child("h"), true, "one of a list"),
@@ -31,8 +31,8 @@ import Testing
         ("/nowhere", .priority, true, "an index by priority always exists"),
         ("/odd", .child("ok"), true, "beside names that cannot be an index"),
         ("/odd", .value, false, "none of them became an index"),
-    ] as [(Path, Index, Bool, String)])
-func indexes(path: Path, index: Index, expected: Bool, reason: String) throws {
+    ] as [(Path, ChildOrder, Bool, String)])
+func indexes(path: Path, order: ChildOrder, expected: Bool, reason: String) throws {
     let rules = try rules(
         """
         { ".indexOn": "top",
@@ -43,7 +43,7 @@ func indexes(path: Path, index: Index, expected: Bool, reason: String) throws {
             "$uid": { ".indexOn": ["name"], "posts": { ".indexOn": ["date"] } },
             "admin": { "posts": { ".indexOn": ["rank", ".value"] } } } }
         """)
-    #expect(rules.hasIndex(index, at: path) == expected, "\(reason)")
+    #expect(rules.hasIndex(order, at: path) == expected, "\(reason)")
 }
 
 /// Orders of several fields (§10): all but the last in any order.
@@ -72,7 +72,7 @@ func compoundIndexes(name: String, fields: [Path]) throws {
     ] as [(String, String?)])
 func namesWithAPlusSign(name: String, path: String?) throws {
     let rules = try load(#"{"rules":{"q":{".indexOn":["x","\#(name)"]}}}"#)
-    let expected: Set<Index> = [.child("x")]
+    let expected: Set<ChildOrder> = [.child("x")]
     #expect(
         try #require(IndexDeclarations(.loaded(rules)))["q" as Path]?.orders
             == expected.union(try path.map { [.child(try Path(wire: Text($0)))] } ?? []))

@@ -38,7 +38,7 @@ import Testing
             (.swapsRequests, true, "out of its order"),
             (.starves, true, "starves"),
             (.losesWrite, true, "out of its order"),
-            (.servesTheGone, true, "is done after a request of turn"),
+            (.servesEndedSession, true, "is done after a request of turn"),
         ] as [(PlantedFault, Bool, String)])
     func plantedFaultIsFound(fault: PlantedFault, floods: Bool, text: String) {
         // In one seed the fault may not show.

@@ -75,11 +75,11 @@ final class Gate: Sendable {
 
 /// Answers of another thread.
 final class Answers: Sendable {
-    private let answers = Mutex<[Result<HistoryAnswer, HistoryFailure>]>([])
+    private let answers = Mutex<[Result<HistoryResult, HistoryFailure>]>([])
 
-    func append(_ answer: Result<HistoryAnswer, HistoryFailure>) { answers.withLock { $0.append(answer) } }
+    func append(_ answer: Result<HistoryResult, HistoryFailure>) { answers.withLock { $0.append(answer) } }
 
-    func count(where isCounted: (Result<HistoryAnswer, HistoryFailure>) -> Bool) -> Int {
+    func count(where isCounted: (Result<HistoryResult, HistoryFailure>) -> Bool) -> Int {
         answers.withLock { $0.count(where: isCounted) }
     }
 

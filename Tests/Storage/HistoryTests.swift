@@ -81,7 +81,7 @@ import Testing
         func ask(
             _ path: String, at time: Int64? = nil, limit: Int = 1000, before: SequenceNumber? = nil,
             upTo last: SequenceNumber? = nil
-        ) throws(HistoryFailure) -> HistoryAnswer {
+        ) throws(HistoryFailure) -> HistoryResult {
             try DataDirectory.history(
                 HistoryQuestion(
                     namespace: 1, path: Path(stringLiteral: path), time: time ?? self.time, limit: limit,

@@ -179,7 +179,7 @@ private struct NaiveSum {
         #expect(
             try query(["sum(a)", "count", "sum(a)"]) == query(["count", "sum(a)"]),
             "order and repetition do not matter")
-        #expect(try query(["count"]) != Query(index: .key))
+        #expect(try query(["count"]) != Query(order: .key))
         #expect(try query(["count"]).withoutAggregates == nil, "a plain read")
     }
 }
@@ -245,10 +245,10 @@ extension Children {
     }
 
     private static func query(_ random: inout SeededGenerator) throws -> Query {
-        var query = Query(index: random.pick([.key, .child("s"), .child("p"), .value, .priority]))
+        var query = Query(order: random.pick([.key, .child("s"), .child("p"), .value, .priority]))
         func bound(_ isStart: Bool) -> Bound {
             let isInclusive = Bool.random(using: &random)
-            guard query.index != .key else {
+            guard query.order != .key else {
                 return Bound(
                     value: .empty, key: .key(Key(index: .random(in: 0..<900, using: &random))),
                     isInclusive: isInclusive)
@@ -274,8 +274,8 @@ extension Children {
         var random = SeededGenerator(seed: seed)
         var tree = Node.empty
         for number in 0..<700 { tree.set(Self.child(&random), at: Path([Key(index: number)])) }
-        let orders: [Index] = [.key, .child("s"), .child("p"), .value, .priority]
-        let fields: [Index] = [.child("p"), .value, .child("d/e")]
+        let orders: [ChildOrder] = [.key, .child("s"), .child("p"), .value, .priority]
+        let fields: [ChildOrder] = [.child("p"), .value, .child("d/e")]
         func build() -> [KeptIndex] {
             orders.flatMap { order in
                 [KeptIndex(ordering: tree.children, by: order)]
@@ -313,10 +313,10 @@ extension Children {
                 let query = try Self.query(&random)
                 let expected = naive(query, over: tree)
                 let plain = indexes.first {
-                    $0.order == query.index && $0.measure == nil && query.index != .key
+                    $0.order == query.order && $0.measure == nil && query.order != .key
                 }
                 let measured = query.aggregatedFields.map { field in
-                    indexes.first { $0.order == query.index && $0.measure == field }
+                    indexes.first { $0.order == query.order && $0.measure == field }
                 }
                 let all = IndexedQuery(query, by: plain, measured: measured)
                 #expect(!all.visits(moreThan: 0, of: tree), "nothing is visited")

@@ -110,7 +110,7 @@ private let ascending = [
 
     @Test func namesWithoutEqualitiesAreThoseOfChildren() throws {
         for name in ["a+b", "a=b+c", "=1+c", "a=1", "a=1e999+c"] {
-            #expect(try parse(#"{"i":"\#(name)"}"#).query.index == .child(Path(trusted: name)))
+            #expect(try parse(#"{"i":"\#(name)"}"#).query.order == .child(Path(trusted: name)))
         }
     }
 
@@ -175,7 +175,7 @@ private let ascending = [
             // Objects are no bounds.
             if case .object? = low { continue }
             if case .object? = high { continue }
-            var simple = Query(index: .child("s"))
+            var simple = Query(order: .child("s"))
             simple.start = low.map { Bound(value: $0, key: .lowest, isInclusive: true) }
             simple.end = high.map { Bound(value: $0, key: .highest, isInclusive: true) }
             var expected = children.filter { child in
@@ -192,7 +192,7 @@ private let ascending = [
                 query.limit = Query.Limit(count: limit, anchor: .last)
                 expected = expected.suffix(limit)
             }
-            let index = KeptIndex(ordering: object.children, by: query.index)
+            let index = KeptIndex(ordering: object.children, by: query.order)
             index.checkInvariants(of: object.children)
             for window in [Window(query, over: object), Window(IndexedQuery(query, by: index), over: object)]
             {

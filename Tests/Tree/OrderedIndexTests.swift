@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    private static let order = Index.child(Path(["n"]))
+    private static let order = ChildOrder.child(Path(["n"]))
 
     private func check(_ index: OrderedIndex, _ tree: Node, _ maker: inout Maker, _ comment: Comment) {
         index.checkInvariants(of: tree.children)
@@ -102,7 +102,7 @@ import Testing
                     count: Int.random(in: 1...9, using: &maker.generator),
                     anchor: maker.generator.pick([.first, .last]))
             let query = Query(
-                index: Self.order, start: maker.bound(tree.children), end: maker.bound(tree.children),
+                order: Self.order, start: maker.bound(tree.children), end: maker.bound(tree.children),
                 limit: limit)
             // Without an index all children are compared.
             let scanned = Window(query, over: tree)
@@ -215,7 +215,7 @@ import Testing
             return
         }
         for limit in [nil, Query.Limit(count: 2, anchor: .first), Query.Limit(count: 2, anchor: .last)] {
-            let query = Query(index: .priority, start: start, end: end, limit: limit)
+            let query = Query(order: .priority, start: start, end: end, limit: limit)
             let found = Window(IndexedQuery(query, by: index), over: tree)
             found.checkInvariants()
             #expect(found.entries.map(\.key) == Window(query, over: tree).entries.map(\.key), "\(reason)")

@@ -27,10 +27,10 @@ import Testing
     @Test(
         arguments: [
             (["{}", #"{"i":".priority"}"#, #"{"vf":"l"}"#, #"{"unknown":[{}]}"#], Query()),
-            ([#"{"i":".key"}"#], Query(index: .key)),
-            ([#"{"i":".value"}"#, #"{"i":"/"}"#, #"{"i":""}"#], Query(index: .value)),
-            ([#"{"i":"a"}"#, #"{"i":"/a/"}"#], Query(index: .child("a"))),
-            ([#"{"i":"a/b"}"#, #"{"i":"a//b"}"#], Query(index: .child("a/b"))),
+            ([#"{"i":".key"}"#], Query(order: .key)),
+            ([#"{"i":".value"}"#, #"{"i":"/"}"#, #"{"i":""}"#], Query(order: .value)),
+            ([#"{"i":"a"}"#, #"{"i":"/a/"}"#], Query(order: .child("a"))),
+            ([#"{"i":"a/b"}"#, #"{"i":"a//b"}"#], Query(order: .child("a/b"))),
             // startAt(5)
             (
                 [
@@ -49,29 +49,29 @@ import Testing
                     #"{"sp":5,"sn":"[MAX_NAME]","sin":false,"i":"n"}"#,
                     #"{"sp":5,"sn":"[MAX_NAME]","i":"n"}"#, #"{"sp":5,"sn":"[MAX_KEY]","i":"n"}"#,
                     #"{"sp":5,"sin":false,"i":"n"}"#,
-                ], Query(index: .child("n"), start: at(.integer(5), .highest))
+                ], Query(order: .child("n"), start: at(.integer(5), .highest))
             ),
             // startAfter(5, "k")
             ([#"{"sp":5,"sn":"k","sin":false}"#], Query(start: at(.integer(5), .key("k"), inclusive: false))),
             // orderByKey().startAfter("k")
             (
                 [#"{"sp":"k","sin":false,"i":".key"}"#],
-                Query(index: .key, start: at(.empty, .key("k"), inclusive: false))
+                Query(order: .key, start: at(.empty, .key("k"), inclusive: false))
             ),
             (
                 [#"{"sp":"abc","sin":false,"l":2,"vf":"l","i":".key"}"#],
                 Query(
-                    index: .key, start: at(.empty, .key("abc"), inclusive: false),
+                    order: .key, start: at(.empty, .key("abc"), inclusive: false),
                     limit: .init(count: 2, anchor: .first))
             ),
             // orderByKey() with the extremes
             (
                 [#"{"i":".key","sp":"[MAX_KEY]"}"#, #"{"i":".key","sp":"[MAX_NAME]","sin":false}"#],
-                Query(index: .key, start: at(.empty, .highest))
+                Query(order: .key, start: at(.empty, .highest))
             ),
             (
                 [#"{"i":".key","sp":"[MIN_KEY]"}"#, #"{"i":".key","sp":"[MIN_NAME]","sin":false}"#],
-                Query(index: .key, start: at(.empty, .lowest))
+                Query(order: .key, start: at(.empty, .lowest))
             ),
             // endAt(5)
             (
@@ -83,20 +83,20 @@ import Testing
                 [
                     #"{"ep":5,"en":"[MIN_NAME]","ein":false,"i":"n"}"#,
                     #"{"ep":5,"en":"[MIN_NAME]","i":"n"}"#, #"{"ep":5,"ein":false,"i":"n"}"#,
-                ], Query(index: .child("n"), end: at(.integer(5), .lowest))
+                ], Query(order: .child("n"), end: at(.integer(5), .lowest))
             ),
             // endBefore(5, "k")
             ([#"{"ep":5,"en":"k","ein":false}"#], Query(end: at(.integer(5), .key("k"), inclusive: false))),
             (
                 [#"{"ep":"k","ein":false,"i":".key"}"#],
-                Query(index: .key, end: at(.empty, .key("k"), inclusive: false))
+                Query(order: .key, end: at(.empty, .key("k"), inclusive: false))
             ),
             // equalTo
             (
                 [
                     #"{"sp":"a","sin":true,"ep":"a","ein":true,"i":".value"}"#,
                     #"{"sp":"a","ep":"a","i":".value"}"#,
-                ], Query(index: .value, start: at(.string("a"), .lowest), end: at(.string("a"), .highest))
+                ], Query(order: .value, start: at(.string("a"), .lowest), end: at(.string("a"), .highest))
             ),
             (
                 [#"{"sp":true,"ep":true,"sn":"k","en":"k"}"#],
@@ -104,11 +104,11 @@ import Testing
             ),
             (
                 [#"{"sp":null,"ep":null,"i":"x"}"#, #"{"sp":null,"ep":null,"sin":true,"ein":true,"i":"x"}"#],
-                Query(index: .child("x"), start: at(.empty, .lowest), end: at(.empty, .highest))
+                Query(order: .child("x"), start: at(.empty, .lowest), end: at(.empty, .highest))
             ),
             (
                 [#"{"sp":5,"sin":true,"ep":9,"en":"z","ein":true,"i":"n"}"#],
-                Query(index: .child("n"), start: at(.integer(5), .lowest), end: at(.integer(9), .key("z")))
+                Query(order: .child("n"), start: at(.integer(5), .lowest), end: at(.integer(9), .key("z")))
             ),
             // limits
             (

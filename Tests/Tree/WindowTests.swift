@@ -21,72 +21,72 @@ import Testing
                 "fewer than the limit"
             ),
             (
-                Query(index: .child("x")),
+                Query(order: .child("x")),
                 #"{"a":{"x":2},"b":{"y":1},"c":{"x":1},"d":{"x":"s"},"e":{"x":false},"f":5}"#,
                 ["b", "f", "e", "c", "a", "d"], "absent first"
             ),
             (
-                Query(index: .child("x"), start: Bound(value: .integer(5), key: .lowest, isInclusive: true)),
+                Query(order: .child("x"), start: Bound(value: .integer(5), key: .lowest, isInclusive: true)),
                 #"{"a":{"x":5},"b":{"y":1},"c":{"x":4},"d":{"x":"s"}}"#, ["a", "d"],
                 "a start leaves the absent out"
             ),
             (
-                Query(index: .child("x"), end: Bound(value: .integer(5), key: .highest, isInclusive: true)),
+                Query(order: .child("x"), end: Bound(value: .integer(5), key: .highest, isInclusive: true)),
                 #"{"a":{"x":5},"b":{"y":1},"c":{"x":4},"d":{"x":"s"}}"#, ["b", "c", "a"], "an end does not"
             ),
             (
                 Query(
-                    index: .child("x"), start: Bound(value: .empty, key: .lowest, isInclusive: true),
+                    order: .child("x"), start: Bound(value: .empty, key: .lowest, isInclusive: true),
                     end: Bound(value: .empty, key: .highest, isInclusive: true)),
                 #"{"a":{"x":5},"b":{"y":1},"c":{"x":false},"d":7}"#, ["b", "d"],
                 "equalTo(null): exactly those without"
             ),
             (
                 Query(
-                    index: .value, start: Bound(value: .integer(1), key: .key("b"), isInclusive: true),
+                    order: .value, start: Bound(value: .integer(1), key: .key("b"), isInclusive: true),
                     end: Bound(value: .integer(1), key: .key("d"), isInclusive: true)),
                 #"{"a":1,"b":1,"c":1,"d":1.0,"e":1}"#, ["b", "c", "d"], "keys break ties"
             ),
             (
                 Query(
-                    index: .value, start: Bound(value: .integer(1), key: .key("b"), isInclusive: false),
+                    order: .value, start: Bound(value: .integer(1), key: .key("b"), isInclusive: false),
                     end: Bound(value: .integer(1), key: .key("d"), isInclusive: false)),
                 #"{"a":1,"b":1,"c":1,"d":1.0,"e":1}"#, ["c"], "the exact pair is excluded"
             ),
             (
                 Query(
-                    index: .key, start: Bound(value: .empty, key: .key("9"), isInclusive: true),
+                    order: .key, start: Bound(value: .empty, key: .key("9"), isInclusive: true),
                     end: Bound(value: .empty, key: .key("a"), isInclusive: false)),
                 #"{"2":1,"9":1,"10":1,"a":1,"b":1}"#, ["9", "10"], "keys in key order"
             ),
             (
                 Query(
-                    index: .key, start: Bound(value: .empty, key: .key("2"), isInclusive: false),
+                    order: .key, start: Bound(value: .empty, key: .key("2"), isInclusive: false),
                     limit: .init(count: 2, anchor: .first)),
                 #"{"1":1,"2":1,"9":1,"10":1,"a":1}"#, ["9", "10"], "two after the second"
             ),
             (
                 Query(
-                    index: .key, end: Bound(value: .empty, key: .key("9"), isInclusive: true),
+                    order: .key, end: Bound(value: .empty, key: .key("9"), isInclusive: true),
                     limit: .init(count: 2, anchor: .last)), #"{"1":1,"2":1,"9":1,"10":1}"#, ["2", "9"],
                 "two up to the third"
             ),
             (
-                Query(index: .key, start: Bound(value: .empty, key: .highest, isInclusive: true)),
+                Query(order: .key, start: Bound(value: .empty, key: .highest, isInclusive: true)),
                 #"{"a":1}"#, [], "after everything"
             ),
             (
                 Query(
-                    index: .key, end: Bound(value: .empty, key: .lowest, isInclusive: true),
+                    order: .key, end: Bound(value: .empty, key: .lowest, isInclusive: true),
                     limit: .init(count: 1, anchor: .last)), #"{"a":1}"#, [], "before everything"
             ),
             (
-                Query(index: .priority),
+                Query(order: .priority),
                 #"{"a":{".value":1,".priority":"x"},"b":{".value":1,".priority":10},"c":{".value":1,".priority":9},"d":1}"#,
                 ["d", "c", "b", "a"], "by priority"
             ),
             (
-                Query(index: .value),
+                Query(order: .value),
                 #"{"a":{".value":2,".priority":1},"b":1,"c":{"x":0},"d":"s","e":false}"#,
                 ["e", "b", "a", "d", "c"], "by value, whatever the priority"
             ),
@@ -126,7 +126,7 @@ import Testing
 
     @Test func childLeavesWhenItsValueChanges() throws {
         var tree = try node(#"{"a":{"n":1},"b":{"n":2},"c":{"n":3}}"#)
-        var window = Window(Query(index: .child("n"), limit: .init(count: 2, anchor: .first)), over: tree)
+        var window = Window(Query(order: .child("n"), limit: .init(count: 2, anchor: .first)), over: tree)
         let change = Follower.write(.integer(10), at: "a/n", to: &tree, window: &window)
         #expect(change.left == ["a"] && change.entered.map(\.key) == ["c"] && change.changed.isEmpty)
         #expect(window.entries.map(\.key) == ["b", "c"])
@@ -175,7 +175,7 @@ enum Follower {
         }
 
         mutating func query() -> Query {
-            let index: Index = generator.pick([
+            let order: ChildOrder = generator.pick([
                 .priority, .key, .value, .child("1"), .child("a"), .child("1/2"),
             ])
             let limit: Query.Limit? =
@@ -183,7 +183,7 @@ enum Follower {
                 ? nil
                 : .init(
                     count: Int.random(in: 1...6, using: &generator), anchor: generator.pick([.first, .last]))
-            return Query(index: index, start: bound(), end: bound(), limit: limit)
+            return Query(order: order, start: bound(), end: bound(), limit: limit)
         }
     }
 
@@ -191,7 +191,7 @@ enum Follower {
     private func naive(_ query: Query, _ node: Node) -> [Key] {
         func isInside(_ pair: (value: Node, key: Key)) -> Bool {
             func order(_ bound: Bound) -> Int {
-                let byValue = query.index == .key ? 0 : Query.compareIndexValues(pair.value, bound.value)
+                let byValue = query.order == .key ? 0 : Query.compareIndexValues(pair.value, bound.value)
                 return byValue != 0 ? byValue : BoundKey.compare(.key(pair.key), bound.key)
             }
             if let start = query.start, order(start) < 0 || order(start) == 0 && !start.isInclusive {
@@ -215,8 +215,8 @@ enum Follower {
             let query = maker.query()
             // Half of the windows find their children by an index.
             func index() -> KeptIndex? {
-                guard round % 2 == 0, query.index != .key else { return nil }
-                return KeptIndex(ordering: tree.children, by: query.index)
+                guard round % 2 == 0, query.order != .key else { return nil }
+                return KeptIndex(ordering: tree.children, by: query.order)
             }
             var window = Window(IndexedQuery(query, by: index()), over: tree)
             var client = window.node
@@ -305,8 +305,8 @@ enum Follower {
         }
         let node = Node.object(Children(ascending: entries))
         for anchor in [Query.Anchor.first, .last] {
-            for index in [Index.value, .key] {
-                let query = Query(index: index, limit: .init(count: limit, anchor: anchor))
+            for order in [ChildOrder.value, .key] {
+                let query = Query(order: order, limit: .init(count: limit, anchor: anchor))
                 #expect(Window(query, over: node).entries.map(\.key) == naive(query, node))
             }
         }

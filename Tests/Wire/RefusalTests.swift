@@ -245,7 +245,7 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
         (
             "q", #"{"p":"/a","q":{"i":"x"},"t":5}"#,
             .listen(
-                Listen(path: "/a", query: Query(index: .child("x")), tag: 5), queryText: #"{"i":"x"}"#),
+                Listen(path: "/a", query: Query(order: .child("x")), tag: 5), queryText: #"{"i":"x"}"#),
             "a query without a filter keeps its tag"
         ),
         (

@@ -34,7 +34,7 @@ func query(_ json: String) -> Query {
     let bytes = Array(json.utf8)
     return withCursor(over: bytes.rawSpan) { cursor in
         var reader = JSONReader(cursor)
-        return (try? Query(reading: &reader)) ?? Query(index: .child("not a query"))
+        return (try? Query(reading: &reader)) ?? Query(order: .child("not a query"))
     }
 }
 

@@ -39,7 +39,7 @@ enum Transcript {
         (#"{"t":"d","d":{"r":8,"a":"g","b":{"p":"/zzz","q":{}}}}"#, 8, .get("/zzz", Query())),
         (
             #"{"t":"d","d":{"r":9,"a":"g","b":{"p":"/list","q":{"l":2,"vf":"r","i":"a/b"}}}}"#, 9,
-            .get("/list", Query(index: .child("a/b"), limit: .init(count: 2, anchor: .last)))
+            .get("/list", Query(order: .child("a/b"), limit: .init(count: 2, anchor: .last)))
         ),
         (#"{"t":"d","d":{"r":10,"a":"n","b":{"p":"/room"}}}"#, 10, .unlisten("/room", nil, tag: nil)),
         (
@@ -53,7 +53,7 @@ enum Transcript {
             11,
             .listen(
                 Listen(
-                    path: "/top", query: Query(index: .child("score"), limit: .init(count: 2, anchor: .last)),
+                    path: "/top", query: Query(order: .child("score"), limit: .init(count: 2, anchor: .last)),
                     tag: 1, hash: ""), queryText: #"{"l":2,"vf":"r","i":"score"}"#)
         ),
         (

@@ -71,7 +71,7 @@ struct CheckData: ParsableCommand {
         let report: InspectionReport
         do throws(StorageError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
-                replay.take(record, payload)
+                replay.add(record, payload)
             }
         } catch {
             printError(error.description)
@@ -136,7 +136,7 @@ private struct CheckReplay {
     private var file = ""
     private var isOldest = true
 
-    mutating func take(_ record: InspectedRecord, _ payload: RawSpan) {
+    mutating func add(_ record: InspectedRecord, _ payload: RawSpan) {
         if record.isOfCheckpoint {
             if record.file != file {
                 if !file.isEmpty { isOldest = false }

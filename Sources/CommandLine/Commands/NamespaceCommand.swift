@@ -26,7 +26,8 @@ struct NamespaceCreate: ParsableCommand {
         var state = RecoveredState(access: .locked)
         var journal = try dataOptions.open(&state)
         guard let record = state.creationRecord(ofNamespace: name, at: Offline.milliseconds) else {
-            throw ValidationError("\(name): not a valid name for a database: letters, digits, - and _; at most 63")
+            throw ValidationError(
+                "\(name): not a valid name for a database: letters, digits, - and _; at most 63")
         }
         guard state.database(named: name.lowercased()) == nil else {
             printError("\(name): exists already")

@@ -7,7 +7,7 @@ import Synchronization
 /// A value; it keeps a bounded number of kinds of messages.
 struct RepetitionLimiter {
     /// What becomes of a message.
-    enum Verdict: Equatable {
+    enum Decision: Equatable {
         /// - Parameter leftOut: Messages like it that were left out since the last one that passed.
         case passes(leftOut: Int)
         case isLeftOut
@@ -31,7 +31,7 @@ struct RepetitionLimiter {
 
     var count: Int { kinds.count }
 
-    mutating func admit(_ message: String, at now: ContinuousClock.Instant) -> Verdict {
+    mutating func admit(_ message: String, at now: ContinuousClock.Instant) -> Decision {
         let shape = Self.shape(of: message)
         var kind = kinds[shape] ?? Kind(began: now)
         defer {
@@ -98,8 +98,8 @@ struct LimitedLogHandler: LogHandler {
 
     func log(event: LogEvent) {
         guard event.level > .info, event.level < .critical else { return handler.log(event: event) }
-        let verdict = shared.limiter.withLock { $0.admit("\(event.message)", at: .now) }
-        switch verdict {
+        let decision = shared.limiter.withLock { $0.admit("\(event.message)", at: .now) }
+        switch decision {
         case .isLeftOut: return
         case .passes(leftOut: 0): handler.log(event: event)
         case .passes(let count):

@@ -70,7 +70,8 @@ enum ServerProcess {
         if configuration.logsAccess {
             try writer.start { count in
                 log.messages.warning(
-                    "dropped \(count) lines of the log: standard error is read more slowly than lines are written")
+                    "dropped \(count) lines of the log: standard error is read more slowly than lines are written"
+                )
             }
         }
         return log

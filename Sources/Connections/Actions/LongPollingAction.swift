@@ -7,16 +7,16 @@ package enum LongPollingAction {
     /// ``HTTPConnection/releasePoll()``
     case releasePoll(on: SessionID)
     /// ``HTTPConnection/answer(_:of:_:)``
-    case answer(PollAnswer, on: SessionID)
-    /// ``HTTPConnection/answerClosed(_:)``
-    case answerClosed(on: SessionID)
+    case answer(PollResponse, on: SessionID)
+    /// ``HTTPConnection/respondClosed(_:)``
+    case respondClosed(on: SessionID)
     /// ``HTTPConnection/refusePoll(_:_:)``
     case refuse(LongPollingRequest.Malformed, on: SessionID)
     /// Reset the connection.
     case reset(SessionID)
     /// ``HTTPConnection/loseDeliveries(of:_:)``
     case loseDeliveries(on: SessionID)
-    /// Call ``LongPollingSession/answerPolls(_:)`` at the end of the tick, when all is there that it brings.
+    /// Call ``LongPollingSession/respondToPolls(_:)`` at the end of the tick, when all is there that it brings.
     case answerAtEndOfTick
     /// No poll waits: the session may be ended in favour of others.
     case noPollWaits

@@ -93,7 +93,7 @@ extension HTTPConnection {
 
     /// Answers the request in progress.
     package mutating func answer(
-        _ answer: PollAnswer, of session: SessionID, _ context: inout ConnectionContext
+        _ answer: PollResponse, of session: SessionID, _ context: inout ConnectionContext
     ) {
         guard case .answering(let pending) = stage else { return }
         beginPollAnswer(&context)
@@ -102,7 +102,7 @@ extension HTTPConnection {
     }
 
     /// The session that was asked for is over, or was never.
-    package mutating func answerClosed(_ context: inout ConnectionContext) {
+    package mutating func respondClosed(_ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage else { return }
         beginPollAnswer(&context)
         PollExchange.writeClosed(pending.response, &context)

@@ -53,7 +53,7 @@ extension HTTPConnection {
             return refuseReserved(pending, &context)
         }
         // Most reads: no body, and so no stage in which it is awaited.
-        if head.framing == .none { return run(pending, &context) }
+        if head.framing == .none { return process(pending, &context) }
         do throws(RequestContent.Refusal) {
             try input.beginBody(of: head, byteLimit: context.settings.writeByteLimit)
         } catch {
@@ -96,7 +96,7 @@ extension HTTPConnection {
             let byteCount = input.bodyByteCount
             unfinishedByteCount = byteCount
             if isComplete {
-                run(pending, &context)
+                process(pending, &context)
             } else if byteCount > ConnectionLimits.smallByteCount, !pending.isAdmitted {
                 admit(pending, &context)
             } else {
@@ -126,14 +126,14 @@ extension HTTPConnection {
         case .request(let error):
             pending.response.keepsAlive = false
             pending.bodyProblem = error
-            run(pending, &context)
+            process(pending, &context)
         }
     }
 
     // MARK: The token
 
     /// The request is there: first of all, whose is it (auth §1)?
-    mutating func run(_ pending: PendingRequest, _ context: inout ConnectionContext) {
+    mutating func process(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         stage = .answering(pending)
         if let request = pending.request, request.method.isRead, request.timeout < RESTLimits.timeout {
             setTimeout(request.timeout, &context)
@@ -145,37 +145,37 @@ extension HTTPConnection {
     private mutating func verify(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         guard let token = pending.request?.credential.token else {
             // A token counts more than the connection's certificate: an administrator may try what others see.
-            let verdict =
+            let result =
                 pending.hasCertificate ? VerificationResult.accepted(Identity(credential: .admin)) : nil
-            return proceed(pending, verdict, &context)
+            return proceed(pending, result, &context)
         }
         work = .verifying
         context.append(.verify(token))
     }
 
     /// The token of the request was verified.
-    package mutating func verified(_ verdict: VerificationResult, _ context: inout ConnectionContext) {
+    package mutating func verified(_ result: VerificationResult, _ context: inout ConnectionContext) {
         guard case .verifying = work else { return }
         work = .none
         switch stage {
-        case .admitting(let pending): proceed(pending, verdict, &context)
-        case .answering(let pending) where !response.isActive: proceed(pending, verdict, &context)
+        case .admitting(let pending): proceed(pending, result, &context)
+        case .answering(let pending) where !response.isActive: proceed(pending, result, &context)
         case .head, .body, .answering, .draining, .streaming, .ended: break
         }
     }
 
-    /// - Parameter verdict: Nil where there is no token.
+    /// - Parameter result: Nil where there is no token.
     private mutating func proceed(
-        _ pending: PendingRequest, _ verdict: VerificationResult?, _ context: inout ConnectionContext
+        _ pending: PendingRequest, _ result: VerificationResult?, _ context: inout ConnectionContext
     ) {
         if isReserved {
-            guard case .accepted(let identity) = verdict, identity.credential.isAdmin else {
+            guard case .accepted(let identity) = result, identity.credential.isAdmin else {
                 return refuseReserved(pending, &context)
             }
             context.append(.http(.keepReserved))
         }
         do throws(RESTError) {
-            try pending.identify(verdict)
+            try pending.identify(result)
         } catch {
             if case .answering = stage { takeBody() }
             return post(.refuse(error), pending, byteCount: 0, &context)

@@ -50,10 +50,10 @@ final class PendingRequest {
 
     // MARK: Who sent it
 
-    /// - Parameter verdict: On the token of the request; nil where there is none.
-    func identify(_ verdict: VerificationResult?) throws(RESTError) {
+    /// - Parameter result: On the token of the request; nil where there is none.
+    func identify(_ result: VerificationResult?) throws(RESTError) {
         guard let request else { return }
-        switch verdict {
+        switch result {
         case nil:
             // For administrators only.
             guard request.authVariableOverride == nil else { throw .unauthorized }

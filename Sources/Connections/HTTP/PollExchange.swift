@@ -27,7 +27,7 @@ struct PollExchange {
 
     /// Writes the answer to a poll.
     mutating func write(
-        _ answer: PollAnswer, of session: SessionID, _ response: ResponseContext,
+        _ answer: PollResponse, of session: SessionID, _ response: ResponseContext,
         _ context: inout ConnectionContext
     ) {
         Self.write(answer.scripts, response, &context)

@@ -70,12 +70,12 @@ struct RequestClient {
     ) throws(RESTError) {
         guard case .data = request.location, !pending.isAdministrators else { return }
         if request.method.isWrite, !context.settings.limits.rates.isUnlimited {
-            let verdict = madeAllowance().takeWrite(
+            let decision = madeAllowance().takeWrite(
                 byteCount, of: writer(of: pending, &context),
                 countsConnection: !context.socket.isTrustedProxy, at: context.now,
                 context.settings.limits)
             // None waits: a client by REST tries again by itself.
-            if case .refused(let excess) = verdict {
+            if case .refused(let excess) = decision {
                 context.append(.countLimit(excess.limit))
                 throw .limitExceeded(excess.limit, retrySeconds: excess.retrySeconds)
             }
@@ -104,7 +104,7 @@ struct RequestClient {
     ) {
         guard let counted = pending.countedByteCount, byteCount > counted else { return }
         pending.countedByteCount = nil
-        madeAllowance().take(
+        madeAllowance().spend(
             moreBytes: byteCount - counted, of: writer(of: pending, &context),
             countsConnection: !context.socket.isTrustedProxy, at: context.now,
             context.settings.limits)

@@ -47,7 +47,7 @@ package struct RequestContent {
     /// Takes bytes of `piece` from `offset` on, and moves `offset` behind them.
     /// - Returns: true when the body is complete.
     /// - Throws: ``Refusal``; where the body ends is not known then.
-    package mutating func take(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> Bool {
+    package mutating func append(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> Bool {
         while let event = try next(piece, from: &offset) {
             switch event {
             case .data(let range): bytes.appendGrowing(piece.extracting(range))

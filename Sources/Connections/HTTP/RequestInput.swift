@@ -73,7 +73,7 @@ struct RequestInput {
     /// Reads bytes from `offset` on, and moves `offset` behind them.
     /// - Returns: Whether the body is complete.
     mutating func readBody(_ bytes: RawSpan, from offset: inout Int) throws(RequestContent.Refusal) -> Bool {
-        try content?.take(bytes, from: &offset) ?? true
+        try content?.append(bytes, from: &offset) ?? true
     }
 
     /// Whether the client sends its body more slowly than ``ConnectionLimits/slowestBytesPerSecond``.

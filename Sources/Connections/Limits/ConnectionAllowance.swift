@@ -17,7 +17,7 @@ final class ConnectionAllowance {
     func takeWrite(
         _ byteCount: Int, of client: LimitedClient?, countsConnection: Bool = true,
         waitingAtMost limit: Duration? = nil, at now: MonotonicTime, _ limits: borrowing ClientLimits
-    ) -> RateVerdict {
+    ) -> RateDecision {
         let own = countsConnection ? buckets.excess(at: now, limits.rates) : nil
         if let own, own.isLonger(than: limit) { return .refused(own) }
         var shared: RateExcess?
@@ -28,17 +28,17 @@ final class ConnectionAllowance {
             case .refused(let excess): return .refused(excess)
             }
         }
-        if countsConnection { buckets.take(byteCount, at: now, limits.rates) }
+        if countsConnection { buckets.spend(byteCount, at: now, limits.rates) }
         return RateExcess.longer(own, shared).map { .later($0) } ?? .now
     }
 
     /// Counts bytes of a write that was counted before: its body has become longer when it was inflated.
-    func take(
+    func spend(
         moreBytes byteCount: Int, of client: LimitedClient?, countsConnection: Bool, at now: MonotonicTime,
         _ limits: borrowing ClientLimits
     ) {
-        if countsConnection { buckets.take(moreBytes: byteCount, at: now, limits.rates) }
-        if let client { limits.users?.take(moreBytes: byteCount, of: client, at: now) }
+        if countsConnection { buckets.spend(moreBytes: byteCount, at: now, limits.rates) }
+        if let client { limits.users?.spend(moreBytes: byteCount, of: client, at: now) }
     }
 
     /// Counts the connection as one of a user, in place of the one before.

@@ -29,7 +29,7 @@ struct TokenBucket: Equatable, Sendable {
     /// - Parameters:
     ///   - cost: Tokens, at least 0.
     ///   - rate: Tokens that come in a second, positive.
-    mutating func take(_ cost: Int, perSecond rate: Int, at now: MonotonicTime) {
+    mutating func spend(_ cost: Int, perSecond rate: Int, at now: MonotonicTime) {
         let start = max(fullAt, now).nanoseconds
         let (end, overflows) = start.addingReportingOverflow(Self.nanoseconds(of: cost, perSecond: rate))
         fullAt = MonotonicTime(nanoseconds: overflows ? .max : end)

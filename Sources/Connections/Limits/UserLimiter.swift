@@ -85,24 +85,24 @@ package final class UserLimiter: Sendable {
     package func takeWrite(
         _ byteCount: Int, of client: LimitedClient, waitingAtMost limit: Duration? = nil,
         at now: MonotonicTime
-    ) -> RateVerdict {
+    ) -> RateDecision {
         guard !rates.isUnlimited else { return .now }
         return table.withLock { table in
             var entry = table.entries[client] ?? Entry()
             let excess = entry.buckets.excess(at: now, rates)
             if let excess, excess.isLonger(than: limit) { return .refused(excess) }
-            entry.buckets.take(byteCount, at: now, rates)
+            entry.buckets.spend(byteCount, at: now, rates)
             Self.store(entry, of: client, in: &table, at: now)
             return excess.map { .later($0) } ?? .now
         }
     }
 
     /// Counts bytes of a write that was counted before. O(1) amortised.
-    func take(moreBytes byteCount: Int, of client: LimitedClient, at now: MonotonicTime) {
+    func spend(moreBytes byteCount: Int, of client: LimitedClient, at now: MonotonicTime) {
         guard rates.bytesPerSecond > 0 else { return }
         table.withLock { table in
             var entry = table.entries[client] ?? Entry()
-            entry.buckets.take(moreBytes: byteCount, at: now, rates)
+            entry.buckets.spend(moreBytes: byteCount, at: now, rates)
             Self.store(entry, of: client, in: &table, at: now)
         }
     }

@@ -43,7 +43,7 @@ package struct RateExcess: Equatable, Sendable {
 }
 
 /// When a write may be made.
-package enum RateVerdict: Equatable, Sendable {
+package enum RateDecision: Equatable, Sendable {
     case now
     /// It is counted, and is to be made when the time is over.
     case later(RateExcess)
@@ -68,14 +68,14 @@ struct WriteBuckets: Equatable, Sendable {
     }
 
     /// Counts a write.
-    mutating func take(_ byteCount: Int, at now: MonotonicTime, _ rates: WriteRates) {
-        if rates.writesPerSecond > 0 { writes.take(1, perSecond: rates.writesPerSecond, at: now) }
-        if rates.bytesPerSecond > 0 { bytes.take(byteCount, perSecond: rates.bytesPerSecond, at: now) }
+    mutating func spend(_ byteCount: Int, at now: MonotonicTime, _ rates: WriteRates) {
+        if rates.writesPerSecond > 0 { writes.spend(1, perSecond: rates.writesPerSecond, at: now) }
+        if rates.bytesPerSecond > 0 { bytes.spend(byteCount, perSecond: rates.bytesPerSecond, at: now) }
     }
 
     /// Counts bytes of a write that was counted before.
-    mutating func take(moreBytes byteCount: Int, at now: MonotonicTime, _ rates: WriteRates) {
-        if rates.bytesPerSecond > 0 { bytes.take(byteCount, perSecond: rates.bytesPerSecond, at: now) }
+    mutating func spend(moreBytes byteCount: Int, at now: MonotonicTime, _ rates: WriteRates) {
+        if rates.bytesPerSecond > 0 { bytes.spend(byteCount, perSecond: rates.bytesPerSecond, at: now) }
     }
 
     /// Whether nothing of it need be kept.

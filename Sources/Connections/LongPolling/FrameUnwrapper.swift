@@ -7,11 +7,11 @@ package struct FrameUnwrapper {
     private var missingChunks = 0
 
     /// Adds the messages in whole frames to the answers; the last may go on in the next frames.
-    package mutating func unwrap(_ frames: RawSpan, into answers: inout PollAnswers) {
+    package mutating func unwrap(_ frames: RawSpan, into answers: inout PollResponses) {
         withCursor(over: frames) { cursor in
             while cursor.remaining >= 2 {
                 let payload = Self.passHeader(&cursor)
-                take(frames.extracting(payload), into: &answers)
+                append(frames.extracting(payload), into: &answers)
             }
             assert(cursor.isAtEnd, "a frame was cut")
         }
@@ -34,7 +34,7 @@ package struct FrameUnwrapper {
         return start..<cursor.offset
     }
 
-    private mutating func take(_ payload: RawSpan, into answers: inout PollAnswers) {
+    private mutating func append(_ payload: RawSpan, into answers: inout PollResponses) {
         if missingChunks > 0 {
             answers.append(payload)
             missingChunks -= 1

@@ -19,7 +19,7 @@ extension LongPollingSession {
         isLeaving = true
         refuseCandidate(&context)
         closePolls(&context)
-        answers = PollAnswers()
+        answers = PollResponses()
         carriers = []
         dropSegments(&context)
         // No poll comes any more: ``tick(_:)`` bounds how long it takes.
@@ -79,7 +79,7 @@ extension LongPollingSession {
         phase = .over
         closePolls(&context)
         carriers = []
-        answers = PollAnswers()
+        answers = PollResponses()
         dropInput(&context)
         dropOutputs(&context)
         endDeadline = nil

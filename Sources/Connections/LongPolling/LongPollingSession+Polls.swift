@@ -34,7 +34,7 @@ extension LongPollingSession {
     }
 
     /// At the end of the tick: answers what is to be answered.
-    package mutating func answerPolls(_ context: inout ConnectionContext) {
+    package mutating func respondToPolls(_ context: inout ConnectionContext) {
         isAnswerDue = false
         // An older poll is answered when another comes, so that the client can send; it is not to send while
         // what it has sent waits.
@@ -63,7 +63,7 @@ extension LongPollingSession {
     }
 
     mutating func send(
-        _ answer: PollAnswer, on connection: SessionID, _ context: inout ConnectionContext
+        _ answer: PollResponse, on connection: SessionID, _ context: inout ConnectionContext
     ) {
         if !carriers.contains(connection) {
             if carriers.count >= Self.carrierLimit {
@@ -75,7 +75,7 @@ extension LongPollingSession {
     }
 
     /// A response could not be written: its connection is gone.
-    package mutating func lost(_ answer: PollAnswer, on connection: SessionID) {
+    package mutating func lost(_ answer: PollResponse, on connection: SessionID) {
         carriers.removeAll { $0 == connection }
         answers.note(answer.numbers, .lost)
     }
@@ -97,7 +97,7 @@ extension LongPollingSession {
     mutating func closePolls(_ context: inout ConnectionContext) {
         for connection in polls.removeAll() {
             context.append(.polling(.releasePoll(on: connection)))
-            context.append(.polling(.answerClosed(on: connection)))
+            context.append(.polling(.respondClosed(on: connection)))
         }
     }
 

@@ -54,7 +54,7 @@ package struct LongPollingSession: RealtimeTransport {
     /// The client's page was left: what it had sent is handed on, and then the session is over.
     var isLeaving = false
     private var frames = FrameUnwrapper()
-    var answers = PollAnswers()
+    var answers = PollResponses()
     var polls = HeldPolls()
     /// Connections with responses of which it is not known whether they were received.
     package internal(set) var carriers: [SessionID] = []
@@ -132,7 +132,7 @@ package struct LongPollingSession: RealtimeTransport {
             return context.append(.polling(.refuse(error, on: connection)))
         }
         guard phase != .over, !isLeaving else {
-            return context.append(.polling(.answerClosed(on: connection)))
+            return context.append(.polling(.respondClosed(on: connection)))
         }
         if let repeated = answers.receivedPoll(poll.serial, at: context.now) {
             send(repeated, on: connection, &context)
@@ -143,11 +143,11 @@ package struct LongPollingSession: RealtimeTransport {
         if answers.unconfirmedCount > Self.unconfirmedLimit { return cut(&context) }
         noteDrained(&context)
         // Behind its `n` the client sends nothing: what comes is of a request that was sent again.
-        if phase == .open, !hasUpstreamEnded, !new.isEmpty { take(new, &context) }
+        if phase == .open, !hasUpstreamEnded, !new.isEmpty { accept(new, &context) }
         answerLater(&context)
     }
 
-    private mutating func take(
+    private mutating func accept(
         _ new: [LongPollingRequest.Segment], _ context: inout ConnectionContext
     ) {
         do throws(SegmentReassembler.Violation) {

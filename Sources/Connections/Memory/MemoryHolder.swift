@@ -42,20 +42,24 @@ package enum MemoryRelief {
     ) -> [MemoryHolder] {
         let unsteady = holders.filter { $0.progress != .steady && $0.byteCount > 0 }
         let large = unsteady.filter { $0.byteCount > smallByteCount }
-        if !large.isEmpty { return take(large.sorted(by: precedes), excess, limit) }
+        if !large.isEmpty { return prefix(of: large.sorted(by: precedes), coveringExcess: excess, limit) }
         let small = unsteady.filter { $0.byteCount <= smallByteCount }
         let steady = holders.filter { $0.progress == .steady && $0.byteCount > smallByteCount }
         let smallSuffice = small.reduce(0) { $0 + $1.byteCount } >= excess
-        guard smallSuffice || steady.isEmpty else { return take(steady.sorted(by: precedes), excess, limit) }
+        guard smallSuffice || steady.isEmpty else {
+            return prefix(of: steady.sorted(by: precedes), coveringExcess: excess, limit)
+        }
         guard includesSmall else { return [] }
-        return take(small.sorted { $0.lastHeard < $1.lastHeard }, excess, limit)
+        return prefix(of: small.sorted { $0.lastHeard < $1.lastHeard }, coveringExcess: excess, limit)
     }
 
     private static func precedes(_ left: MemoryHolder, _ right: MemoryHolder) -> Bool {
         (left.progress, right.byteCount) < (right.progress, left.byteCount)
     }
 
-    private static func take(_ holders: [MemoryHolder], _ excess: Int, _ limit: Int) -> [MemoryHolder] {
+    private static func prefix(
+        of holders: [MemoryHolder], coveringExcess excess: Int, _ limit: Int
+    ) -> [MemoryHolder] {
         var left = excess
         return Array(
             holders.prefix(limit).prefix { holder in

@@ -113,7 +113,7 @@ package struct RealtimeSession {
         }
         do {
             switch try ClientMessage(parsing: message) {
-            case .request(let request): return take(request, byteCount: message.byteCount, &context)
+            case .request(let request): return admit(request, byteCount: message.byteCount, &context)
             case .ping: return .ping
             case .upgrade: return .upgrade
             case .endOfTransmission: return .endOfTransmission
@@ -160,7 +160,7 @@ package struct RealtimeSession {
         parsingByteCount = 0
         guard isOpen else { return .nothing }
         switch message.result {
-        case .success(.request(let request)): return take(request, byteCount: message.byteCount, &context)
+        case .success(.request(let request)): return admit(request, byteCount: message.byteCount, &context)
         case .success: break  // Control messages are small.
         case .failure: return .malformed
         }
@@ -169,7 +169,7 @@ package struct RealtimeSession {
 
     // MARK: Requests
 
-    private mutating func take(
+    private mutating func admit(
         _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
     ) -> Outcome {
         guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,

@@ -6,7 +6,7 @@ import PandoTree
 
 extension RESTReport {
     /// The response to a request for a history (rest §10.1).
-    package init(_ answer: Result<HistoryAnswer, HistoryFailure>, to question: HistoryQuestion) {
+    package init(_ answer: Result<HistoryResult, HistoryFailure>, to question: HistoryQuestion) {
         switch answer {
         case .success(let answer):
             var prefix: [UInt8] = []

@@ -191,7 +191,7 @@ extension ListenerTable {
     ) -> Int {
         let count = view.window.entries.count
         if let alteredCount { return alteredCount * (1 + count / movesPerVisit) }
-        guard let limit = view.query.limit, view.query.index == .key || indexes.hasIndexes else {
+        guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
             return count + value.children.count
         }
         return count + min(limit.count, value.children.count)
@@ -253,7 +253,7 @@ private struct IndexValues {
 
     private let altered: [ChildChange]
     /// The values of each index that a window has asked for.
-    private var known: [(index: Index, values: [Value])] = []
+    private var known: [(order: ChildOrder, values: [Value])] = []
 
     init(of altered: [ChildChange]) {
         self.altered = altered
@@ -277,12 +277,12 @@ private struct IndexValues {
 
     /// Whether one of the children was in the window, is in it, or has to enter it.
     mutating func mayTouch(_ window: Window) -> Bool {
-        values(by: window.query.index).contains { window.admits($0.value, $0.key) }
+        values(by: window.query.order).contains { window.admits($0.value, $0.key) }
     }
 
-    private mutating func values(by order: Index) -> [Value] {
-        if let last = known.last, last.index == order { return last.values }
-        if let found = known.first(where: { $0.index == order }) { return found.values }
+    private mutating func values(by order: ChildOrder) -> [Value] {
+        if let last = known.last, last.order == order { return last.values }
+        if let found = known.first(where: { $0.order == order }) { return found.values }
         var values: [Value] = []
         for child in altered {
             if !child.old.isEmpty { values.append((child.key, order.value(of: child.old))) }
@@ -299,7 +299,7 @@ extension ListenerTable.QueryView {
     /// Replaces the window's data.
     /// - Returns: nil when the window is as it was.
     fileprivate func replace(with node: Node, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
-        let index = indexes.indexAfterReplacement(query.index, at: path, over: node)
+        let index = indexes.indexAfterReplacement(query.order, at: path, over: node)
         return window.replace(with: node, by: index).isEmpty ? nil : .overwrite(path, window.node)
     }
 
@@ -310,7 +310,7 @@ extension ListenerTable.QueryView {
         _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path, _ indexes: IndexCatalog
     ) -> Push.Body? {
         let difference = window.update(
-            altered, in: node, by: indexes.indexForWindow(query.index, at: path, over: node),
+            altered, in: node, by: indexes.indexForWindow(query.order, at: path, over: node),
             visitingAtMost: indexes.visitedChildCount)
         findLackingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }
@@ -356,7 +356,7 @@ extension ListenerTable.QueryView {
         (isBehind, hasLateRecipients) = (false, false)
         window = found
         let difference = window.update(
-            differences, in: node, by: indexes.index(query.index, at: path),
+            differences, in: node, by: indexes.index(query.order, at: path),
             visitingAtMost: indexes.visitedChildCount)
         findLackingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }

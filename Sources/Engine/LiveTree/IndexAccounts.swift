@@ -86,10 +86,10 @@ struct IndexAccounts {
 struct RequestedOrders {
     private static let limit = 64
 
-    private var orders: [(path: Path, order: Index, measure: Index?)] = []
+    private var orders: [(path: Path, order: ChildOrder, measure: ChildOrder?)] = []
 
     /// - Returns: Whether it was asked for before; then that is forgotten.
-    mutating func ask(for order: Index, measuring measure: Index?, at path: Path) -> Bool {
+    mutating func ask(for order: ChildOrder, measuring measure: ChildOrder?, at path: Path) -> Bool {
         if let found = orders.firstIndex(where: {
             $0.order == order && $0.measure == measure && $0.path == path
         }) {

@@ -164,7 +164,7 @@ extension IndexCatalog {
     }
 
     /// Has declared indexes of a location built that it does not have.
-    func requestDeclared(_ orders: Set<Index>, at path: Path, childCount: Int) {
+    func requestDeclared(_ orders: Set<ChildOrder>, at path: Path, childCount: Int) {
         // The order of a hash table differs from process to process.
         let orders = orders.sorted { ($0.declaredName ?? "") < ($1.declaredName ?? "") }
         for order in orders where declarations?[path]?.orders.contains(order) ?? false {
@@ -185,7 +185,7 @@ extension IndexSlot {
     }
 }
 
-extension Index {
+extension ChildOrder {
     /// The value by which a child is ordered, as an index holds it while the child changes: objects, which are all
     /// in the same place, are replaced by one, so that a write need not copy their pages. Nil for no child.
     func placedValue(of child: Node) -> Node? {

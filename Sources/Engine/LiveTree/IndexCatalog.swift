@@ -85,13 +85,13 @@ final class IndexCatalog: @unchecked Sendable {
     // MARK: Finding
 
     /// The index of a location in this order; nil where there is none that is ready. O(depth).
-    func index(_ order: Index, measuring measure: Index? = nil, at path: Path) -> KeptIndex? {
+    func index(_ order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path) -> KeptIndex? {
         guard readyCount > 0, let location = locations[path] else { return nil }
         return location.slot(order, measuring: measure).flatMap { location.slots[$0].index }
     }
 
     /// Whether there is an index of a location in this order, ready or not. O(depth).
-    func hasSlot(_ order: Index, measuring measure: Index? = nil, at path: Path) -> Bool {
+    func hasSlot(_ order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path) -> Bool {
         locations[path]?.slot(order, measuring: measure) != nil
     }
 
@@ -105,7 +105,8 @@ final class IndexCatalog: @unchecked Sendable {
     ///   - time: Milliseconds since 1970.
     /// - Complexity: O(depth + locations with indexes), mostly O(depth).
     func noteUse(
-        of order: Index, measuring measure: Index? = nil, at path: Path, over node: Node, isLasting: Bool,
+        of order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path, over node: Node,
+        isLasting: Bool,
         at time: Int64
     ) {
         lastTime = max(lastTime, time)
@@ -132,23 +133,23 @@ final class IndexCatalog: @unchecked Sendable {
         let isSmall = query.limit.map { $0.count <= unindexedChildCount } ?? false
         // Of few children the numbers are looked up.
         for field in isSmall ? [] : query.aggregatedFields {
-            noteUse(of: query.index, measuring: field, at: path, over: node, isLasting: isLasting, at: time)
+            noteUse(of: query.order, measuring: field, at: path, over: node, isLasting: isLasting, at: time)
         }
-        guard isSmall || query.aggregatedFields.isEmpty, query.index != .key else { return }
-        noteUse(of: query.index, at: path, over: node, isLasting: isLasting, at: time)
+        guard isSmall || query.aggregatedFields.isEmpty, query.order != .key else { return }
+        noteUse(of: query.order, at: path, over: node, isLasting: isLasting, at: time)
     }
 
     /// The query with the indexes that are ready. O(depth).
     func indexed(_ query: Query, at path: Path) -> IndexedQuery {
         IndexedQuery(
-            query, by: index(query.index, at: path),
+            query, by: index(query.order, at: path),
             measured: query.aggregates.isEmpty
-                ? [] : query.aggregatedFields.map { index(query.index, measuring: $0, at: path) })
+                ? [] : query.aggregatedFields.map { index(query.order, measuring: $0, at: path) })
     }
 
     /// The index by which a window finds its next children, of a location's data after a write. It is built where
     /// there is none, unless there are few children.
-    func indexForWindow(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+    func indexForWindow(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         if order == .key { return nil }
         noteUse(of: order, at: path, over: node, isLasting: true, at: lastTime)
         return index(order, at: path)
@@ -156,7 +157,8 @@ final class IndexCatalog: @unchecked Sendable {
 
     /// Has an index built, if it is not there and there is a place for it.
     func request(
-        _ order: Index, measuring measure: Index? = nil, at path: Path, childCount: Int, isDeclared: Bool,
+        _ order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path, childCount: Int,
+        isDeclared: Bool,
         at time: Int64
     ) {
         guard !hasSlot(order, measuring: measure, at: path) else { return }
@@ -217,7 +219,7 @@ final class IndexCatalog: @unchecked Sendable {
     }
 
     /// Whether there may be an index of a location in this order.
-    func mayKeep(_ order: Index, at path: Path, childCount: Int) -> Bool {
+    func mayKeep(_ order: ChildOrder, at path: Path, childCount: Int) -> Bool {
         let isDeclared = declarations?[path]?.orders.contains(order) ?? false
         return childCount > unindexedChildCount
             && (isDeclared || accounts.mayHold(childCount: childCount))

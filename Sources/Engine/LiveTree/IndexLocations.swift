@@ -99,16 +99,16 @@ final class IndexLocation {
     var isEmpty: Bool { slots.isEmpty && children.isEmpty }
 
     /// The place of an index among the slots.
-    func slot(_ order: Index, measuring measure: Index?) -> Int? {
+    func slot(_ order: ChildOrder, measuring measure: ChildOrder?) -> Int? {
         slots.firstIndex { $0.order == order && $0.measure == measure }
     }
 }
 
 /// One index of a location, ready or being built.
 struct IndexSlot {
-    let order: Index
+    let order: ChildOrder
     /// The field whose numbers it summarises, for aggregates; nil for none.
-    let measure: Index?
+    let measure: ChildOrder?
     /// Distinguishes it from an earlier one of the same order.
     let number: Int
     /// Whether the rules declare it.

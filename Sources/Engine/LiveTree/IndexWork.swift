@@ -10,8 +10,8 @@ struct IndexWork {
     /// An index that is to be built.
     struct Build {
         let path: Path
-        let order: Index
-        let measure: Index?
+        let order: ChildOrder
+        let measure: ChildOrder?
         /// That of its slot.
         let number: Int
         let isDeclared: Bool
@@ -151,15 +151,15 @@ package enum IndexJobResult: Sendable {
 /// A location for which the rules declare indexes.
 package struct FoundLocation: Sendable {
     let path: Path
-    let orders: Set<Index>
+    let orders: Set<ChildOrder>
     let childCount: Int
 }
 
 /// An index that is built on a snapshot.
 package struct IndexBuild: Sendable {
     let path: Path
-    let order: Index
-    let measure: Index?
+    let order: ChildOrder
+    let measure: ChildOrder?
     /// Which of the engine's indexes it becomes.
     let number: Int
     /// The snapshot.

@@ -26,7 +26,7 @@ struct ListenerTable: @unchecked Sendable {
         private var positions: [Query: Int] = [:]
         static let indexedCount = 8
         /// The windows' ranges, by order. Empty up to ``indexedCount`` views: then each is asked.
-        private(set) var ranges: [(order: Index, windows: WindowRanges)] = []
+        private(set) var ranges: [(order: ChildOrder, windows: WindowRanges)] = []
         private var lastNumber = 0
 
         // State of the write in progress; empty between writes.
@@ -77,7 +77,7 @@ struct ListenerTable: @unchecked Sendable {
 
         private func insert(_ range: WindowRanges.Range) {
             range.view.place = (range.low, range.high, range.number)
-            let order = range.view.query.index
+            let order = range.view.query.order
             if let index = ranges.firstIndex(where: { $0.order == order }) {
                 ranges[index].windows.insert(range)
             } else {
@@ -89,7 +89,7 @@ struct ListenerTable: @unchecked Sendable {
 
         private func removeRange(of view: QueryView) {
             guard let (low, high, number) = view.place.take(),
-                let index = ranges.firstIndex(where: { $0.order == view.query.index })
+                let index = ranges.firstIndex(where: { $0.order == view.query.order })
             else { return }
             ranges[index].windows.remove(.init(low: low, high: high, number: number, view: view))
             if ranges[index].windows.isEmpty { ranges.remove(at: index) }

@@ -87,7 +87,7 @@ extension LiveTree {
     ///   - isLasting: Whether it is a listen's.
     ///   - time: Milliseconds since 1970.
     package mutating func noteUse(of query: Query, at path: Path, isLasting: Bool, at time: Int64) {
-        guard query.index != .key || !query.aggregates.isEmpty, !query.loadsAllData else { return }
+        guard query.order != .key || !query.aggregates.isEmpty, !query.loadsAllData else { return }
         indexes.noteUse(of: query, at: path, over: root[path], isLasting: isLasting, at: time)
     }
 

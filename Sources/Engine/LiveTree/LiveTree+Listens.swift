@@ -30,14 +30,14 @@ extension LiveTree {
             $0.path == key.path && $0.window.query == key.query ? $0 : nil
         }
         let view = listens.add(
-            key, by: indexes.index(key.query.index, at: key.path), of: session, over: root[key.path],
+            key, by: indexes.index(key.query.order, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
         var window = view.window
         if view.isBehind {
             // What it was before writes that are acknowledged is no answer. The scan brings all recipients together again.
             view.hasLateRecipients = true
-            let query = IndexedQuery(key.query, by: indexes.index(key.query.index, at: key.path))
+            let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {
             view.findLackingChildren(at: key.path, indexes)

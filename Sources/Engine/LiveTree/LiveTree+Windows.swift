@@ -37,7 +37,7 @@ extension LiveTree {
 
     /// Whether an index in this order may be kept at a location: then one is made with the first window, so that the
     /// window finds its next children by it. O(depth).
-    package func mayKeepIndex(_ order: Index, at path: Path) -> Bool {
+    package func mayKeepIndex(_ order: ChildOrder, at path: Path) -> Bool {
         order != .key && indexes.mayKeep(order, at: path, childCount: root[path].children.count)
     }
 
@@ -60,7 +60,7 @@ extension LiveTree {
             guard let differences = differences(from: node, to: current, for: window) else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
-                    differences, in: current, by: indexes.index(window.query.index, at: path),
+                    differences, in: current, by: indexes.index(window.query.order, at: path),
                     visitingAtMost: indexes.visitedChildCount)
             }
         }

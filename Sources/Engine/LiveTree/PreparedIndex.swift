@@ -20,7 +20,7 @@ extension ListenerTable {
     /// Calls `body` for each order of windows at a location and below, where a new value has many children.
     /// - Complexity: O(listens there).
     func forEachOrder(
-        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (Index, Path, Node) -> Void
+        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (ChildOrder, Path, Node) -> Void
     ) {
         guard viewCount > 0 else { return }
         var location = root
@@ -30,7 +30,7 @@ extension ListenerTable {
         }
         func visit(_ location: TrieNode, _ node: Node) {
             if !location.views.isEmpty, node.children.count > childCount {
-                for view in location.views { body(view.query.index, location.path, node) }
+                for view in location.views { body(view.query.order, location.path, node) }
             }
             for (key, child) in location.children {
                 let node = node[key]
@@ -42,12 +42,13 @@ extension ListenerTable {
 
     /// Calls `body` for each order of windows at the locations from one to another below it, with their data.
     /// - Complexity: O(depth + listens at these locations).
-    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (Index, Path, Node) -> Void) {
+    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (ChildOrder, Path, Node) -> Void)
+    {
         guard viewCount > 0 else { return }
         var (location, node) = (root, tree)
         for depth in 0...path.count {
             if depth >= base.count {
-                for view in location.views { body(view.query.index, location.path, node) }
+                for view in location.views { body(view.query.order, location.path, node) }
             }
             guard depth < path.count, let next = location.children[path[depth]] else { return }
             (location, node) = (next, node[path[depth]])
@@ -59,7 +60,7 @@ extension IndexCatalog {
     /// Calls `body` for each order of indexes at a location and below, where a new value has many children.
     /// - Complexity: O(indexes there).
     func forEachOrder(
-        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (Index, Path, Node) -> Void
+        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (ChildOrder, Path, Node) -> Void
     ) {
         guard hasIndexes, let location = locations[path] else { return }
         func visit(_ location: IndexLocation, _ node: Node) {
@@ -76,7 +77,8 @@ extension IndexCatalog {
 
     /// Calls `body` for each order of indexes at the locations from one to another below it, with their data.
     /// - Complexity: O(depth + indexes at these locations).
-    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (Index, Path, Node) -> Void) {
+    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (ChildOrder, Path, Node) -> Void)
+    {
         guard hasIndexes else { return }
         var (location, node) = (locations.root, tree)
         for depth in 0...path.count {
@@ -90,7 +92,7 @@ extension IndexCatalog {
 
     /// The index of a location's new data that was made before the write; nil where there is none.
     /// - Complexity: O(changes between the two × log n), bounded: server values are in the written data only.
-    func preparedIndex(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+    func preparedIndex(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         guard let found = prepared.first(where: { $0.index.order == order && $0.path == path }) else {
             return nil
         }
@@ -100,7 +102,7 @@ extension IndexCatalog {
     private static let preparedDifferenceLimit = 8192
 
     /// The index of a location after a write that has replaced it, for a window. O(depth).
-    func indexAfterReplacement(_ order: Index, at path: Path, over node: Node) -> KeptIndex? {
+    func indexAfterReplacement(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         index(order, at: path) ?? (prepared.isEmpty ? nil : preparedIndex(order, at: path, over: node))
     }
 }

@@ -143,7 +143,7 @@ extension LiveTree {
         }
         var window = found
         _ = window.update(
-            differences, in: node, by: indexes.index(scan.query.index, at: scan.path),
+            differences, in: node, by: indexes.index(scan.query.order, at: scan.path),
             visitingAtMost: indexes.visitedChildCount)
         if let body = view.complete(from: window, at: scan.path, indexes) {
             scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))

@@ -104,7 +104,7 @@ final class HeavyRun {
 
     private func run() throws -> HeavyOutcome {
         let notices = loop.mailbox(of: HostileNotice.self) { [unowned self] batch in
-            for notice in batch { take(notice) }
+            for notice in batch { handle(notice) }
         }
         let bystander = try Bystander(plan.hostile, notices: notices)
         commands = bystander.loop.mailbox(of: BystanderCommand.self) { [unowned bystander] batch in
@@ -183,7 +183,7 @@ final class HeavyRun {
         }
     }
 
-    private func take(_ notice: HostileNotice) {
+    private func handle(_ notice: HostileNotice) {
         switch notice {
         case .bystanderReady:
             guard part == .preparing else { return }

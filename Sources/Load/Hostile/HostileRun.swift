@@ -67,7 +67,7 @@ final class HostileRun {
 
     private func run() throws -> HostileOutcome {
         let notices = loop.mailbox(of: HostileNotice.self) { [unowned self] batch in
-            for notice in batch { take(notice) }
+            for notice in batch { handle(notice) }
         }
         let bystander = try Bystander(plan, notices: notices)
         let honest = try HonestClients(plan, notices: notices)
@@ -153,7 +153,7 @@ final class HostileRun {
 
     // MARK: Phases
 
-    private func take(_ notice: HostileNotice) {
+    private func handle(_ notice: HostileNotice) {
         switch notice {
         // The reason may be that the server is gone: that is looked at first, and said once.
         case .cut, .broken: seeWhetherServerLives()

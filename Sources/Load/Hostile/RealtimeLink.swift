@@ -114,7 +114,7 @@ final class RealtimeLink: WebSocketClientDelegate {
 
     func webSocket(_ socket: WebSocketClient, received text: RawSpan) {
         receivedByteCount += text.byteCount
-        switch chunks.take(text) {
+        switch chunks.append(text) {
         case .whole: handle(text)
         case .partial: break
         case .complete(let message): handle(message.rawSpan)
@@ -123,18 +123,18 @@ final class RealtimeLink: WebSocketClientDelegate {
     }
 
     private func handle(_ text: RawSpan) {
-        if let number = Envelope.plainReply(text) { return take(number, .ok, text) }
+        if let number = Envelope.plainReply(text) { return handle(number, .ok, text) }
         guard let message = try? Envelope.read(text) else { return }
         switch message {
         case .greeting: greeted()
         case .reply(let number, let status, _):
-            take(number, status == "datastale" ? .stale : status.map { .refused($0) } ?? .ok, text)
+            handle(number, status == "datastale" ? .stale : status.map { .refused($0) } ?? .ok, text)
         case .push(let action, let body): onPush(action, body, text)
         case .otherControl: break
         }
     }
 
-    private func take(_ number: Int, _ reply: Reply, _ text: RawSpan) {
+    private func handle(_ number: Int, _ reply: Reply, _ text: RawSpan) {
         if let handler = handlers.removeValue(forKey: number) { handler(reply, text) }
     }
 

@@ -106,18 +106,18 @@ final class AdminConnection: ChannelDelegate {
         guard let token = RESTCredential(head.fields, query).token else {
             return refuse("an administrator's token is needed: Authorization: Bearer …\n", .unauthorized)
         }
-        if let verdict = server.authenticator.verifyAtOnce(token) { return settle(verdict, next) }
+        if let result = server.authenticator.verifyAtOnce(token) { return settle(result, next) }
         let peer = channel.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
-        let answer = FirstAnswer<VerificationResult>(
+        let answer = FirstResult<VerificationResult>(
             on: server.loop, timeout: AdminServer.exchangeTimeout, otherwise: .refused(.keysUnavailable)
-        ) { [self] verdict in settle(verdict, next) }
+        ) { [self] result in settle(result, next) }
         Task.detached { [authenticator = server.authenticator] in
             answer.giveFromElsewhere(await authenticator.verify(token, at: wallTime() / 1000, from: peer))
         }
     }
 
-    private func settle(_ verdict: VerificationResult, _ next: () -> Void) {
-        guard case .accepted(let identity) = verdict else {
+    private func settle(_ result: VerificationResult, _ next: () -> Void) {
+        guard case .accepted(let identity) = result else {
             return refuse("the token is not valid\n", .unauthorized)
         }
         guard identity.credential.isAdmin else {

@@ -61,7 +61,7 @@ extension AdminServer {
     /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with nothing where
     /// they do not answer in time.
     func pathUsage(_ body: @escaping ([UInt8]) -> Void) {
-        let answer = FirstAnswer<[PathUsage]>(on: loop, timeout: Self.databaseTimeout, otherwise: []) {
+        let answer = FirstResult<[PathUsage]>(on: loop, timeout: Self.databaseTimeout, otherwise: []) {
             found in
             var json: [UInt8] = []
             json.append("{\"paths\":[")

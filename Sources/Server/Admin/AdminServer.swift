@@ -184,7 +184,7 @@ final class AdminServer: @unchecked Sendable {
         of sessions: [SessionID] = [],
         _ body: @escaping ([SessionID: DatabaseStatistics.Session]) -> Void
     ) {
-        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: [:], body)
+        let answer = FirstResult(on: loop, timeout: Self.databaseTimeout, otherwise: [:], body)
         guard metrics.status.phase == .ready else { return answer.give([:]) }
         database.post(
             .statistics(DatabaseStatisticsRequest(of: sessions) { found in answer.giveFromElsewhere(found) }))
@@ -195,7 +195,7 @@ final class AdminServer: @unchecked Sendable {
 /// ``giveFromElsewhere(_:)``.
 ///
 /// `@unchecked Sendable`: the function is used on the loop only.
-final class FirstAnswer<Value: Sendable>: @unchecked Sendable {
+final class FirstResult<Value: Sendable>: @unchecked Sendable {
     private let loop: EventLoop
     private var body: ((Value) -> Void)?
     private var timer: TimerToken?

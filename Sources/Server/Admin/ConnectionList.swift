@@ -13,7 +13,7 @@ extension AdminServer {
     /// Lists connections of all loops, as JSON.
     func listConnections(_ request: ConnectionListRequest, _ body: @escaping ([UInt8]) -> Void) {
         let gathering = Gathering(ioLoops.count)
-        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: ()) { [self] in
+        let answer = FirstResult(on: loop, timeout: Self.databaseTimeout, otherwise: ()) { [self] in
             let (all, count) = gathering.entries
             let chosen = all.sorted { $0.key > $1.key }.prefix(request.limit)
             statistics(of: chosen.map(\.id)) { known in
@@ -32,7 +32,7 @@ extension AdminServer {
 
     /// Closes the connection of a session, and says whether there was one.
     func disconnect(_ id: SessionID, _ body: @escaping (Bool) -> Void) {
-        let answer = FirstAnswer(on: loop, timeout: Self.databaseTimeout, otherwise: false, body)
+        let answer = FirstResult(on: loop, timeout: Self.databaseTimeout, otherwise: false, body)
         guard metrics.status.phase != .recovering, let ioLoop = ioLoops.first(where: { $0.index == id.loop })
         else { return answer.give(false) }
         ioLoop.loop.submit { answer.giveFromElsewhere(ioLoop.disconnect(id)) }

@@ -15,19 +15,19 @@ final class BodyJob: Sendable {
     let byteCount: Int
     fileprivate let isGzip: Bool
     fileprivate let byteLimit: Int
-    fileprivate let answer: Mailbox<BodyResult>
+    fileprivate let results: Mailbox<BodyResult>
     private let bytes: Mutex<[UInt8]>
 
     /// - Parameter byteLimit: Most bytes, inflated.
     init(
         _ bytes: [UInt8], isGzip: Bool, byteLimit: Int, of request: RESTRequest, for session: SessionID,
-        answer: Mailbox<BodyResult>
+        results: Mailbox<BodyResult>
     ) {
         self.session = session
         self.request = request
         self.isGzip = isGzip
         self.byteLimit = byteLimit
-        self.answer = answer
+        self.results = results
         byteCount = bytes.count
         self.bytes = Mutex(bytes)
     }
@@ -109,7 +109,7 @@ final class BodyThread: Sendable {
         } catch {
             outcome.content = .refused(error)
         }
-        job.answer.post(outcome)
+        job.results.post(outcome)
     }
 
     // MARK: Inflating

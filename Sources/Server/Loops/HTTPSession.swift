@@ -10,7 +10,7 @@ import PandoWebSocket
 
 /// An HTTP connection on its channel.
 final class HTTPSession: ChannelSession {
-    private var machine: HTTPConnection
+    private var connection: HTTPConnection
     /// As the loop ranks it among those that may be closed for others.
     private var rankedActivity = HTTPConnection.Activity.silent
     /// The body that the body thread has.
@@ -18,41 +18,41 @@ final class HTTPSession: ChannelSession {
 
     override init(_ id: SessionID, on channel: Channel, _ services: SessionServices) {
         services.context.now = services.loop.now
-        machine = HTTPConnection(id, isReserved: channel.isReserved, &services.context)
+        connection = HTTPConnection(id, isReserved: channel.isReserved, &services.context)
         super.init(id, on: channel, services)
-        channel.readByteLimit = machine.readByteLimit
+        channel.readByteLimit = connection.readByteLimit
         services.metrics.http.add(1)
     }
 
     deinit { services.metrics.http.add(-1) }
 
     override var heldByteCount: Int {
-        machine.heldByteCount + unsentWeight(isShared: machine.sharesOutput)
+        connection.heldByteCount + unsentWeight(isShared: connection.sharesOutput)
     }
 
     /// Of the last request, by the word of the proxy where that is trusted.
     override var peerAddress: SocketAddress? {
         guard isTrustedProxy, let peer = super.peerAddress else { return super.peerAddress }
-        return services.trustedProxies.client(forwardedFor: machine.forwardedFor, by: peer)
+        return services.trustedProxies.client(forwardedFor: connection.forwardedFor, by: peer)
     }
 
     /// It was refused, or is closing.
-    var hasEnded: Bool { machine.hasEnded }
+    var hasEnded: Bool { connection.hasEnded }
 
     private func prepareEvent() {
         services.refreshDate()
         if isTrustedProxy { services.proxy = channel.peerAddress }
-        if machine.needsAcknowledgedByteCount { prepareWithAcknowledged() } else { prepareSocket() }
+        if connection.needsAcknowledgedByteCount { prepareWithAcknowledged() } else { prepareSocket() }
     }
 
     private func finish() {
         carryOutActions()
         guard !hasLeft else { return }
-        count(unfinished: machine.unfinishedByteCount, waiting: machine.waitingByteCount)
-        follow(machine.pauses)
-        channel.readByteLimit = machine.readByteLimit
-        guard machine.activity != rankedActivity else { return }
-        rankedActivity = machine.activity
+        count(unfinished: connection.unfinishedByteCount, waiting: connection.waitingByteCount)
+        follow(connection.pauses)
+        channel.readByteLimit = connection.readByteLimit
+        guard connection.activity != rankedActivity else { return }
+        rankedActivity = connection.activity
         services.router?.rank(id, as: rankedActivity)
     }
 
@@ -61,26 +61,26 @@ final class HTTPSession: ChannelSession {
     override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         super.received(&bytes, on: channel)
         prepareEvent()
-        machine.received(&bytes, &services.context)
+        connection.received(&bytes, &services.context)
         finish()
     }
 
     override func channelDidDrain(_ channel: Channel) {
         super.channelDidDrain(channel)
         prepareEvent()
-        machine.drained(&services.context)
+        connection.drained(&services.context)
         finish()
     }
 
     override func channelDidEnd(_ channel: Channel) {
         prepareEvent()
-        machine.peerEnded(&services.context)
+        connection.peerEnded(&services.context)
         finish()
     }
 
     override func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         prepareEvent()
-        machine.closed(inOrder: reason == .requested, &services.context)
+        connection.closed(inOrder: reason == .requested, &services.context)
         finish()
         super.channelDidClose(channel, reason: reason)
     }
@@ -89,44 +89,44 @@ final class HTTPSession: ChannelSession {
 
     override func receive(_ result: RESTCallResult) {
         prepareEvent()
-        machine.receive(result, &services.context)
+        connection.receive(result, &services.context)
         finish()
     }
 
     override func receive(_ events: [StreamEvent]) {
         prepareEvent()
-        machine.receive(events, &services.context)
+        connection.receive(events, &services.context)
         finish()
     }
 
     override func close(_ reason: DisconnectReason) {
         prepareEvent()
-        machine.close(reason, &services.context)
+        connection.close(reason, &services.context)
         finish()
     }
 
     override func measured(_ size: NodeSizeCheck) {
         prepareEvent()
-        machine.measured(size, &services.context)
+        connection.measured(size, &services.context)
         finish()
     }
 
     override func inspected(_ report: RESTReport) {
         prepareEvent()
-        machine.inspected(report, &services.context)
+        connection.inspected(report, &services.context)
         finish()
     }
 
     override func bodyRead(_ body: BodyResult) {
         bodyJob = nil
         prepareEvent()
-        machine.bodyRead(body, &services.context)
+        connection.bodyRead(body, &services.context)
         finish()
     }
 
-    override func verified(_ verdict: VerificationResult) {
+    override func verified(_ result: VerificationResult) {
         prepareEvent()
-        machine.verified(verdict, &services.context)
+        connection.verified(result, &services.context)
         finish()
     }
 
@@ -134,25 +134,25 @@ final class HTTPSession: ChannelSession {
 
     override func nextTurn() {
         prepareEvent()
-        machine.nextTurn(&services.context)
+        connection.nextTurn(&services.context)
         finish()
     }
 
     override func deadlinePassed() {
         prepareEvent()
-        machine.deadlinePassed(&services.context)
+        connection.deadlinePassed(&services.context)
         finish()
     }
 
     override func expired() {
         prepareEvent()
-        machine.expired(&services.context)
+        connection.expired(&services.context)
         finish()
     }
 
     override func recheck(_ revocations: RevocationState) {
         prepareEvent()
-        machine.recheck(revocations, &services.context)
+        connection.recheck(revocations, &services.context)
         finish()
     }
 
@@ -162,13 +162,13 @@ final class HTTPSession: ChannelSession {
             prepareWithAcknowledged()
             noteProgress(acknowledged: services.context.socket.acknowledgedByteCount)
         }
-        machine.tick(&services.context)
+        connection.tick(&services.context)
         finish()
     }
 
     override func endIfIdle() {
         prepareEvent()
-        machine.endIfIdle(&services.context)
+        connection.endIfIdle(&services.context)
         finish()
     }
 
@@ -176,18 +176,18 @@ final class HTTPSession: ChannelSession {
 
     override func giveUpMemory() {
         prepareEvent()
-        machine.giveUpMemory(&services.context)
+        connection.giveUpMemory(&services.context)
         finish()
     }
 
     override func pause(_ reason: PauseReasons) {
-        machine.pause(reason)
-        follow(machine.pauses)
+        connection.pause(reason)
+        follow(connection.pauses)
     }
 
     override func resume(_ reason: PauseReasons) {
-        machine.resume(after: reason)
-        follow(machine.pauses)
+        connection.resume(after: reason)
+        follow(connection.pauses)
     }
 
     // MARK: Actions
@@ -204,24 +204,26 @@ final class HTTPSession: ChannelSession {
 
     // MARK: Upgrades and moves
 
-    override var window: DeflateWindow? { machine.window }
+    override var window: DeflateWindow? { connection.window }
 
     /// Answers the handshake of a WebSocket.
     /// - Returns: Whether the channel is a WebSocket's from now on.
     func upgrade(_ request: UpgradeRequest, mayJoin: Bool) -> Bool {
         prepareEvent()
-        let isUpgraded = machine.upgrade(request, mayJoin: mayJoin, &services.context)
+        let isUpgraded = connection.upgrade(request, mayJoin: mayJoin, &services.context)
         finish()
         return isUpgraded
     }
 
     /// The request for an upgrade as it is moved to another loop.
-    func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest { machine.move(request, rest: rest) }
+    func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest {
+        connection.move(request, rest: rest)
+    }
 
     /// The socket was taken away, to another loop.
     func leaveForOtherLoop() {
         prepareEvent()
-        machine.leaveForOtherLoop(&services.context)
+        connection.leaveForOtherLoop(&services.context)
         finish()
         letGo()
         leave()
@@ -232,52 +234,52 @@ final class HTTPSession: ChannelSession {
         lastHeard = services.loop.now
         channel.write(unsent.rawSpan)
         prepareEvent()
-        machine.received(moved, &services.context)
+        connection.received(moved, &services.context)
         finish()
     }
 
     // MARK: Polls
 
-    func holdPoll(of session: SessionID) { machine.holdPoll(of: session) }
+    func holdPoll(of session: SessionID) { connection.holdPoll(of: session) }
 
-    func releasePoll() { machine.releasePoll() }
+    func releasePoll() { connection.releasePoll() }
 
-    func answer(_ answer: PollAnswer, of session: SessionID) {
+    func answer(_ answer: PollResponse, of session: SessionID) {
         channel.remembersAcknowledgedBytes = true
         prepareEvent()
-        machine.answer(answer, of: session, &services.context)
+        connection.answer(answer, of: session, &services.context)
         finish()
     }
 
-    func answerClosed() {
+    func respondClosed() {
         prepareEvent()
-        machine.answerClosed(&services.context)
+        connection.respondClosed(&services.context)
         finish()
     }
 
     func refusePoll(_ error: RESTError) {
         prepareEvent()
-        machine.refusePoll(error, &services.context)
+        connection.refusePoll(error, &services.context)
         finish()
     }
 
     func refusePoll(_ error: LongPollingRequest.Malformed) {
         prepareEvent()
-        machine.refusePoll(error, &services.context)
+        connection.refusePoll(error, &services.context)
         finish()
     }
 
     /// Looks what the client's system has acknowledged of the responses to polls.
     func noteAcknowledged() {
-        guard machine.awaitsAcknowledgement else { return }
+        guard connection.awaitsAcknowledgement else { return }
         prepareWithAcknowledged()
-        machine.noteAcknowledged(&services.context)
+        connection.noteAcknowledged(&services.context)
         finish()
     }
 
     func loseDeliveries(of session: SessionID) {
         prepareEvent()
-        machine.loseDeliveries(of: session, &services.context)
+        connection.loseDeliveries(of: session, &services.context)
         finish()
     }
 }

@@ -84,7 +84,7 @@ extension IOLoop {
     }
 
     private func resumeReading() {
-        services.isCongested = false
-        for id in exchange(&services.paused, with: []) { table[id]?.resumeAfterCongestion() }
+        services.isUnderBackpressure = false
+        for id in exchange(&services.paused, with: []) { table[id]?.resumeAfterBackpressure() }
     }
 }

@@ -28,7 +28,7 @@ extension IOLoop: SessionRouter {
         case .move(let request, let index): move(connection, request, toLoop: index)
         case .startPolling(let start, let host): startPolling(start, host: host, on: connection)
         case .poll(let poll, let query):
-            guard let session = polling(poll.address) else { return connection.answerClosed() }
+            guard let session = polling(poll.address) else { return connection.respondClosed() }
             noteAcknowledged(for: poll.address.id)
             session.receive(poll, query, on: connection)
         case .disconnectPolling(let address): polling(address)?.disconnect()
@@ -85,7 +85,7 @@ extension IOLoop: SessionRouter {
             } else {
                 session.lost(answer, on: connection)
             }
-        case .answerClosed(let connection): table.http(connection)?.answerClosed()
+        case .respondClosed(let connection): table.http(connection)?.respondClosed()
         case .refuse(let error, let connection): table.http(connection)?.refusePoll(error)
         case .reset(let connection): table.http(connection)?.cut()
         case .loseDeliveries(let connection): table.http(connection)?.loseDeliveries(of: id)

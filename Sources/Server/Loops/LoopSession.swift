@@ -84,7 +84,7 @@ class LoopSession {
     func measured(_ size: NodeSizeCheck) {}
     func inspected(_ report: RESTReport) {}
     func bodyRead(_ body: BodyResult) {}
-    func verified(_ verdict: VerificationResult) {}
+    func verified(_ result: VerificationResult) {}
 
     // MARK: Events from the loop
 
@@ -205,7 +205,7 @@ class LoopSession {
         pause(.congestion)
     }
 
-    final func resumeAfterCongestion() {
+    final func resumeAfterBackpressure() {
         isPausedForCongestion = false
         resume(.congestion)
     }

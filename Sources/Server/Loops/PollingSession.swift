@@ -8,7 +8,7 @@ import PandoReactor
 
 /// A session by long polling, on the loop on which it began (``SessionDirectory``).
 final class PollingSession: LoopSession {
-    private var machine: LongPollingSession
+    private var session: LongPollingSession
     private let startAddress: SocketAddress?
     /// As one connection of its client's address, where a proxy has said what that is.
     var addressGrant: AnyObject?
@@ -23,7 +23,7 @@ final class PollingSession: LoopSession {
         startAddress = connection.peerAddress
         var random = SystemRandomNumberGenerator()
         services.context.now = services.loop.now
-        machine = LongPollingSession(
+        session = LongPollingSession(
             id, start, on: connection.id, publicID: publicID, namespace: namespace,
             password: LongPollingPassword.make(using: &random), &services.context)
         super.init(id, services)
@@ -32,22 +32,22 @@ final class PollingSession: LoopSession {
 
     deinit { services.metrics.polling.add(-1) }
 
-    var publicID: PublicSessionID { machine.publicID }
-    var namespace: String? { machine.namespace }
-    var mayBeJoined: Bool { machine.mayBeJoined }
+    var publicID: PublicSessionID { session.publicID }
+    var namespace: String? { session.namespace }
+    var mayBeJoined: Bool { session.mayBeJoined }
 
-    func isPassword(_ password: [UInt8]) -> Bool { machine.isPassword(password) }
+    func isPassword(_ password: [UInt8]) -> Bool { session.isPassword(password) }
 
     override var peerAddress: SocketAddress? { startAddress }
 
-    override var hasManyRequests: Bool { machine.hasManyRequests }
+    override var hasManyRequests: Bool { session.hasManyRequests }
 
-    override var heldByteCount: Int { machine.heldByteCount }
+    override var heldByteCount: Int { session.heldByteCount }
 
     /// Carries out what an event has led to.
     func finish() {
         carryOutActions()
-        count(unfinished: machine.unfinishedByteCount, waiting: machine.waitingByteCount)
+        count(unfinished: session.unfinishedByteCount, waiting: session.waitingByteCount)
     }
 
     // MARK: From the client
@@ -56,20 +56,20 @@ final class PollingSession: LoopSession {
     func receive(_ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: HTTPSession) {
         lastHeard = services.loop.now
         prepare()
-        machine.receive(poll, query, on: connection.id, &services.context)
+        session.receive(poll, query, on: connection.id, &services.context)
         finish()
     }
 
     func disconnect() {
         prepare()
-        machine.disconnect(&services.context)
+        session.disconnect(&services.context)
         finish()
     }
 
     /// The connection of a poll broke before the response.
     func pollIsLost(on connection: HTTPSession) {
         prepare()
-        machine.pollIsLost(on: connection.id, &services.context)
+        session.pollIsLost(on: connection.id, &services.context)
         finish()
     }
 
@@ -77,23 +77,23 @@ final class PollingSession: LoopSession {
         _ numbers: [Int], on connection: HTTPSession, _ delivery: PollDelivery, isLast: Bool
     ) {
         prepare()
-        machine.note(numbers, on: connection.id, delivery, isLast: isLast, &services.context)
+        session.note(numbers, on: connection.id, delivery, isLast: isLast, &services.context)
         finish()
     }
 
     /// Connections with responses of which it is not known whether they were received.
-    var carriers: [SessionID] { machine.carriers }
+    var carriers: [SessionID] { session.carriers }
 
     /// A response could not be written: its connection is gone.
-    func lost(_ answer: PollAnswer, on connection: SessionID) {
-        machine.lost(answer, on: connection)
+    func lost(_ answer: PollResponse, on connection: SessionID) {
+        session.lost(answer, on: connection)
     }
 
     // MARK: From the databases
 
     override func send(_ frames: RawSpan) {
         prepare()
-        machine.send(frames, &services.context)
+        session.send(frames, &services.context)
         finish()
     }
 
@@ -101,19 +101,19 @@ final class PollingSession: LoopSession {
 
     override func send(_ message: LargeMessage) {
         prepare()
-        machine.send(message, &services.context)
+        session.send(message, &services.context)
         finish()
     }
 
     override func windowMarkReturned() {
         prepare()
-        machine.windowMarkReturned(&services.context)
+        session.windowMarkReturned(&services.context)
         finish()
     }
 
     override func close(_ reason: DisconnectReason) {
         prepare()
-        machine.close(reason, &services.context)
+        session.close(reason, &services.context)
         finish()
     }
 
@@ -121,65 +121,65 @@ final class PollingSession: LoopSession {
 
     override func encoded(_ message: LargeMessage) {
         prepare()
-        machine.encoded(message, &services.context)
+        session.encoded(message, &services.context)
         finish()
     }
 
     override func parsed(_ message: ParsedMessage) {
         prepare()
-        machine.parsed(message, &services.context)
+        session.parsed(message, &services.context)
         finish()
     }
 
-    override func verified(_ verdict: VerificationResult) {
+    override func verified(_ result: VerificationResult) {
         prepare()
-        machine.verified(verdict, &services.context)
+        session.verified(result, &services.context)
         finish()
     }
 
     // MARK: From the loop
 
     /// At the end of the tick: answers the polls that are to be answered.
-    func answerPolls() {
+    func respondToPolls() {
         prepare()
-        machine.answerPolls(&services.context)
+        session.respondToPolls(&services.context)
         finish()
     }
 
     override func nextTurn() {
         prepare()
-        machine.nextTurn(&services.context)
+        session.nextTurn(&services.context)
         finish()
     }
 
     override func deadlinePassed() {
         services.router?.noteAcknowledged(for: id)
         prepare()
-        machine.deadlinePassed(&services.context)
+        session.deadlinePassed(&services.context)
         finish()
     }
 
     override func expired() {
         prepare()
-        machine.expired(&services.context)
+        session.expired(&services.context)
         finish()
     }
 
     override func recheck(_ revocations: RevocationState) {
         prepare()
-        machine.recheck(revocations, &services.context)
+        session.recheck(revocations, &services.context)
         finish()
     }
 
     override func tick() {
         prepare()
-        machine.tick(&services.context)
+        session.tick(&services.context)
         finish()
     }
 
     override func endIfIdle() {
         prepare()
-        machine.endIfIdle(&services.context)
+        session.endIfIdle(&services.context)
         finish()
     }
 
@@ -187,15 +187,15 @@ final class PollingSession: LoopSession {
 
     override func cut() {
         prepare()
-        machine.cutNow(&services.context)
+        session.cutNow(&services.context)
         finish()
     }
 
-    override func pause(_ reason: PauseReasons) { machine.pause(reason) }
+    override func pause(_ reason: PauseReasons) { session.pause(reason) }
 
     override func resume(_ reason: PauseReasons) {
         prepare()
-        machine.resume(after: reason, &services.context)
+        session.resume(after: reason, &services.context)
         finish()
     }
 
@@ -214,7 +214,7 @@ final class PollingSession: LoopSession {
     /// The client tries a WebSocket.
     func join(_ webSocket: SessionID) {
         prepare()
-        machine.join(webSocket, &services.context)
+        session.join(webSocket, &services.context)
         finish()
     }
 
@@ -222,25 +222,25 @@ final class PollingSession: LoopSession {
     func moveSession() -> RealtimeSession {
         // The WebSocket is counted.
         addressGrant = nil
-        return machine.moveSession()
+        return session.moveSession()
     }
 
     func webSocketAcknowledged(_ webSocket: SessionID) {
         prepare()
-        machine.webSocketAcknowledged(webSocket, &services.context)
+        session.webSocketAcknowledged(webSocket, &services.context)
         finish()
     }
 
     func webSocketIsGone(_ webSocket: SessionID) {
         prepare()
-        machine.webSocketIsGone(webSocket, &services.context)
+        session.webSocketIsGone(webSocket, &services.context)
         finish()
     }
 
     /// The last responses have had their time, or are of no use any more.
     func leaveFormer() {
         prepare()
-        machine.leaveFormer(&services.context)
+        session.leaveFormer(&services.context)
         finish()
     }
 }

@@ -69,7 +69,7 @@ final class PollingSessions {
     func endTick() -> Bool {
         let hasAnswered = !toAnswer.isEmpty
         if hasAnswered {
-            for session in exchange(&toAnswer, with: []) { session.answerPolls() }
+            for session in exchange(&toAnswer, with: []) { session.respondToPolls() }
             // Behind an answer there may have been another request.
             if !toAnswer.isEmpty { loop.wakeup.signal() }
         }

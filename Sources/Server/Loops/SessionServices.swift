@@ -29,7 +29,7 @@ final class SessionServices {
     /// Sessions that are not read because the databases or the disk are behind.
     var paused: [SessionID] = []
     /// The databases or the disk are behind.
-    var isCongested = false
+    var isUnderBackpressure = false
     /// The loop, which knows the other sessions. Both live as long as the process.
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.
@@ -139,11 +139,11 @@ final class SessionServices {
         guard byteCount > 0 else { return false }
         switch resources.requestBackpressure.add(byteCount) {
         case .goOn: break
-        case .pause: isCongested = true
+        case .pause: isUnderBackpressure = true
         case .resumeAll:
             for loop in resources.outputs { loop.post(OutputBatch(items: [.resumeReading])) }
         }
-        return isCongested && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests())
+        return isUnderBackpressure && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests())
     }
 
     // MARK: Workers

@@ -41,9 +41,9 @@ final class TokenVerifier {
     /// lately.
     func verify(_ token: Text, for id: SessionID) {
         guard let session = table[id] else { return }
-        if let verdict = authenticator.verifyAtOnce(token) {
-            count(verdict)
-            return session.verified(verdict)
+        if let result = authenticator.verifyAtOnce(token) {
+            count(result)
+            return session.verified(result)
         }
         let digest = SHA256Digest(of: token)
         if let identity = known.identity(of: digest, at: wallTime() / 1000, now: cacheTime) {
@@ -62,9 +62,9 @@ final class TokenVerifier {
             // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
             let peer = table[entry.session]?.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
             Task.detached { [authenticator, verified, logger] in
-                let verdict = await authenticator.verify(entry.token, at: wallTime() / 1000, from: peer)
-                if case .refused(let refusal) = verdict { logger.debug("token refused: \(refusal.rawValue)") }
-                verified.post(VerifiedToken(session: entry.session, digest: entry.digest, verdict: verdict))
+                let result = await authenticator.verify(entry.token, at: wallTime() / 1000, from: peer)
+                if case .refused(let refusal) = result { logger.debug("token refused: \(refusal.rawValue)") }
+                verified.post(VerifiedToken(session: entry.session, digest: entry.digest, result: result))
             }
         }
     }
@@ -78,18 +78,18 @@ final class TokenVerifier {
         start()
     }
 
-    /// What a verdict is worth by now: keys may have changed while it was on its way. A good one is
+    /// What a result is by now: keys may have changed while it was on its way. A good one is
     /// remembered.
     private func settle(_ verified: VerifiedToken) -> VerificationResult {
-        count(verified.verdict)
-        guard case .accepted(let identity) = verified.verdict else { return verified.verdict }
+        count(verified.result)
+        guard case .accepted(let identity) = verified.result else { return verified.result }
         guard authenticator.revocations.allows(identity) else { return .refused(.revoked) }
         known.store(identity, of: verified.digest, at: wallTime() / 1000, now: cacheTime)
-        return verified.verdict
+        return verified.result
     }
 
-    private func count(_ verdict: VerificationResult) {
-        if case .accepted = verdict {
+    private func count(_ result: VerificationResult) {
+        if case .accepted = result {
             metrics.verifications.add(.accepted)
         } else {
             metrics.verifications.add(.refused)

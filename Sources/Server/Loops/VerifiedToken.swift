@@ -6,5 +6,5 @@ import PandoIdentity
 struct VerifiedToken: Sendable {
     var session: SessionID
     var digest: SHA256Digest
-    var verdict: VerificationResult
+    var result: VerificationResult
 }

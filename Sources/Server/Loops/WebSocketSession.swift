@@ -8,7 +8,7 @@ import PandoWebSocket
 
 /// A WebSocket on its channel.
 final class WebSocketSession: ChannelSession {
-    private var machine: WebSocketConnection
+    private var connection: WebSocketConnection
     /// For which messages to the client are compressed; nil where they are not.
     private let ownWindow: DeflateWindow?
     /// The session by long polling that has moved here, while its last responses may be asked for again; nil for
@@ -24,27 +24,27 @@ final class WebSocketSession: ChannelSession {
     ) {
         services.context.now = services.loop.now
         ownWindow = window
-        machine = WebSocketConnection(
+        connection = WebSocketConnection(
             id, joining: polling, compressingFor: window, &services.context)
         super.init(id, on: channel, services)
-        channel.readByteLimit = machine.readByteLimit
+        channel.readByteLimit = connection.readByteLimit
         services.metrics.webSockets.add(1)
     }
 
     deinit { services.metrics.webSockets.add(-1) }
 
-    override var hasManyRequests: Bool { machine.hasManyRequests }
+    override var hasManyRequests: Bool { connection.hasManyRequests }
 
     /// What was sent before the session moved here is this client's, too.
     override var heldByteCount: Int {
-        machine.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
+        connection.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
     }
 
     private func finish() {
         carryOutActions()
         guard !hasLeft else { return }
-        count(unfinished: machine.unfinishedByteCount, waiting: machine.waitingByteCount)
-        follow(machine.pauses)
+        count(unfinished: connection.unfinishedByteCount, waiting: connection.waitingByteCount)
+        follow(connection.pauses)
     }
 
     // MARK: From the channel
@@ -52,27 +52,27 @@ final class WebSocketSession: ChannelSession {
     override func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         super.received(&bytes, on: channel)
         prepareSocket()
-        machine.received(&bytes, &services.context)
+        connection.received(&bytes, &services.context)
         finish()
-        channel.readByteLimit = machine.readByteLimit
+        channel.readByteLimit = connection.readByteLimit
     }
 
     override func channelDidDrain(_ channel: Channel) {
         super.channelDidDrain(channel)
         prepareSocket()
-        machine.drained(&services.context)
+        connection.drained(&services.context)
         finish()
     }
 
     override func channelDidEnd(_ channel: Channel) {
         prepareSocket()
-        machine.peerEnded(&services.context)
+        connection.peerEnded(&services.context)
         finish()
     }
 
     override func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         prepareSocket()
-        machine.closed(&services.context)
+        connection.closed(&services.context)
         finish()
         super.channelDidClose(channel, reason: reason)
     }
@@ -94,7 +94,7 @@ final class WebSocketSession: ChannelSession {
 
     private func sendAsTheyAre(_ frames: RawSpan) {
         services.context.socket.unsentByteCount = channel.outboundByteCount
-        switch machine.send(frames, &services.context) {
+        switch connection.send(frames, &services.context) {
         case .write: channel.write(frames)
         case .writeAndCarryOut:
             channel.write(frames)
@@ -106,7 +106,7 @@ final class WebSocketSession: ChannelSession {
 
     override func send(_ frames: SharedBytes) {
         services.context.socket.unsentByteCount = channel.outboundByteCount
-        switch machine.send(frames, &services.context) {
+        switch connection.send(frames, &services.context) {
         case .write: channel.write(frames)
         case .writeAndCarryOut:
             channel.write(frames)
@@ -118,19 +118,19 @@ final class WebSocketSession: ChannelSession {
 
     override func send(_ message: LargeMessage) {
         prepareSocket()
-        machine.send(message, &services.context)
+        connection.send(message, &services.context)
         finish()
     }
 
     override func windowMarkReturned() {
         prepareSocket()
-        machine.windowMarkReturned(&services.context)
+        connection.windowMarkReturned(&services.context)
         finish()
     }
 
     override func close(_ reason: DisconnectReason) {
         prepareSocket()
-        machine.close(reason, &services.context)
+        connection.close(reason, &services.context)
         finish()
     }
 
@@ -138,19 +138,19 @@ final class WebSocketSession: ChannelSession {
 
     override func encoded(_ message: LargeMessage) {
         prepareSocket()
-        machine.encoded(message, &services.context)
+        connection.encoded(message, &services.context)
         finish()
     }
 
     override func parsed(_ message: ParsedMessage) {
         prepareSocket()
-        machine.parsed(message, &services.context)
+        connection.parsed(message, &services.context)
         finish()
     }
 
-    override func verified(_ verdict: VerificationResult) {
+    override func verified(_ result: VerificationResult) {
         prepareSocket()
-        machine.verified(verdict, &services.context)
+        connection.verified(result, &services.context)
         finish()
     }
 
@@ -159,53 +159,53 @@ final class WebSocketSession: ChannelSession {
     /// The client has shown an administrator's certificate.
     func becomeAdministrator() {
         prepareSocket()
-        machine.becomeAdministrator(&services.context)
+        connection.becomeAdministrator(&services.context)
         finish()
     }
 
     override func deadlinePassed() {
         prepareSocket()
-        machine.deadlinePassed(&services.context)
+        connection.deadlinePassed(&services.context)
         finish()
     }
 
     override func expired() {
         prepareSocket()
-        machine.expired(&services.context)
+        connection.expired(&services.context)
         finish()
     }
 
     override func recheck(_ revocations: RevocationState) {
         prepareSocket()
-        machine.recheck(revocations, &services.context)
+        connection.recheck(revocations, &services.context)
         finish()
     }
 
     override func tick() {
         prepareSocket()
-        if channel.outboundByteCount > 0 || machine.needsAcknowledgedByteCount {
+        if channel.outboundByteCount > 0 || connection.needsAcknowledgedByteCount {
             prepareWithAcknowledged()
             noteProgress(acknowledged: services.context.socket.acknowledgedByteCount)
         }
-        machine.tick(&services.context)
+        connection.tick(&services.context)
         finish()
     }
 
     override func giveUpMemory() {
         former?.leaveFormer()
         prepareSocket()
-        machine.giveUpMemory(&services.context)
+        connection.giveUpMemory(&services.context)
         finish()
     }
 
     override func pause(_ reason: PauseReasons) {
-        machine.pause(reason)
-        follow(machine.pauses)
+        connection.pause(reason)
+        follow(connection.pauses)
     }
 
     override func resume(_ reason: PauseReasons) {
-        machine.resume(after: reason)
-        follow(machine.pauses)
+        connection.resume(after: reason)
+        follow(connection.pauses)
     }
 
     // MARK: The handover
@@ -221,14 +221,14 @@ final class WebSocketSession: ChannelSession {
     /// The session by long polling is there: it is offered the move.
     func offerMove() {
         prepareSocket()
-        machine.offerMove(&services.context)
+        connection.offerMove(&services.context)
         finish()
     }
 
     /// The session by long polling gives up the move.
     func refuseMove() {
         prepareSocket()
-        machine.refuseMove(&services.context)
+        connection.refuseMove(&services.context)
         finish()
     }
 
@@ -238,13 +238,13 @@ final class WebSocketSession: ChannelSession {
         former = polling
         let session = polling.moveSession()
         prepareSocket()
-        machine.takeOver(session, &services.context)
+        connection.takeOver(session, &services.context)
         finish()
     }
 
     /// The last responses by long polling have arrived, or have had their time.
     func forgetFormer() {
-        machine.forgetFormer()
+        connection.forgetFormer()
         former = nil
     }
 

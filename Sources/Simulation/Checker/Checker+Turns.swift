@@ -65,7 +65,7 @@ extension Checker {
     }
 
     /// The server has nothing more to do, and everything was released.
-    mutating func comeToRest(at milliseconds: Int64) throws {
+    mutating func noteIdle(at milliseconds: Int64) throws {
         guard waiting.owedCount == 0 else {
             throw BrokenPromise(
                 description: "requests are never done, or without an answer: \(waiting.owedDescription)")

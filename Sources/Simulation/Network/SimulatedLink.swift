@@ -2,7 +2,7 @@
 /// resets it.
 final class SimulatedLink {
     /// How the network carries bytes.
-    enum Pace {
+    enum Rate {
         /// All at once.
         case whole
         /// In pieces of any size.
@@ -13,16 +13,16 @@ final class SimulatedLink {
 
     /// Connections of one life are counted from 0.
     let number: Int
-    let pace: Pace
+    let rate: Rate
     var toServer = BytePipe()
     var toClient = BytePipe()
     /// Both sides get an error; what was not read is lost.
     private(set) var isReset = false
 
-    init(number: Int, pace: Pace) {
+    init(number: Int, rate: Rate) {
         self.number = number
-        self.pace = pace
-        if case .slow(let byteCount) = pace { toClient.windowByteCount = byteCount }
+        self.rate = rate
+        if case .slow(let byteCount) = rate { toClient.windowByteCount = byteCount }
     }
 
     func reset() { isReset = true }

@@ -22,11 +22,11 @@ struct SimulatedNetwork {
     /// A client connects.
     mutating func connect(_ random: inout SeededGenerator) -> SimulatedLink {
         let choice = Int.random(in: 0..<100, using: &random)
-        let pace: SimulatedLink.Pace =
+        let rate: SimulatedLink.Rate =
             if choice < plan.slowPercent {
                 .slow(windowByteCount: random.pick([40, 300, 2000, 20_000]))
             } else if choice < plan.slowPercent + plan.piecesPercent { .pieces } else { .whole }
-        let link = SimulatedLink(number: links.count, pace: pace)
+        let link = SimulatedLink(number: links.count, rate: rate)
         links.append(link)
         return link
     }
@@ -46,7 +46,7 @@ struct SimulatedNetwork {
             }
             // The others are delayed.
             guard random.chance(75) else { continue }
-            switch link.pace {
+            switch link.rate {
             case .whole:
                 link.toServer.moveAll()
                 link.toClient.moveAll()

@@ -20,7 +20,7 @@ private struct ValueReader {
 
     private var next: UInt8? { offset < bytes.count ? bytes[offset] : nil }
 
-    private mutating func take(_ text: StaticString) throws(NoJSON) {
+    private mutating func consume(_ text: StaticString) throws(NoJSON) {
         for byte in "\(text)".utf8 {
             guard next == byte else { throw NoJSON(offset: offset) }
             offset += 1
@@ -30,13 +30,13 @@ private struct ValueReader {
     mutating func read() throws(NoJSON) -> Value {
         switch next {
         case UInt8(ascii: "n"):
-            try take("null")
+            try consume("null")
             return .nothing
         case UInt8(ascii: "t"):
-            try take("true")
+            try consume("true")
             return .boolean(true)
         case UInt8(ascii: "f"):
-            try take("false")
+            try consume("false")
             return .boolean(false)
         case UInt8(ascii: "\""): return .string(try readString())
         case UInt8(ascii: "{"): return try readObject()
@@ -55,7 +55,7 @@ private struct ValueReader {
     }
 
     private mutating func readString() throws(NoJSON) -> String {
-        try take("\"")
+        try consume("\"")
         var text: [UInt8] = []
         while let byte = next, byte != UInt8(ascii: "\"") {
             offset += 1
@@ -67,32 +67,32 @@ private struct ValueReader {
             text.append(escaped)
             offset += 1
         }
-        try take("\"")
+        try consume("\"")
         return String(decoding: text, as: UTF8.self)
     }
 
     /// An object of the elements, by their places.
     private mutating func readArray() throws(NoJSON) -> Value {
-        try take("[")
+        try consume("[")
         var children: [String: Value] = [:]
         while next != UInt8(ascii: "]") {
-            if !children.isEmpty { try take(",") }
+            if !children.isEmpty { try consume(",") }
             children["\(children.count)"] = try read()
         }
-        try take("]")
+        try consume("]")
         return .object(children)
     }
 
     private mutating func readObject() throws(NoJSON) -> Value {
-        try take("{")
+        try consume("{")
         var children: [String: Value] = [:]
         while next != UInt8(ascii: "}") {
-            if !children.isEmpty { try take(",") }
+            if !children.isEmpty { try consume(",") }
             let key = try readString()
-            try take(":")
+            try consume(":")
             children[key] = try read()
         }
-        try take("}")
+        try consume("}")
         return .object(children)
     }
 }

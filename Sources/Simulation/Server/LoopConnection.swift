@@ -36,7 +36,7 @@ class LoopConnection {
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
 
-    // MARK: Events of the state machine, each between ``prepare()`` and ``finish()``
+    // MARK: Events of the state connection, each between ``prepare()`` and ``finish()``
 
     func received(_ bytes: inout [UInt8]) {}
     func drained() {}
@@ -79,7 +79,7 @@ class LoopConnection {
         followPauses()
     }
 
-    final func resumeAfterCongestion() {
+    final func resumeAfterBackpressure() {
         isPausedForCongestion = false
         resume(.congestion)
     }
@@ -137,20 +137,20 @@ class LoopConnection {
 
 /// An HTTP connection: REST requests, an event stream, or the upgrade to a WebSocket.
 final class HTTPLoopConnection: LoopConnection {
-    private var machine: HTTPConnection
+    private var connection: HTTPConnection
 
     init(_ id: SessionID, _ channel: SimulatedChannel, _ services: LoopServices) {
         services.context.now = services.now
-        machine = HTTPConnection(id, isReserved: false, &services.context)
+        connection = HTTPConnection(id, isReserved: false, &services.context)
         super.init(id, on: channel, services)
     }
 
-    override var readByteLimit: Int { machine.readByteLimit }
-    override var pauses: PauseReasons { machine.pauses }
+    override var readByteLimit: Int { connection.readByteLimit }
+    override var pauses: PauseReasons { connection.pauses }
 
     private func event(_ body: (inout HTTPConnection, inout ConnectionContext) -> Void) {
         prepare()
-        body(&machine, &services.context)
+        body(&connection, &services.context)
         finish()
     }
 
@@ -159,7 +159,7 @@ final class HTTPLoopConnection: LoopConnection {
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
-            machine.received(&raw, &services.context)
+            connection.received(&raw, &services.context)
         }
         finish()
     }
@@ -176,7 +176,7 @@ final class HTTPLoopConnection: LoopConnection {
 
     override func finish(_ result: WorkerResult) {
         switch result {
-        case .verified(let verdict): event { $0.verified(verdict, &$1) }
+        case .verified(let result): event { $0.verified(result, &$1) }
         case .measured(let size): event { $0.measured(size, &$1) }
         case .bodyRead(let body): event { $0.bodyRead(body, &$1) }
         case .parsed, .encoded: preconditionFailure("an HTTP connection parses and encodes by itself")
@@ -184,12 +184,12 @@ final class HTTPLoopConnection: LoopConnection {
     }
 
     override func pause(_ reason: PauseReasons) {
-        machine.pause(reason)
+        connection.pause(reason)
         followPauses()
     }
 
     override func resume(_ reason: PauseReasons) {
-        machine.resume(after: reason)
+        connection.resume(after: reason)
         followPauses()
     }
 
@@ -197,7 +197,7 @@ final class HTTPLoopConnection: LoopConnection {
     /// - Returns: Whether the channel is a WebSocket's from now on.
     func upgrade(_ request: UpgradeRequest) -> Bool {
         prepare()
-        let isUpgraded = machine.upgrade(request, mayJoin: false, &services.context)
+        let isUpgraded = connection.upgrade(request, mayJoin: false, &services.context)
         finish()
         return isUpgraded
     }
@@ -205,21 +205,21 @@ final class HTTPLoopConnection: LoopConnection {
 
 /// A WebSocket.
 final class WebSocketLoopConnection: LoopConnection {
-    private var machine: WebSocketConnection
+    private var connection: WebSocketConnection
 
     init(_ id: SessionID, _ channel: SimulatedChannel, _ services: LoopServices) {
         services.context.now = services.now
-        machine = WebSocketConnection(id, &services.context)
+        connection = WebSocketConnection(id, &services.context)
         super.init(id, on: channel, services)
     }
 
-    override var readByteLimit: Int { machine.readByteLimit }
-    override var pauses: PauseReasons { machine.pauses }
-    override var hasManyRequests: Bool { machine.hasManyRequests }
+    override var readByteLimit: Int { connection.readByteLimit }
+    override var pauses: PauseReasons { connection.pauses }
+    override var hasManyRequests: Bool { connection.hasManyRequests }
 
     private func event(_ body: (inout WebSocketConnection, inout ConnectionContext) -> Void) {
         prepare()
-        body(&machine, &services.context)
+        body(&connection, &services.context)
         finish()
     }
 
@@ -228,7 +228,7 @@ final class WebSocketLoopConnection: LoopConnection {
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
-            machine.received(&raw, &services.context)
+            connection.received(&raw, &services.context)
         }
         finish()
     }
@@ -244,12 +244,12 @@ final class WebSocketLoopConnection: LoopConnection {
 
     override func send(_ frames: [UInt8]) {
         prepare()
-        carryOut(machine.send(frames.rawSpan, &services.context), frames)
+        carryOut(connection.send(frames.rawSpan, &services.context), frames)
     }
 
     override func send(shared frames: SharedBytes) {
         prepare()
-        carryOut(machine.send(frames, &services.context), frames.array)
+        carryOut(connection.send(frames, &services.context), frames.array)
     }
 
     private func carryOut(_ outcome: SendOutcome, _ frames: [UInt8]) {
@@ -265,7 +265,7 @@ final class WebSocketLoopConnection: LoopConnection {
 
     override func finish(_ result: WorkerResult) {
         switch result {
-        case .verified(let verdict): event { $0.verified(verdict, &$1) }
+        case .verified(let result): event { $0.verified(result, &$1) }
         case .parsed(let message): event { $0.parsed(message, &$1) }
         case .encoded(let message): event { $0.encoded(message, &$1) }
         case .measured, .bodyRead: preconditionFailure("a WebSocket measures nothing, and has no bodies")
@@ -273,12 +273,12 @@ final class WebSocketLoopConnection: LoopConnection {
     }
 
     override func pause(_ reason: PauseReasons) {
-        machine.pause(reason)
+        connection.pause(reason)
         followPauses()
     }
 
     override func resume(_ reason: PauseReasons) {
-        machine.resume(after: reason)
+        connection.resume(after: reason)
         followPauses()
     }
 }

@@ -17,7 +17,7 @@ final class LoopServices {
     /// Connections that are not read because the databases or the disk are behind.
     var paused: [SessionID] = []
     /// The databases or the disk are behind.
-    var isCongested = false
+    var isUnderBackpressure = false
     /// Goes on with an HTTP connection that wants to be a WebSocket, and with what came behind its request.
     var upgrade: (SessionID, UpgradeRequest, _ rest: [UInt8]) -> Void = { _, _, _ in }
 
@@ -46,9 +46,9 @@ final class LoopServices {
         guard byteCount > 0 else { return false }
         switch requestBackpressure.add(byteCount) {
         case .goOn: break
-        case .pause: isCongested = true
+        case .pause: isUnderBackpressure = true
         case .resumeAll: outputs.post(OutputBatch(items: [.resumeReading]))
         }
-        return isCongested && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests)
+        return isUnderBackpressure && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests)
     }
 }

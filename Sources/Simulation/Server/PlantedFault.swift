@@ -14,7 +14,7 @@ enum PlantedFault: CaseIterable {
     /// A write of a flood is not done, and not answered.
     case losesWrite
     /// A session that has hung up is served on.
-    case servesTheGone
+    case servesEndedSession
 
     // Between databases and clients:
     /// A push is sent after the reply that it precedes.
@@ -62,7 +62,7 @@ final class FaultInjector {
             if victim == nil, isBusy { victim = newVictim(messages) }
             guard let victim, isBusy || !delayed.isEmpty else { return }
             keepBack(&messages) { $0.requestingSession == victim }
-        case .servesTheGone:
+        case .servesEndedSession:
             keepBack(&messages) { if case .closed = $0 { true } else { false } }
         case .sendsPushAfterReply, .sendsBeforeDurable, .forgetsResume: break
         }

@@ -262,8 +262,8 @@ final class SimulatedLoop {
     }
 
     private func resumeReading() {
-        services.isCongested = false
-        for id in exchange(&services.paused, with: []) { connection(id)?.resumeAfterCongestion() }
+        services.isUnderBackpressure = false
+        for id in exchange(&services.paused, with: []) { connection(id)?.resumeAfterBackpressure() }
     }
 
     /// What was decided and not delivered, in the order of its decision: a client will never get it. For a checker that

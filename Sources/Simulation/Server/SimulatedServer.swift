@@ -84,7 +84,7 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
         // Weak: the turn holds the writer, which holds the queue.
         journalQueue = JournalQueue(requests, space: space, origin: JournalOrigin(journal)) { [weak turn] in
             guard let turn else { return }
-            turn.take()
+            turn.run()
             // The wait ends, so that the simulation can see that the process has failed.
             if turn.failure != nil { space.update(granted: .max, isFull: true) }
         }
@@ -170,7 +170,7 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
     /// The journal thread processes its requests, and what is due.
     func stepJournal() {
         guard failure == nil, !isStopped else { return }
-        turn.take()
+        turn.run()
     }
 
     /// Whether a checkpoint waits to be written.
@@ -235,7 +235,7 @@ private final class JournalTurn: @unchecked Sendable {
     var body: (() throws(JournalError) -> Void)?
     private(set) var failure: (any Error)?
 
-    func take() {
+    func run() {
         guard failure == nil, let body else { return }
         do throws(JournalError) { try body() } catch { failure = error }
     }

@@ -74,7 +74,8 @@ package final class BackupThread: Sendable {
                 jobs.removeAll(keepingCapacity: true)
                 guard schedule.beginIfDue(at: .now) else { continue }
                 if isAsked {
-                    writer.noteFailure("the database thread has not delivered the snapshot for the previous backup")
+                    writer.noteFailure(
+                        "the database thread has not delivered the snapshot for the previous backup")
                     continue
                 }
                 do throws(BackupDirectory.Failure) { _ = try backups.open() } catch {

@@ -62,7 +62,7 @@ package struct PublishedRules: Sendable, Equatable {
 }
 
 /// The answer to a ``HistoryQuestion``.
-package struct HistoryAnswer: Sendable {
+package struct HistoryResult: Sendable {
     /// The earliest moment that the files reach; nil where nothing was written yet. Milliseconds since 1970.
     package var since: Int64?
     /// Nil where it was not asked for.

@@ -12,8 +12,8 @@ extension DataDirectory {
     ///   journal.
     package static func history<Storage: Disk>(
         _ question: HistoryQuestion, on disk: Storage, cancelled: CancellationFlag
-    ) throws(HistoryFailure) -> HistoryAnswer {
-        var answer = HistoryAnswer(since: nil, value: nil, writes: [], rules: [], hasMore: false)
+    ) throws(HistoryFailure) -> HistoryResult {
+        var answer = HistoryResult(since: nil, value: nil, writes: [], rules: [], hasMore: false)
         if question.part == .valueAndWrites { answer.value = try value(question, on: disk, cancelled) }
         if question.part == .rules {
             (answer.rules, answer.hasMore) = try collect(question, on: disk, cancelled) {

@@ -9,7 +9,7 @@ package final class HistoryThread: Sendable {
         let session: SessionID
         let question: HistoryQuestion
         let cancelled: CancellationFlag
-        let finish: @Sendable (Result<HistoryAnswer, HistoryFailure>) -> Void
+        let finish: @Sendable (Result<HistoryResult, HistoryFailure>) -> Void
     }
 
     private let thread: WorkerThread<Job>
@@ -31,7 +31,7 @@ package final class HistoryThread: Sendable {
         try thread.start { [weak self] queue in
             var opened: Storage?
             while let job = queue.next() {
-                let answer: Result<HistoryAnswer, HistoryFailure>
+                let answer: Result<HistoryResult, HistoryFailure>
                 do throws(HistoryFailure) {
                     if job.cancelled.isSet || queue.isStopping { throw .cancelled }
                     let disk: Storage
@@ -62,7 +62,7 @@ package final class HistoryThread: Sendable {
     /// - Parameter finish: Called once, on the thread, or at once where too many questions wait.
     package func ask(
         _ question: HistoryQuestion, for session: SessionID,
-        finish: @escaping @Sendable (Result<HistoryAnswer, HistoryFailure>) -> Void
+        finish: @escaping @Sendable (Result<HistoryResult, HistoryFailure>) -> Void
     ) {
         let cancelled = CancellationFlag()
         let isAccepted = pending.withLock { pending in

@@ -24,7 +24,7 @@ package struct ChunkedMessage {
     package init() {}
 
     /// Takes the text of one frame.
-    package mutating func take(_ text: RawSpan) -> Step {
+    package mutating func append(_ text: RawSpan) -> Step {
         guard chunksLeft > 0 else {
             guard text.byteCount <= Self.countDigitLimit, let count = Self.chunkCount(text) else {
                 return .whole

@@ -174,7 +174,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     }
 
     func webSocket(_ socket: WebSocketClient, received text: RawSpan) {
-        switch chunks.take(text) {
+        switch chunks.append(text) {
         case .whole: handle(text)
         case .partial: break
         case .complete(let message): handle(message.rawSpan)
@@ -200,13 +200,13 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
 
     private func handle(_ text: RawSpan) {
         if stage == .talking {
-            if let number = Envelope.plainReply(text) { return take(reply: number, .ok, text) }
+            if let number = Envelope.plainReply(text) { return handle(reply: number, .ok, text) }
             if !wantsWholePushes, Envelope.isPlainPush(text) { return scenario.pushed(self, text) }
         }
         do {
             switch try Envelope.read(text) {
             case .greeting: greeted()
-            case .reply(let number, let status, _): take(reply: number, Self.reply(status), text)
+            case .reply(let number, let status, _): handle(reply: number, Self.reply(status), text)
             case .push(let action, let body):
                 if stage == .talking { scenario.pushed(self, action: action, body: body, text) }
             case .otherControl(let verb): if verb != "o" { fail("control message \(verb)") }
@@ -231,7 +231,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         up()
     }
 
-    private func take(reply number: Int, _ reply: Reply, _ text: RawSpan) {
+    private func handle(reply number: Int, _ reply: Reply, _ text: RawSpan) {
         if stage == .talking, pending.first?.number == number { return replied(reply, text) }
         guard let oldest = pending.first, oldest.number <= number else {
             return worker.findings.add(

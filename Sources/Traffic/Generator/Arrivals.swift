@@ -41,7 +41,8 @@ package struct Arrivals: Sendable {
             offset = 0
         }
         self.start = start
-        random = SeededGenerator(seed: seed &+ UInt64(truncatingIfNeeded: share.index) &* 0x9E37_79B9_7F4A_7C15)
+        random = SeededGenerator(
+            seed: seed &+ UInt64(truncatingIfNeeded: share.index) &* 0x9E37_79B9_7F4A_7C15)
         next = start
         if case .poisson = pattern { step() } else { next = moment() }
     }

@@ -158,7 +158,7 @@ package final class LongPollingClient {
         do {
             for call in try PollScript.calls(script) {
                 guard stage == .starting || stage == .polling else { break }
-                take(call, script)
+                handle(call, script)
             }
         } catch {
             return over("no script at byte \(error.offset)")
@@ -174,7 +174,7 @@ package final class LongPollingClient {
         poll()
     }
 
-    private func take(_ call: PollCall, _ script: RawSpan) {
+    private func handle(_ call: PollCall, _ script: RawSpan) {
         switch call {
         case .start(let id, let password): credentials = (id, password)
         case .close(nil): over("closed by the server")

@@ -6,7 +6,7 @@ package struct Aggregate: Hashable, Sendable {
 
     package let function: Function
     /// Whose numbers it is about: `.value`, or `.child`. Nil for a count.
-    package let field: Index?
+    package let field: ChildOrder?
     /// As the client has spelled it, and as the result is named.
     package let name: Key
 
@@ -61,7 +61,7 @@ extension Query {
             if !aggregates.contains(aggregate) { aggregates.append(aggregate) }
         }
         // The order of all children does not matter.
-        var query = loadsAllData ? Query(index: .key) : self
+        var query = loadsAllData ? Query(order: .key) : self
         query.aggregates = aggregates.sorted { $0.name < $1.name }
         return query
     }
@@ -75,8 +75,8 @@ extension Query {
     }
 
     /// The fields whose numbers are needed, each once.
-    package var aggregatedFields: [Index] {
-        var fields: [Index] = []
+    package var aggregatedFields: [ChildOrder] {
+        var fields: [ChildOrder] = []
         for aggregate in aggregates {
             if let field = aggregate.field, !fields.contains(field) { fields.append(field) }
         }

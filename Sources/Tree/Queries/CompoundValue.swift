@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// The value by which an order of several fields (``Index/compound(_:)``) places a child: one text, which holds the
+/// The value by which an order of several fields (``ChildOrder/compound(_:)``) places a child: one text, which holds the
 /// fields' values so that texts compare as the lists of values do (realtime §7.6).
 ///
 ///     field     nothing "0" · false "1" · true "2" · object "5"

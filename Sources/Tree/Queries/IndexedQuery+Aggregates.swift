@@ -13,7 +13,7 @@ extension IndexedQuery {
     }
 
     /// Whether the number of selected children is known without visiting them.
-    private var countsByRank: Bool { query.index == .key || index.map { _ in true } ?? false }
+    private var countsByRank: Bool { query.order == .key || index.map { _ in true } ?? false }
 
     private func aggregate(_ children: Children, of node: Node) -> Node {
         guard isMeasured else { return visit(children, of: node) }
@@ -35,7 +35,7 @@ extension IndexedQuery {
             count += 1
             for (index, field) in fields.enumerated() { summaries[index].add(field.number(of: child)) }
         }
-        if query.limit == nil, index == nil, query.index != .key || query.start == nil && query.end == nil {
+        if query.limit == nil, index == nil, query.order != .key || query.start == nil && query.end == nil {
             // Nothing is kept of each child.
             children.forEach { key, child in
                 if query.contains(value: query.indexValue(of: child), key: key) { add(child) }

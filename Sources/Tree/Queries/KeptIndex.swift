@@ -2,13 +2,13 @@
 package enum KeptIndex: Sendable {
     /// No child has a value: the order is that of the keys. So it is with most nodes' priorities, and takes no
     /// memory.
-    case withoutValues(Index)
+    case withoutValues(ChildOrder)
     case ordered(OrderedIndex)
 
     /// The index of a node's children. O(n log n).
     /// - Parameter measure: The field whose numbers are summarised; nil for none. A measured index has all children,
     ///   whether they have values or not.
-    package init(ordering children: Children, by order: Index, measuring measure: Index? = nil) {
+    package init(ordering children: Children, by order: ChildOrder, measuring measure: ChildOrder? = nil) {
         if let measure {
             self = .ordered(OrderedIndex(ordering: children, by: order, measuring: measure))
             return
@@ -19,7 +19,7 @@ package enum KeptIndex: Sendable {
     }
 
     /// By what it orders.
-    package var order: Index {
+    package var order: ChildOrder {
         switch self {
         case .withoutValues(let order): order
         case .ordered(let index): index.order
@@ -27,7 +27,7 @@ package enum KeptIndex: Sendable {
     }
 
     /// The field whose numbers it summarises; nil for none.
-    package var measure: Index? {
+    package var measure: ChildOrder? {
         if case .ordered(let index) = self { index.measure } else { nil }
     }
 
@@ -68,7 +68,7 @@ package enum KeptIndex: Sendable {
         package let changesNumber: Bool
 
         /// - Parameters:
-        ///   - oldNumber: ``Index/number(of:)`` before the write, for a measured index.
+        ///   - oldNumber: ``ChildOrder/number(of:)`` before the write, for a measured index.
         ///   - newNumber: The same after it.
         package init(
             key: Key, old: Node?, new: Node?, oldNumber: Node = .empty, newNumber: Node = .empty
@@ -130,7 +130,7 @@ package struct IndexedQuery: Sendable {
 
     /// - Parameter measured: One for each of the aggregated fields; nil where there is none.
     package init(_ query: Query, by index: KeptIndex? = nil, measured: [KeptIndex?] = []) {
-        assert(index.map { $0.order == query.index } ?? true, "an index of another order")
+        assert(index.map { $0.order == query.order } ?? true, "an index of another order")
         self.query = query
         self.index = index
         self.measured = measured.compactMap { if case .ordered(let index)? = $0 { index } else { nil } }
@@ -153,7 +153,7 @@ extension Query {
     /// The query that selects the same children where none has a value: all are ordered by their keys.
     var orderedByKey: Query {
         var result = self
-        result.index = .key
+        result.order = .key
         // A bound with a value is behind all children.
         if let start, !start.value.isEmpty {
             result.start = Bound(value: .empty, key: .highest, isInclusive: false)

@@ -53,7 +53,7 @@ extension Node {
     }
 }
 
-extension Index {
+extension ChildOrder {
     /// The number by which a field that is aggregated counts; `.empty` for any other value.
     package func number(of child: Node) -> Node {
         let value = value(of: child)

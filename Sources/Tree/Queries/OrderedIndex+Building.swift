@@ -7,7 +7,7 @@ extension OrderedIndex {
     /// The index of an object's children.
     /// - Parameter measure: The field whose numbers are summarised; nil for none.
     /// - Complexity: O(n log n): some tenths of a second for a million children.
-    package init(ordering children: Children, by order: Index, measuring measure: Index? = nil) {
+    package init(ordering children: Children, by order: ChildOrder, measuring measure: ChildOrder? = nil) {
         var sorter = Sorter(childCount: children.count)
         children.forEachPage { entries in
             for index in entries.indices {

@@ -5,7 +5,7 @@ extension OrderedIndex {
         precondition(
             root.checkInvariants(isRoot: true, isMeasured: measure != nil) == 1,
             "pages of one level differ in depth")
-        let query = Query(index: order)
+        let query = Query(order: order)
         var previous: (value: Node, key: Key)?
         forEach(in: 0..<count) { key in
             precondition(!children[key].isEmpty, "there is an entry without a child")

@@ -55,7 +55,7 @@ extension OrderedIndex {
 
     /// The numbers that an index summarises.
     fileprivate struct Numbers {
-        let measure: Index
+        let measure: ChildOrder
         let children: Children
 
         subscript(key: Key) -> Node { measure.number(of: children[key]) }

@@ -53,12 +53,12 @@ package struct OrderedIndex: Sendable {
     static let pageCapacity = 64
 
     /// By what it orders.
-    package let order: Index
+    package let order: ChildOrder
     /// The field whose numbers are summarised; nil for none.
-    package let measure: Index?
+    package let measure: ChildOrder?
     var root: Page
 
-    init(order: Index, measure: Index? = nil, root: Page) {
+    init(order: ChildOrder, measure: ChildOrder? = nil, root: Page) {
         self.order = order
         self.measure = measure
         self.root = root
@@ -69,7 +69,7 @@ package struct OrderedIndex: Sendable {
 
     /// Adds a child.
     /// - Parameters:
-    ///   - value: By what it is ordered (``Index/value(of:)``).
+    ///   - value: By what it is ordered (``ChildOrder/value(of:)``).
     ///   - key: Must not be in the index.
     ///   - children: The object with this child. All other entries must be ordered by what it has.
     /// - Complexity: O(log n), and up to six values looked up in `children` where words are not exact.
@@ -97,7 +97,7 @@ package struct OrderedIndex: Sendable {
 
 /// The values by which an index orders the children of an object.
 struct ChildValues {
-    let order: Index
+    let order: ChildOrder
     let children: Children
 
     subscript(key: Key) -> Node { order.value(of: children[key]) }

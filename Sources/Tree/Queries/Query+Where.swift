@@ -34,7 +34,7 @@ extension Query {
         // In the order of their names: so equal queries are equal, however a client spells them.
         let equalities = equalities.sorted { $0.field < $1.field }
         var fields = equalities.map(\.field)
-        switch index {
+        switch order {
         case .child(let path): fields.append(path)
         case .key: break
         case .value, .priority, .compound: throw .query("where needs an order by a child or by key")
@@ -44,16 +44,16 @@ extension Query {
             throw .query("at most \(Limits.orderFieldCount) fields")
         }
         let values = equalities.map(\.value)
-        if index == .key {
+        if order == .key {
             let value = values.count == 1 ? values[0] : CompoundValue.place(of: values)
             start = Bound(value: value, key: start?.key ?? .lowest, isInclusive: start?.isInclusive ?? true)
             end = Bound(value: value, key: end?.key ?? .highest, isInclusive: end?.isInclusive ?? true)
-            index = fields.count == 1 ? .child(fields[0]) : .compound(fields)
+            order = fields.count == 1 ? .child(fields[0]) : .compound(fields)
             return
         }
         start = Self.bound(start, behind: values, isStart: true)
         end = Self.bound(end, behind: values, isStart: false)
-        index = .compound(fields)
+        order = .compound(fields)
     }
 
     private static func bound(_ bound: Bound?, behind values: [Node], isStart: Bool) -> Bound {
@@ -68,13 +68,13 @@ extension Query {
 
     /// The values that `where` fixes, in the order of the index; empty for an index of one field.
     package var equalValues: [Node] {
-        guard case .compound(let fields) = index, let start else { return [] }
+        guard case .compound(let fields) = order, let start else { return [] }
         return Array(CompoundValue.fields(of: start.value).prefix(fields.count - 1))
     }
 
     /// The value of a bound in the order's last field; nil where it has none.
     package func lastValue(of bound: Bound?) -> Node? {
-        guard case .compound(let fields) = index, let bound else { return nil }
+        guard case .compound(let fields) = order, let bound else { return nil }
         let values = CompoundValue.fields(of: bound.value)
         return values.count == fields.count ? values.last : nil
     }

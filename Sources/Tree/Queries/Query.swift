@@ -1,7 +1,7 @@
 import PandoBytes
 
 /// By what a query orders children (realtime §7.1, §7.3).
-package enum Index: Hashable, Sendable {
+package enum ChildOrder: Hashable, Sendable {
     case priority
     case key
     case value
@@ -120,7 +120,7 @@ package struct Query: Hashable, Sendable {
     }
 
     /// By what children are ordered.
-    package var index: Index
+    package var order: ChildOrder
     /// nil for no bound.
     package var start: Bound?
     /// nil for no bound.
@@ -131,8 +131,8 @@ package struct Query: Hashable, Sendable {
     /// their names. Empty for the children.
     package internal(set) var aggregates: [Aggregate] = []
 
-    package init(index: Index = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
-        self.index = index
+    package init(order: ChildOrder = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
+        self.order = order
         self.start = start
         self.end = end
         self.limit = limit
@@ -141,7 +141,7 @@ package struct Query: Hashable, Sendable {
     /// Whether evaluating the query visits more than `count` children of a node: all of them, unless the
     /// order is by key, where the limit ends it. O(1).
     package func visits(moreThan count: Int, of node: Node) -> Bool {
-        if index == .key, let limit, limit.count <= count { return false }
+        if order == .key, let limit, limit.count <= count { return false }
         return node.children.count > count
     }
 
@@ -151,31 +151,31 @@ package struct Query: Hashable, Sendable {
 
 extension Query {
     /// The value by which the query orders `child`. `.empty` with the key index.
-    package func indexValue(of child: Node) -> Node { index.value(of: child) }
+    package func indexValue(of child: Node) -> Node { order.value(of: child) }
 
     /// The order of (index value, key) pairs (§7.3): negative, zero or positive.
     package func compare(_ left: (value: Node, key: Key), _ right: (value: Node, key: Key)) -> Int {
-        let order = index == .key ? 0 : Self.compareIndexValues(left.value, right.value)
-        return order != 0 ? order : Key.compare(left.key, right.key)
+        let result = order == .key ? 0 : Self.compareIndexValues(left.value, right.value)
+        return result != 0 ? result : Key.compare(left.key, right.key)
     }
 
     /// Whether the pair is in the range: not before the start, and not after the end (§7.4). The limit is not
     /// considered.
     package func contains(value: Node, key: Key) -> Bool {
         if let start {
-            let order = compare(value, key, to: start)
-            guard order > 0 || (order == 0 && start.isInclusive) else { return false }
+            let result = compare(value, key, to: start)
+            guard result > 0 || (result == 0 && start.isInclusive) else { return false }
         }
         if let end {
-            let order = compare(value, key, to: end)
-            guard order < 0 || (order == 0 && end.isInclusive) else { return false }
+            let result = compare(value, key, to: end)
+            guard result < 0 || (result == 0 && end.isInclusive) else { return false }
         }
         return true
     }
 
     private func compare(_ value: Node, _ key: Key, to bound: Bound) -> Int {
-        let order = index == .key ? 0 : Self.compareIndexValues(value, bound.value)
-        return order != 0 ? order : BoundKey.compare(.key(key), bound.key)
+        let result = order == .key ? 0 : Self.compareIndexValues(value, bound.value)
+        return result != 0 ? result : BoundKey.compare(.key(key), bound.key)
     }
 
     /// The order of index values: nothing, false, true, numbers, strings, objects (§7.3). Numbers are

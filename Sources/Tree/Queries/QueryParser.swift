@@ -104,10 +104,10 @@ extension Query {
             if let problem { throw problem }
             let (named, rest) =
                 try index.map { name throws(InvalidData) in try Query.equalities(in: name) } ?? ([], "")
-            query.index = try readIndex(index == nil ? nil : rest)
+            query.order = try readIndex(index == nil ? nil : rest)
             query.start = try bound(
-                startValue, startKey, startIsInclusive ?? true, query.index, isStart: true)
-            query.end = try bound(endValue, endKey, endIsInclusive ?? true, query.index, isStart: false)
+                startValue, startKey, startIsInclusive ?? true, query.order, isStart: true)
+            query.end = try bound(endValue, endKey, endIsInclusive ?? true, query.order, isStart: false)
             if let limit {
                 guard case .integer(let count) = limit, count >= 1, count <= Limits.queryLimit else {
                     throw .query("l must be an integer from 1 to \(Limits.queryLimit)")
@@ -127,7 +127,7 @@ extension Query {
             }
         }
 
-        private func readIndex(_ name: Text?) throws(InvalidData) -> Index {
+        private func readIndex(_ name: Text?) throws(InvalidData) -> ChildOrder {
             switch name {
             // By key, as REST without `orderBy`: there is no order of several fields that ends with priorities.
             case nil where !equalities.isEmpty: return .key
@@ -142,10 +142,10 @@ extension Query {
         }
 
         private func bound(
-            _ value: Node?, _ key: Text?, _ isInclusive: Bool, _ index: Index, isStart: Bool
+            _ value: Node?, _ key: Text?, _ isInclusive: Bool, _ order: ChildOrder, isStart: Bool
         ) throws(InvalidData) -> Bound? {
             guard let value else { return nil }
-            if index == .key {
+            if order == .key {
                 guard case .string(let text) = value else {
                     throw .query("a bound of an order by key must be a string")
                 }

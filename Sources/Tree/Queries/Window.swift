@@ -36,7 +36,7 @@ package struct Window: Sendable {
     package var node: Node {
         let children = entries.map { Children.Entry(key: $0.key, node: $0.node) }
         return .children(
-            Children(ascending: query.index == .key ? children : children.sorted { $0.key < $1.key }))
+            Children(ascending: query.order == .key ? children : children.sorted { $0.key < $1.key }))
     }
 
     /// Whether no child is selected.
@@ -103,7 +103,7 @@ package struct Window: Sendable {
         shortageEnd = nil
         switch index {
         case nil:
-            if query.index == .key { fillInKeyOrder(children, query) } else { fillInIndexOrder(children) }
+            if query.order == .key { fillInKeyOrder(children, query) } else { fillInIndexOrder(children) }
         case .withoutValues?: fillInKeyOrder(children, query.orderedByKey)
         case .ordered(let index)?: fill(from: children, by: index)
         }
@@ -221,7 +221,7 @@ extension Window {
     /// side. Everything that ``admits(_:_:)`` is true of is there, and little else. O(1).
     package var reach: (low: IndexPlace?, high: IndexPlace?) {
         func place(_ bound: Bound) -> IndexPlace {
-            IndexPlace(query.index == .key ? .empty : bound.value, bound.key)
+            IndexPlace(query.order == .key ? .empty : bound.value, bound.key)
         }
         var (low, high) = (query.start.map(place), query.end.map(place))
         if let frontier {
@@ -274,7 +274,7 @@ extension Window {
             shortageEnd = nil
         } else if hidesChildren {
             let index = index()
-            if index == nil, query.index != .key, node.children.count > visitedCount {
+            if index == nil, query.order != .key, node.children.count > visitedCount {
                 shortageEnd = frontier
                 return result
             }

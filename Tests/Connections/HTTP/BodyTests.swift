@@ -312,7 +312,7 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
         while !isComplete {
             let end = min(stream.count, start + Int.random(in: 1...100, using: &random))
             var offset = 0
-            isComplete = try content.take(Array(stream[start..<end]).rawSpan, from: &offset)
+            isComplete = try content.append(Array(stream[start..<end]).rawSpan, from: &offset)
             #expect(isComplete || offset == end - start, "all of a piece is read before the end")
             start += offset
         }

@@ -29,7 +29,7 @@ import Testing
         .read(.integer(1)), .read(.string(Text(String(repeating: "v", count: 300_000)))),
         .written(.integer(1)), .admitted,
         .stream, .refused(.permissionDenied), .failed("text"), .stale(.integer(2)),
-        .filtered(.integer(1), IndexedQuery(Query(index: .key))),
+        .filtered(.integer(1), IndexedQuery(Query(order: .key))),
         .verbatim([UInt8](repeating: 0x20, count: 400_000)),
     ]
 
@@ -117,7 +117,7 @@ import Testing
                     machine.resume(after: .memory)
                 }
             }
-        case 20: _ = driver.event { $0.answerClosed(&$1) }
+        case 20: _ = driver.event { $0.respondClosed(&$1) }
         default:
             switch Int.random(in: 0..<12, using: &random) {
             case 0: _ = driver.event { $0.peerEnded(&$1) }

@@ -112,7 +112,7 @@ private func large(_ byteCount: Int) -> Node { .string(Text(String(repeating: "v
                 [
                     .client(request(#"GET /a.json?orderBy="$key"&limitToFirst=1"#.quoted), "GET /a"),
                     .result(
-                        .filtered(node(#"{"b":1,"c":2}"#), IndexedQuery(Query(index: .key))),
+                        .filtered(node(#"{"b":1,"c":2}"#), IndexedQuery(Query(order: .key))),
                         "measure query up to 268435456"),
                     .measured(filtered: node(#"{"b":1}"#), #"200 {"b":1}"#),
                 ]),

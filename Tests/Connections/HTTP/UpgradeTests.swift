@@ -183,7 +183,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
                 [
                     .client(request("GET /.lp?\(poll)"), "poll 9 of 5"),
                     Step("answered", ["200 pLPCommand('close');"]) { driver in
-                        driver.event { $0.answerClosed(&$1) }
+                        driver.event { $0.respondClosed(&$1) }
                     },
                     .client(request("GET /a.json"), "GET /a"),
                 ]),
@@ -237,7 +237,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
     }
 
     private func answer(_ driver: inout HTTPDriver, _ text: String, numbers: [Int]) -> [String] {
-        let answer = PollAnswer(scripts: [SharedBytes(Array(text.utf8))], numbers: numbers)
+        let answer = PollResponse(scripts: [SharedBytes(Array(text.utf8))], numbers: numbers)
         return driver.event { $0.answer(answer, of: SessionID(5), &$1) }
     }
 
@@ -301,7 +301,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         var other = Self.driver(loop: 1)
         #expect(other.event { $0.received(moved, &$1) } == ["poll 9 of \(session.rawValue)"])
         #expect(other.machine.pauses == [.request], "what came behind it waits")
-        #expect(other.event { $0.answerClosed(&$1) } == ["200 pLPCommand('close');", "GET /a"])
+        #expect(other.event { $0.respondClosed(&$1) } == ["200 pLPCommand('close');", "GET /a"])
     }
 
     /// A proxy's connection that has moved so often is given up in favour of a new one.
@@ -310,7 +310,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         for (count, isLast) in [(255, false), (256, true)] {
             var driver = Self.driver()
             _ = driver.event { $0.received(MovedRequest(head: head, rest: [], moveCount: count), &$1) }
-            let lines = driver.event { $0.answerClosed(&$1) }
+            let lines = driver.event { $0.respondClosed(&$1) }
             #expect(lines.last == (isLast ? "close after flush" : "200 pLPCommand('close');"))
         }
     }

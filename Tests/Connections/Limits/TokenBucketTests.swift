@@ -19,14 +19,14 @@ import Testing
         ] as [(Int, [Int], Int?, String)])
     func waits(rate: Int, costs: [Int], milliseconds: Int?, reason: String) {
         var bucket = TokenBucket()
-        for cost in costs { bucket.take(cost, perSecond: rate, at: testStart) }
+        for cost in costs { bucket.spend(cost, perSecond: rate, at: testStart) }
         #expect(bucket.wait(at: testStart).map { Int($0 / .milliseconds(1)) } == milliseconds, "\(reason)")
     }
 
     @Test func largestCostsSaturate() {
         var bucket = TokenBucket()
-        bucket.take(.max, perSecond: 1, at: testStart)
-        bucket.take(.max, perSecond: 1, at: testStart)
+        bucket.spend(.max, perSecond: 1, at: testStart)
+        bucket.spend(.max, perSecond: 1, at: testStart)
         #expect((bucket.wait(at: testStart) ?? .zero) > .seconds(1 << 30))
         #expect(!bucket.isFull(at: testStart))
     }
@@ -50,7 +50,7 @@ import Testing
                 #expect((bucket.wait(at: now) == nil) == (level > 0), "seed \(seed), rate \(rate)")
                 #expect(bucket.isFull(at: now) == (level == capacity), "seed \(seed), rate \(rate)")
                 guard level > 0 else { continue }
-                bucket.take(cost, perSecond: rate, at: now)
+                bucket.spend(cost, perSecond: rate, at: now)
                 level -= cost
             }
         }

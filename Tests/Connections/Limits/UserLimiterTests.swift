@@ -56,13 +56,13 @@ import Testing
         for _ in 0..<100 { #expect(users.takeWrite(1, of: ada, at: testStart) == .now) }
         for turn in 0...5 {
             let excess = RateExcess(limit: .writesPerSecond, wait: .milliseconds(100 * turn))
-            let verdict = users.takeWrite(1, of: ada, waitingAtMost: .milliseconds(500), at: testStart)
-            #expect(verdict == .later(excess))
+            let decision = users.takeWrite(1, of: ada, waitingAtMost: .milliseconds(500), at: testStart)
+            #expect(decision == .later(excess))
         }
         for _ in 0..<3 {
             let excess = RateExcess(limit: .writesPerSecond, wait: .milliseconds(600))
-            let verdict = users.takeWrite(1, of: ada, waitingAtMost: .milliseconds(500), at: testStart)
-            #expect(verdict == .refused(excess))
+            let decision = users.takeWrite(1, of: ada, waitingAtMost: .milliseconds(500), at: testStart)
+            #expect(decision == .refused(excess))
         }
     }
 

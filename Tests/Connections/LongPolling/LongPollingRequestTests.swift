@@ -173,7 +173,7 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
     func aMemberDoesNotSetThePrototype(text: String, expected: String) {
         let bytes = Array(text.utf8)
         func escaped(_ parts: [ArraySlice<UInt8>]) -> String {
-            var answers = PollAnswers()
+            var answers = PollResponses()
             for part in parts { answers.append(Array(part).rawSpan) }
             answers.endMessage()
             let byteCount = answers.pendingByteCount

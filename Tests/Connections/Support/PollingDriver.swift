@@ -128,7 +128,7 @@ struct PollingDriver {
     mutating func endOfTick() -> [String] {
         guard isAnswerDue else { return [] }
         isAnswerDue = false
-        return event { $0.answerPolls(&$1) }
+        return event { $0.respondToPolls(&$1) }
     }
 }
 

@@ -135,7 +135,7 @@ struct PollingWorld {
     mutating func endOfTick() {
         while pollsToAnswer {
             pollsToAnswer = false
-            onPolling { $0.answerPolls(&$1) }
+            onPolling { $0.respondToPolls(&$1) }
         }
         if isRemoved { polling = nil }
     }
@@ -227,7 +227,7 @@ struct PollingWorld {
                 &context)
             carryOut(&context, of: Self.session)
         case .poll(let poll, let query):
-            guard polling != nil || former != nil else { return onConnection(id) { $0.answerClosed(&$1) } }
+            guard polling != nil || former != nil else { return onConnection(id) { $0.respondClosed(&$1) } }
             noteAcknowledged()
             onPolling { $0.receive(poll, query, on: id, &$1) }
         case .disconnectPolling: onPolling { $0.disconnect(&$1) }
@@ -249,7 +249,7 @@ struct PollingWorld {
             } else {
                 onPolling { session, _ in session.lost(answer, on: id) }
             }
-        case .answerClosed(let id): onConnection(id) { $0.answerClosed(&$1) }
+        case .respondClosed(let id): onConnection(id) { $0.respondClosed(&$1) }
         case .refuse(let error, let id): onConnection(id) { $0.refusePoll(error, &$1) }
         case .reset(let id): connections[id]?.socket.end("reset")
         case .loseDeliveries(let id): onConnection(id) { $0.loseDeliveries(of: Self.session, &$1) }

@@ -84,7 +84,7 @@ extension LongPollingAction {
         case .releasePoll(let connection): "release \(connection.rawValue)"
         case .answer(let answer, let connection):
             "to \(connection.rawValue): " + shownScript(answer.scripts.map { text($0.array) }.joined())
-        case .answerClosed(let connection): "to \(connection.rawValue): closed"
+        case .respondClosed(let connection): "to \(connection.rawValue): closed"
         case .refuse(let error, let connection): "to \(connection.rawValue): malformed \(error.parameter)"
         case .reset(let connection): "reset \(connection.rawValue)"
         case .loseDeliveries(let connection): "lose deliveries on \(connection.rawValue)"

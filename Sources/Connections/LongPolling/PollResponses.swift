@@ -22,7 +22,7 @@ import PandoTime
 
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session
 /// acts.
-package struct PollAnswers {
+package struct PollResponses {
     private struct Response {
         let number: Int
         /// Of the poll that it answers; nil for the session's start.
@@ -133,7 +133,7 @@ package struct PollAnswers {
     /// A poll has come.
     /// - Returns: What it is sent at once, where it was answered before and is asked again; else nil: it is
     ///   to be answered with ``answer(serial:asked:prefix:closes:)``, in time.
-    package mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> PollAnswer? {
+    package mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> PollResponse? {
         if let index = unconfirmed.firstIndex(where: { $0.serial == serial }) {
             unconfirmed[index].delivery = .lost
             return takeRepeated()
@@ -181,7 +181,7 @@ package struct PollAnswers {
     ///   - closes: The session ends behind the last message.
     package mutating func answer(
         serial: UInt64?, asked: MonotonicTime, prefix: [UInt8] = [], closes: Bool = false
-    ) -> PollAnswer {
+    ) -> PollResponse {
         var answer = takeRepeated()
         let number = nextNumber
         nextNumber += 1
@@ -222,8 +222,8 @@ package struct PollAnswers {
     }
 
     /// What is sent again.
-    private mutating func takeRepeated() -> PollAnswer {
-        var answer = PollAnswer(scripts: [], numbers: [])
+    private mutating func takeRepeated() -> PollResponse {
+        var answer = PollResponse(scripts: [], numbers: [])
         for index in unconfirmed.indices
         where unconfirmed[index].isRepeated || unconfirmed[index].delivery == .lost {
             unconfirmed[index].isRepeated = false

@@ -37,18 +37,18 @@ private struct ModelClient {
     }
 }
 
-extension PollAnswers {
+extension PollResponses {
     fileprivate mutating func say(_ number: Int) {
         append(Array("\(number)".utf8).rawSpan)
         endMessage()
     }
 }
 
-extension PollAnswer {
+extension PollResponse {
     fileprivate var text: String { scripts.map { String(decoding: $0.array, as: UTF8.self) }.joined() }
 }
 
-@Suite struct PollAnswersTests {
+@Suite struct PollResponsesTests {
     private let start = MonotonicTime(nanoseconds: 1_000_000_000)
 
     /// One conversation a row: what happens, and what the answer to the last poll is.
@@ -117,7 +117,7 @@ extension PollAnswer {
             ),
         ] as [(String, [Step])])
     private func conversations(because: String, steps: [Step]) {
-        var answers = PollAnswers()
+        var answers = PollResponses()
         for step in steps {
             switch step {
             case .say(let number): answers.say(number)
@@ -135,8 +135,8 @@ extension PollAnswer {
     }
 
     @Test func theEndStandsBehindTheLastMessage() {
-        var answers = PollAnswers()
-        let large = [UInt8](repeating: UInt8(ascii: "1"), count: PollAnswers.responseByteLimit)
+        var answers = PollResponses()
+        let large = [UInt8](repeating: UInt8(ascii: "1"), count: PollResponses.responseByteLimit)
         for _ in 0..<2 {
             answers.append(large.rawSpan)
             answers.endMessage()
@@ -151,11 +151,11 @@ extension PollAnswer {
     /// Nothing is done for all of it at once, wherever it is cut; what must be escaped may stand where it is.
     @Test(arguments: [-13, -12, -11, -5, -1, 0, 1])
     func aLargeMessageStaysInParts(offset: Int) {
-        let opening = PollAnswers.partByteCount + offset - 8
+        let opening = PollResponses.partByteCount + offset - 8
         let before = #"{"a":""# + String(repeating: "v", count: opening) + #"","#
-        let after = #"1,"b":""# + String(repeating: "w", count: PollAnswers.partByteCount) + #""}"#
+        let after = #"1,"b":""# + String(repeating: "w", count: PollResponses.partByteCount) + #""}"#
         let bytes = Array((before + #""__proto__":"# + after).utf8)
-        var answers = PollAnswers()
+        var answers = PollResponses()
         answers.say(1)
         var (at, largest) = (0, 0)
         while at < bytes.count {
@@ -165,7 +165,7 @@ extension PollAnswer {
             at = end
         }
         answers.endMessage()
-        #expect(largest < PollAnswers.partByteCount + 4096)
+        #expect(largest < PollResponses.partByteCount + 4096)
         let message = before + #"["__proto__"]:"# + after
         let expected = "pRTLPCB(0,[1,\(message)]);\n"
         #expect(answers.byteCount == message.utf8.count + 1)
@@ -182,7 +182,7 @@ extension PollAnswer {
     }
 
     @Test func whatIsHeldIsCountedAndLetGo() {
-        var answers = PollAnswers()
+        var answers = PollResponses()
         #expect(answers.byteCount == 0)
         answers.say(12)
         #expect(answers.byteCount == 2)
@@ -199,7 +199,7 @@ extension PollAnswer {
             answers.note(answer.numbers, .acknowledged)
             _ = answers.receivedPoll(serial + 1, at: start)
         }
-        #expect(answers.unconfirmedCount == PollAnswers.keptLimit && answers.byteCount == 0)
+        #expect(answers.unconfirmedCount == PollResponses.keptLimit && answers.byteCount == 0)
     }
 
     /// Polls that break before or behind their answer, that are asked again, or are given up: the client has
@@ -207,13 +207,13 @@ extension PollAnswer {
     @Test(arguments: 0..<200 as Range<UInt64>)
     func nothingIsLostOrDoubled(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        var answers = PollAnswers()
+        var answers = PollResponses()
         var client = ModelClient()
         var now = start
         var (said, serial) = (0, 0 as UInt64)
         /// Polls that wait with the server, and answers on their way to the client.
         var held: [UInt64] = []
-        var flying: [(serial: UInt64, answer: PollAnswer)] = []
+        var flying: [(serial: UInt64, answer: PollResponse)] = []
 
         func poll(_ serial: UInt64) {
             if let again = answers.receivedPoll(serial, at: now) {
@@ -299,7 +299,7 @@ extension PollAnswer {
         let expected = "pRTLPCB(0,[" + messages.joined(separator: ",") + "]);\n"
         for joined in [false, true] {
             var unwrapper = FrameUnwrapper()
-            var answers = PollAnswers()
+            var answers = PollResponses()
             for piece in joined ? [Array(pieces.joined())] : pieces {
                 unwrapper.unwrap(piece.rawSpan, into: &answers)
             }
@@ -315,7 +315,7 @@ extension PollAnswer {
         frames.append(countFrame: 2)
         frames.append(frame: .text, payload: Array("{\"a".utf8).rawSpan)
         var unwrapper = FrameUnwrapper()
-        var answers = PollAnswers()
+        var answers = PollResponses()
         unwrapper.unwrap(frames.rawSpan, into: &answers)
         #expect(!answers.hasMessages && answers.pendingByteCount == 3)
         frames = []

@@ -1,7 +1,7 @@
 import PandoBytes
 
 /// What a poll is sent.
-package struct PollAnswer {
+package struct PollResponse {
     /// To be sent one after the other.
     var scripts: [SharedBytes]
     /// The responses in them.
