@@ -230,7 +230,7 @@ def test_files_that_cannot_be_opened_are_tried_again(servers, tmp_path):
         wait_until(lambda: server.open_descriptors() >= used, "use of every number")
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
         deadline = time.monotonic() + 3 * DEADLINE
-        while not re.search(r"is still written to.*Too many open files", server.stderr(10**7)) or not re.search(
+        while not re.search(r"writing continues in it.*Too many open files", server.stderr(10**7)) or not re.search(
             r"checkpoint at \d+: no free descriptor", server.stderr(10**7)
         ):
             assert time.monotonic() < deadline and server.alive, server.stderr()

@@ -235,7 +235,7 @@ def test_an_online_import_in_several_writes_is_reported(tmp_path, servers):
     assert exported(server.data, "--namespace", "other", "/here there") == value
 
 
-@pytest.mark.parametrize("flags, text", [(["--replace"], "what was there before is gone"), ([], None)])
+@pytest.mark.parametrize("flags, text", [(["--replace"], "the previous data was removed"), ([], None)])
 def test_an_online_import_that_is_refused_midway_reports_what_was_written(tmp_path, servers, flags, text):
     """The server takes the small write that makes room, and not the chunk that follows."""
     file, server = write(tmp_path / "in.json", {"rows": many(60_000)}), servers(arguments=["--max-write-bytes", 10_000])

@@ -93,7 +93,7 @@ def test_a_stop_leaves_only_the_log(server):
     assert_whole(server, count)
     server.start()
     assert rows(server) == expected(count)
-    assert "were cut off" not in server.stderr(10**7)
+    assert "unsynced writes" not in server.stderr(10**7)
 
 
 def test_the_prepared_file_belongs_to_no_log(server):

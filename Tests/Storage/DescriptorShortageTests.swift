@@ -68,7 +68,9 @@ import Testing
         let warnings = bench.log.lines { $0.hasPrefix("warning") }
         #expect(warnings.count == 1)
         #expect(
-            warnings.allSatisfy { $0.contains("is still written to") && $0.contains("Too many open files") })
+            warnings.allSatisfy {
+                $0.contains("writing continues in it") && $0.contains("Too many open files")
+            })
         bench.disk.lacksDescriptors = false
         try bench.write(10_000)
         #expect(bench.count(".log") == 2)
