@@ -59,6 +59,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case noData
     case malformedData
     case malformedUpdate
+    /// The body of an upload has no file (§10).
+    case malformedUpload
     case valueWithSiblings
     case invalidData(InvalidData)
     /// The write exceeds `writeSizeLimit`.
@@ -96,7 +98,7 @@ package enum RESTError: Error, Equatable, Sendable {
 
     /// The methods of a kind of location.
     package enum Methods: Equatable, Sendable {
-        case data, priority, settings, inspect, evaluate
+        case data, priority, settings, triggers, inspect, evaluate
     }
 
     /// A parameter of `/.inspect`, or a member of such a request's body, that is missing or malformed.
@@ -128,7 +130,7 @@ package enum RESTError: Error, Equatable, Sendable {
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
             .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
-            .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
+            .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
             .badRequest
         }
     }
@@ -185,6 +187,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .malformedData: "Invalid data; couldn't parse JSON object, array, or value."
         case .malformedUpdate, .invalidData(.key), .invalidData(.notAnObject), .invalidData(.reservedPath):
             "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
+        case .malformedUpload: "Invalid data; the body must be multipart/form-data with a file of JSON."
         case .invalidData(.serverValue): "unrecognized server value"
         case .valueWithSiblings: "Invalid data: .value may not stand beside other children"
         case .invalidData(let problem): problem.message
@@ -222,6 +225,7 @@ extension RESTError.Methods {
         case .data: "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS"
         case .priority: "GET, HEAD, PUT, DELETE, OPTIONS"
         case .settings: "GET, HEAD, PUT, OPTIONS"
+        case .triggers: "GET, HEAD, PUT, POST, OPTIONS"
         case .inspect: "GET, HEAD, OPTIONS"
         case .evaluate: "POST, OPTIONS"
         }

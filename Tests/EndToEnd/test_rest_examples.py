@@ -58,6 +58,8 @@ def stream_of_writes(world):
         expect("put", '{"path":"/k","data":1}')
         rest.patch("/pub/s", {"k": 2, "m": 3})
         expect("patch", '{"path":"/","data":{"k":2,"m":3}}')
+        rest.patch("/pub/s", {"k": 5})
+        expect("patch", '{"path":"/","data":{"k":5}}')
         rest.ask("DELETE", "/pub.json").expect(200, "null")
         expect("put", '{"path":"/","data":null}')
 
@@ -113,9 +115,9 @@ EXAMPLES = [
         PUT /pub/a.json {{bad
         < 400 error {NOT_JSON}
     """),
-    example(10, "an illegal key in a body is refused", """
-        PUT /pub/x.json {"a.b":1}
-        < 400 error
+    example(10, "an illegal key in a body is refused", f"""
+        PUT /pub/x.json {{"a.b":1}}
+        < 400 error {NOT_JSON}
         now /pub null
     """),
     example(11, "an illegal key in the path is refused", """

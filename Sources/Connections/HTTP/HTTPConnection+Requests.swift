@@ -40,7 +40,7 @@ extension HTTPConnection {
         let namespace = address.namespace ?? client.namespace(fromHost: head.authorityBytes)
         let request: RESTRequest
         do throws(RESTError) {
-            request = try RESTRequest(head, address)
+            request = try RESTRequest(head, address, acceptsUploads: context.settings.isDevelopment)
         } catch {
             // Its body is not read, so nothing behind it can be.
             if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
@@ -182,7 +182,7 @@ extension HTTPConnection {
         }
         guard case .admitting = stage, let request = pending.request else { return call(pending, &context) }
         do throws(RESTError) {
-            try pending.checkPlace()
+            try pending.checkPlace(isDevelopment: context.settings.isDevelopment)
             post(.admit(request, pending.credential), pending, byteCount: 0, &context)
         } catch {
             post(.refuse(error), pending, byteCount: 0, &context)
@@ -198,7 +198,7 @@ extension HTTPConnection {
         guard let request = pending.request else { return }
         do throws(RESTError) {
             try pending.checkExpiry(context.wallSeconds)
-            try pending.checkPlace()
+            try pending.checkPlace(isDevelopment: context.settings.isDevelopment)
             if let problem = pending.bodyProblem { throw problem }
             try client.checkLimits(of: request, pending, byteCount: bytes.count, &context)
             if let question = pending.serverQuestion, request.method.isRead {
