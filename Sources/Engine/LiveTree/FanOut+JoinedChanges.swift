@@ -12,9 +12,6 @@ extension ListenerTable {
     ) -> [Push] {
         var pushes: [Push] = []
         var shared = Push(body: joined.body)
-        if joined.changes.count == 1 {
-            shared.body = .overwrite(joined.changes[0].path, joined.changes[0].node)
-        }
         var node = root
         var depth = 0
         while true {
@@ -24,7 +21,7 @@ extension ListenerTable {
                 } else {
                     pushes.append(
                         Push(
-                            body: message(joined.changes, base: node.path),
+                            body: message(joined.pushed, base: node.path),
                             recipients: [node.defaults.members]
                         ))
                 }
