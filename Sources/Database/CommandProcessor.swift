@@ -34,6 +34,7 @@ final class CommandProcessor {
     var usage: UsageTable
     var usageSampler = UsageSampler()
     let indexes: IndexBuilder
+    private var pushIDs = PushIDGenerator()
     /// Has another thread release values that take long to free.
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
     /// Values that take long to free.
@@ -91,6 +92,14 @@ final class CommandProcessor {
         if let queryText, case .listening? = result {
             sessions[session]?.queryTexts[queryText.tag] = queryText.text
         }
+    }
+
+    /// A key for a new child (rest §2.2). Keys ascend in the order of the calls: that of commits, except for large POSTs,
+    /// whose keys are chosen before their rules are evaluated by another thread.
+    func nextPushID() -> Key {
+        let random = PushIDGenerator.RandomBits(
+            high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
+        return pushIDs.next(milliseconds: clock.now(), random: random)
     }
 
     /// Has nodes released by another thread; nothing happens where there are none.

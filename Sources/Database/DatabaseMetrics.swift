@@ -52,6 +52,8 @@ package final class DatabaseMetrics: Sendable {
     package let windows = Gauge()
     package let indexes = Gauge()
     package let onDemandIndexBytes = Gauge()
+    /// Seconds by which the machine's clock is behind the journal (``WallClock/machineLag``).
+    package let clockLag = Gauge()
 
     package let slowOperations = SlowOperations()
 

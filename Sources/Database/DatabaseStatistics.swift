@@ -48,6 +48,8 @@ extension CommandProcessor {
         metrics.windows.set(counts.windows)
         metrics.indexes.set(counts.indexes)
         metrics.onDemandIndexBytes.set(counts.onDemandIndexBytes)
+        clock.now()
+        metrics.clockLag.set(Int(clamping: clock.machineLag / 1000))
         var found: [SessionID: DatabaseStatistics.Session] = [:]
         for id in request.sessions.prefix(DatabaseStatistics.sessionLimit) {
             guard let session = sessions[id] else { continue }

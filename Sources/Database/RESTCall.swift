@@ -36,6 +36,8 @@ package final class RESTCall: Sendable {
     /// Nil means `default`.
     package let namespace: String?
     package let action: Action
+    /// The key of the child that a POST makes, where it was chosen before the request is executed.
+    let newKey: Key?
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
 
@@ -51,9 +53,17 @@ package final class RESTCall: Sendable {
     /// Whether it was refused before it came to the databases: perhaps a write, whose client is to know.
     var isRefused: Bool { if case .refuse = action { true } else { false } }
 
-    package init(namespace: String?, action: Action) {
+    package convenience init(namespace: String?, action: Action) {
+        self.init(namespace: namespace, action: action, newKey: nil)
+    }
+
+    /// The same POST, with the key of its child.
+    func choosing(_ key: Key) -> RESTCall { RESTCall(namespace: namespace, action: action, newKey: key) }
+
+    private init(namespace: String?, action: Action, newKey: Key?) {
         self.namespace = namespace
         self.action = action
+        self.newKey = newKey
         isLight =
             switch action {
             case .refuse, .admit: true

@@ -11,7 +11,6 @@ import PandoTree
 final class RESTHandler {
     private let processor: CommandProcessor
     private let access: AccessManager
-    private var pushIDs = PushIDGenerator()
 
     init(_ processor: CommandProcessor, _ access: AccessManager) {
         self.processor = processor
@@ -41,7 +40,9 @@ final class RESTHandler {
                 let began = processor.profiler.startTime
                 var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
                 do throws(RESTError) {
-                    result = try handle(request, body, byteCount: byteCount, credential, database, session)
+                    result = try handle(
+                        request, body, byteCount: byteCount, newKey: call.newKey, credential, database,
+                        session)
                     if let result { processor.encoder.respond(result, to: session) }
                 } catch {
                     failure = error
@@ -106,9 +107,8 @@ final class RESTHandler {
 
     /// - Returns: Nil where events follow in place of a response.
     private func handle(
-        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, _ credential: Credential,
-        _ database: StoredDatabase,
-        _ session: SessionID
+        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, newKey: Key?, _ credential: Credential,
+        _ database: StoredDatabase, _ session: SessionID
     ) throws(RESTError) -> RESTCallResult? {
         guard case .data(let target) = request.location else { throw .internalError }
         if request.method.isRead {
@@ -120,7 +120,8 @@ final class RESTHandler {
         guard let body else { throw .internalError }
         let limit = database.replacedByteLimit(of: request, byteCount: byteCount)
         guard limit ?? 0 >= 0 else { throw .writeTooLarge }
-        return try write(request, body, replacingAtMost: limit, target, credential, database, session)
+        return try write(
+            request, body, newKey: newKey, replacingAtMost: limit, target, credential, database, session)
     }
 
     /// Sends the session every operation on the database from now on.
@@ -196,13 +197,14 @@ final class RESTHandler {
 
     // MARK: Writing
 
+    /// - Parameter newKey: That of the child which a POST makes, where it was chosen before.
     private func write(
-        _ request: RESTRequest, _ body: RESTBody, replacingAtMost byteLimit: Int?, _ target: Target,
-        _ credential: Credential, _ database: StoredDatabase, _ session: SessionID
+        _ request: RESTRequest, _ body: RESTBody, newKey: Key?, replacingAtMost byteLimit: Int?,
+        _ target: Target, _ credential: Credential, _ database: StoredDatabase, _ session: SessionID
     ) throws(RESTError) -> RESTCallResult {
         switch body {
         case .value(let draft) where request.method == .post:
-            let key = nextPushID()
+            let key = newKey ?? processor.nextPushID()
             let path = target.path.appending(key)
             let put = Operation.put(Write(Target(path), draft))
             if let failure = try failure(of: put, session, credential, database) { return failure }
@@ -407,14 +409,6 @@ final class RESTHandler {
         }
         json.append("]")
         return json
-    }
-
-    /// A key for a new child: keys ascend in the order of commits.
-    private func nextPushID() -> Key {
-        let environment = processor.environment
-        let random = PushIDGenerator.RandomBits(
-            high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
-        return pushIDs.next(milliseconds: processor.clock.now(), random: random)
     }
 }
 

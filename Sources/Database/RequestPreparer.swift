@@ -167,8 +167,16 @@ final class RequestPreparer {
             return prepare(
                 .hash(node), at: target, for: session, message, in: database, stage.reaching(.hashed))
         }
-        // The key of a POST is made when it is executed.
-        guard stage.step < .decided, request.method != .post else { return nil }
+        guard stage.step < .decided else { return nil }
+        if request.method == .post {
+            guard isLarge, case .value(let draft) = body else { return nil }
+            let call = call.newKey == nil ? call.choosing(processor.nextPushID()) : call
+            guard let key = call.newKey else { return nil }
+            return suspend(
+                [Write(Target(target.path.appending(key)), draft)], as: credential, session,
+                .rest(session, call, byteCount: byteCount), in: database, stage.reaching(.decided),
+                following: former)
+        }
         let limit = database.replacedByteLimit(of: request, byteCount: byteCount)
         let isWeighed = limit.map { replacesMuch(body, at: target, in: database, atMost: $0) } ?? false
         guard isLarge || isWeighed else { return nil }

@@ -24,12 +24,14 @@ extension Engine {
     ///   - replacedByteLimit: Bytes that the data may have which they replace, if another thread is to find that out.
     ///   - time: `now`, for the rules.
     ///   - former: What was prepared for it over an earlier snapshot.
+    ///   - leastMergeCount: A merge of no more paths is done when it is executed.
     /// - Complexity: O(large writes + listens and indexes below them).
     package func preparation(
         for writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
-        as credential: Credential, at time: Int64, following former: PreparedWrite? = nil
+        as credential: Credential, at time: Int64, following former: PreparedWrite? = nil,
+        mergingMoreThan leastMergeCount: Int = Engine.largeMergeCount
     ) -> WritePreparation? {
-        let mergeBase = writes.count > PreparedMerge.leastCount ? mergeBase : nil
+        let mergeBase = writes.count > leastMergeCount ? mergeBase : nil
         let builds = indexBuilds(for: writes, mergeBase)
         guard
             mergeBase != nil || replacedByteLimit != nil || !builds.isEmpty

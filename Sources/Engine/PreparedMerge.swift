@@ -31,11 +31,13 @@ struct PreparedMerge: Sendable {
     static let differenceLimit = 4096
 
     /// Does a merge on a snapshot. O(paths).
-    /// - Returns: Nil for one that has to be decided path by path: it sets priorities, or would fail.
+    /// - Returns: Nil for one that has to be decided path by path: it would fail, sets the priority of its base, or takes
+    ///   the children of the location for a moment so that the location would lose its priority.
     init?(_ writes: [Write], base: Path, in root: Node, at time: Int64) {
-        guard writes.count > 1, writes.allSatisfy({ !$0.target.isPriority }) else { return nil }
+        guard writes.count > 1,
+            writes.allSatisfy({ $0.isPriorityValid && $0.target.path.count > base.count })
+        else { return nil }
         let changes = root.changes(of: writes, at: time)
-        guard changes.count < 2 || root.locationsToPush(of: changes) == nil else { return nil }
         writeCount = writes.count
         var count = writes[0].target.path.count - 1
         for write in writes {
@@ -53,13 +55,17 @@ struct PreparedMerge: Sendable {
         for write in writes where !write.draft.placeholders.isEmpty {
             replaced.remove(write.target.path[count])
         }
-        replacedKeys = replaced
+        let locations = root.locationsToPush(of: changes)
+        // What is pushed has whole nodes then, and is right only while nothing else has written there.
+        replacedKeys = locations == nil ? replaced : []
+        guard locations?.allSatisfy({ $0.count > count }) ?? true else { return nil }
         snapshot = root
-        new = root.applying(changes)[location]
+        let after = root.applying(changes)
+        new = after[location]
         // All paths are below the base, and one is not at or below another.
         joined = JoinedChanges(
             base: base, changes: changes,
-            body: .merge(base, changes.map { Push.Entry(path: base.relative($0.path), node: $0.node) }))
+            pushed: locations?.map { Change(path: $0, node: after[$0]) } ?? changes)
         record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
     }
 

@@ -7,7 +7,7 @@ import PandoStorage
 
 /// Scheduled backups and the archive of the journal, as a server has them: none, one or both.
 ///
-/// `@unchecked Sendable`: what is mutable is used on the main thread only.
+/// `@unchecked Sendable`: what is mutable is used on the main thread, and at the end by the thread that ends the storage.
 final class BackupServices: @unchecked Sendable {
     /// The directories, locked as far as they are there: before the data directory is read, so that a mistake shows at once.
     struct Directories {
@@ -32,10 +32,18 @@ final class BackupServices: @unchecked Sendable {
         }
 
         /// Has the data directory remember which directories it uses, and says which ones are not there.
-        /// - Throws: ``DiskFailure`` of the data directory, and where a directory cannot be used for lack of descriptors.
-        fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(DiskFailure) {
+        /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are short there: then
+        ///   the next start does it.
+        fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(StorageError) {
             for directory in [backups, archive].compactMap({ $0 }) {
-                if let dataDirectory { try directory.remember(in: dataDirectory) }
+                do throws(DiskFailure) {
+                    if let dataDirectory { try directory.remember(in: dataDirectory) }
+                } catch {
+                    guard error.isShortage else { throw .disk(error.description) }
+                    logger.error(
+                        "\(directory.use.option): the data directory cannot note now that it uses \(directory.path): \(error)"
+                    )
+                }
                 do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {
                     logger.error(
                         "\(directory.use.option): cannot be used now; the server runs without it and tries again: \(error)"
@@ -53,7 +61,7 @@ final class BackupServices: @unchecked Sendable {
     ///   - origin: Where the journal ended at the start; nil without one.
     ///   - mark: How far the journal is on disk.
     ///   - beginning: A checkpoint that began the journal; nil for none.
-    /// - Throws: ``StorageError`` for an archive that contradicts the journal; ``DiskFailure`` of the data directory;
+    /// - Throws: ``StorageError`` for an archive that contradicts the journal, or of the data directory;
     ///   ``SocketError`` where the process has no free descriptor or thread.
     init(
         _ configuration: Configuration, in directories: Directories, origin: JournalOrigin?,

@@ -28,9 +28,11 @@ import Synchronization
 ///     pando-log         writing of the log, with --access-log          (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
 ///     pando-archive     copying the journal to another disk            (ArchiveThread)
+///     pando-stop        at the end: makes everything durable
 ///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
 ///
-/// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only.
+/// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only; `threads` and `backups` at the
+/// end by the thread that ends the storage, when the main thread leaves them alone.
 package final class Server: @unchecked Sendable {
     private let configuration: Configuration
     private let logger: Logger
@@ -49,6 +51,8 @@ package final class Server: @unchecked Sendable {
     private var signals: Signals?
     private var threads: [NamedThread] = []
     private var isStopping = false
+    /// Makes everything durable at the end, while the main thread still handles signals.
+    private var ending: NamedThread?
     /// Databases that had no rules when the server started.
     private let unruledNames: [String]
 
@@ -124,6 +128,7 @@ package final class Server: @unchecked Sendable {
                 access: configuration.isDevelopment ? .open : .locked, fileRules: reload.rulesets),
             mark: mark, resources.database, storageMetrics, logger)
         journal = storage.journal
+        resources.history?.openDisk()
         unruledNames = storage.state.databases.values.filter(\.hasNoRules).map(\.name).sorted()
         resources.database.open(Self.makeHost(storage, resources, databaseMetrics))
         backups = try BackupServices(
@@ -196,10 +201,7 @@ package final class Server: @unchecked Sendable {
         onListening()
         notify(.ready)
         main.run()
-        for thread in threads { thread.join() }
-        backups.stopBackups()
-        journal?.stop()
-        backups.stopArchive()
+        if let ending { ending.join() } else { endStorage() }
         resources.workers.stop()
         resources.bodyThread.stop()
         resources.history?.stop()
@@ -304,6 +306,23 @@ package final class Server: @unchecked Sendable {
     private func stopLoops() {
         for loop in resources.eventLoops { loop.stop() }
         resources.database.stop()
-        main.stop()
+        guard ending == nil else { return }
+        do throws(SocketError) {
+            ending = try start("pando-stop") { [self] in
+                endStorage()
+                main.stop()
+            }
+        } catch {
+            // Without a thread for it, it is done here, and a second signal is not noticed any more.
+            main.stop()
+        }
+    }
+
+    /// Waits for the threads of clients and databases, then makes everything durable. On the thread that ends the process.
+    private func endStorage() {
+        for thread in threads { thread.join() }
+        backups.stopBackups()
+        journal?.stop()
+        backups.stopArchive()
     }
 }

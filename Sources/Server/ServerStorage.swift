@@ -1,6 +1,7 @@
 import Logging
 import PandoDatabase
 import PandoJournal
+import PandoReactor
 import PandoStorage
 
 /// What a server recovers, and its journal; with `--memory` there is neither.
@@ -23,9 +24,12 @@ struct ServerStorage {
         if let path = configuration.dataDirectory {
             let files = MachineMetrics.files(in: path)
             metrics.recoverableBytes.set(files.newestCheckpointByteCount + files.journalByteCount)
-            let opened = try DataDirectory.open(
-                path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
-                logger: logger)
+            // Minutes, where there is very much. A directory may be left like this at any time.
+            let opened = try Signals.endingProcess {
+                try DataDirectory.open(
+                    path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
+                    logger: logger)
+            }
             origin = JournalOrigin(opened)
             beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(

@@ -41,12 +41,27 @@ package enum DataDirectory {
                 on: disk, newDirectoryID: DirectoryID(environment.randomBits(), environment.randomBits()),
                 options: options, into: &recovered)
             report(journal.recovery, in: environment.monotonicTime - began, disk.directory, logger)
+            reportClock(behind: recovered.lastTime, environment, disk.directory, logger)
             if endsSessions { try endDeadSessions(&recovered, &journal, environment) }
             state = recovered
             return journal
         } catch {
             throw StorageError(error)
         }
+    }
+
+    /// A machine's clock that is further behind the journal is reported at the start: milliseconds.
+    private static let reportedClockLag: Int64 = 60_000
+
+    /// The times of records never go back, so a clock that was once ahead stops the time of all clients.
+    private static func reportClock(
+        behind lastTime: Int64, _ environment: Environment, _ path: String, _ logger: Logger
+    ) {
+        let (lag, overflows) = lastTime.subtractingReportingOverflow(environment.wallMilliseconds)
+        guard !overflows, lag > reportedClockLag else { return }
+        logger.error(
+            "\(path): the newest record was written \(lag / 1000) s after the time that this machine's clock shows now; until the clock has reached that time, timestamps of new writes stand still. Check the clock; if it was wrong when the record was written, see 'A clock that was wrong' in operating.md"
+        )
     }
 
     private static func report(

@@ -6,6 +6,9 @@
 package final class WallClock {
     /// The time of the last reading.
     package private(set) var last: Int64
+    /// By how much the machine's clock was behind ``last`` at the last reading: it was set back, or was ahead when the
+    /// journal was written. Milliseconds; 0 mostly.
+    package private(set) var machineLag: Int64 = 0
     private let environment: Environment
 
     /// - Parameter last: The latest time that was written to the journal; milliseconds since 1970.
@@ -19,7 +22,13 @@ package final class WallClock {
     @discardableResult
     package func now() -> Int64 {
         let time = environment.wallMilliseconds
-        if time > last { last = time }
+        if time >= last {
+            last = time
+            machineLag = 0
+        } else {
+            // No overflow: both are milliseconds of a clock, or of a record that was read.
+            machineLag = last.subtractingReportingOverflow(time).partialValue
+        }
         return last
     }
 }

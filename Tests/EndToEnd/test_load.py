@@ -16,6 +16,7 @@ import websockets
 
 import server as server_module
 from pando_client import Connection
+from rest_client import OWNER, Rest
 from server import REPOSITORY, clean_environment
 
 BINARY = pathlib.Path(
@@ -307,6 +308,23 @@ def test_hostile_clients_over_tls_and_compressed(servers, arguments):
 def test_secure_targets_that_make_no_sense_are_refused(arguments, words):
     result, _ = load("writes", 1, *arguments)
     assert result.returncode == 64 and words in result.stderr, result.stderr
+
+
+def test_bystander_beside_every_heavy_operation(servers):
+    """Every operation is answered, and the bystander beside it; how long it waits is measured on a quiet machine."""
+    server = servers()
+    rest = Rest(server.port, "default", fields=[OWNER])
+    before = {"rules": {".read": True, ".write": True}}
+    rest.put_rules(before)
+    arguments = ["--children", 20_000, "--rounds", 1, "--longest-wait", 1e6]
+    result, report = load("bystander", server.port, *arguments, smoke=[], timeout=120)
+    assert result.returncode == 0, result.stdout + result.stderr
+    assert report["broken"] == []
+    names = [operation["operation"] for operation in report["operations"]]
+    assert names[0] == "quiet" and {"get-all", "merge-100k", "put-validated", "post-validated", "aggregate", "remove"} < set(names)
+    # The rules are those of before, and the run's data is gone.
+    assert rest.ask("GET", "/.settings/rules.json").json() == before
+    assert rest.get("/pando-load") is None
 
 
 def test_hostile_control_phase_sends_nothing(world):

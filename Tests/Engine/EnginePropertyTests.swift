@@ -1,3 +1,4 @@
+import Glibc
 import PandoBytes
 import PandoRandom
 import PandoRules
@@ -13,8 +14,17 @@ import Testing
     static let seeds: UInt64 = 200
     static let commands = 200
 
+    /// `PANDO_PROPERTY_SEED` and `PANDO_PROPERTY_SECONDS` run it from another seed on, and for longer.
     @Test func everyClientHoldsCurrentData() {
-        for seed in 0..<Self.seeds {
+        let first = UInt64(setting: "PANDO_PROPERTY_SEED") ?? 0
+        let end = UInt64(setting: "PANDO_PROPERTY_SECONDS").map { ContinuousClock.now + .seconds(Int64($0)) }
+        var preparedMergeCount = 0
+        defer { #expect(preparedMergeCount > 100, "prepared merges are tried, too") }
+        for seed in first... {
+            guard end.map({ ContinuousClock.now < $0 }) ?? (seed < first + Self.seeds) else {
+                if end != nil { print("\(seed - first) seeds from \(first)") }
+                return
+            }
             var world = World(seed: seed)
             for number in 0..<Self.commands {
                 world.step()
@@ -28,6 +38,7 @@ import Testing
                 Issue.record("seed \(seed), at the end: \(problem)")
                 return
             }
+            preparedMergeCount += world.preparedMergeCount
         }
     }
 }
@@ -42,6 +53,8 @@ private struct World {
     var clients: [UInt64: ClientModel] = [:]
     var queues: [UInt64: SparseTree] = [:]
     var records: [EngineRecord] = []
+    /// Merges that were done as prepared.
+    var preparedMergeCount = 0
     var time: Int64 = 1000
     var last: (operation: PandoEngine.Operation, session: UInt64, effects: Effects)?
     var problem: String?
@@ -222,10 +235,19 @@ private struct World {
         let writes = writes(base)
         let before = truth
         truth = truth.merging(writes, time: time)
-        run(
-            session,
-            .merge(base: Path(text: base.slashed), writes.map { Write($0.path.slashed, $0.value.json) }),
-            expecting: "ok", before)
+        let merge = writes.map { Write($0.path.slashed, $0.value.json) }
+        if random.chance(40) { prepare(merge, base: Path(text: base.slashed)) }
+        run(session, .merge(base: Path(text: base.slashed), merge), expecting: "ok", before)
+        engine.discardPreparedWrite()
+    }
+
+    /// Has a merge done on a snapshot, as large ones are.
+    mutating func prepare(_ writes: [Write], base: Path) {
+        let preparation = engine.preparation(
+            for: writes, mergeBase: base, as: .anonymous, at: time, mergingMoreThan: 1)
+        if let prepared = preparation?.perform(), engine.adopt(prepared), prepared.merge != nil {
+            preparedMergeCount += 1
+        }
     }
 
     mutating func listen(_ session: UInt64) {
@@ -457,5 +479,13 @@ extension NaiveQuery {
         if let end { members.append(#""ep":\#(end.json)"#) }
         if let limit { members.append(#""l":\#(limit),"vf":"\#(isLast ? "r" : "l")""#) }
         return Query("{\(members.joined(separator: ","))}")
+    }
+}
+
+extension UInt64 {
+    /// The number in an environment variable; nil where there is none.
+    fileprivate init?(setting name: String) {
+        guard let text = unsafe getenv(name) else { return nil }
+        self.init(unsafe String(cString: text))
     }
 }

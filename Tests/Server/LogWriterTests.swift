@@ -117,6 +117,24 @@ private let patience: Duration = .seconds(120)
         #expect(lines.count { $0.hasPrefix("message ") } == requestCount / 100 + 1)
     }
 
+    /// Standard error takes nothing: a line waits for the timeout once, the next ones are dropped at once. When it takes
+    /// something again, lines come whole, each on a line of its own.
+    @Test func withoutTheThreadAStalledReaderDropsLines() throws {
+        let pipe = try Pipe()
+        let writer = try LogWriter(descriptor: pipe.writing, timeout: .milliseconds(10))
+        // More than the pipe holds: one of them is written in part.
+        let filler = String(repeating: "x", count: 3000)
+        for number in 0..<40 { writer.append(line("\(number) \(filler)")) }
+        let wholeCount = 40 - Int(writer.droppedLineCount)
+        #expect(10..<40 ~= wholeCount)
+        let lines = pipe.lines(wholeCount)
+        #expect(lines.prefix(wholeCount) == (0..<wholeCount).map { "\($0) \(filler)" }[...])
+        writer.append(line("again"))
+        writer.append(line("and again"))
+        #expect(pipe.lines(until: "and again").suffix(2) == ["again", "and again"])
+        #expect(Int(writer.droppedLineCount) == 40 - wholeCount)
+    }
+
     /// Standard error takes nothing, for ever: the process ends all the same.
     @Test func stopDoesNotWaitForEver() throws {
         let pipe = try Pipe()

@@ -117,6 +117,14 @@ int32_t pando_signals_block(void) {
     return -pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+int32_t pando_signals_end_process(int32_t do_end) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGINT);
+    return -pthread_sigmask(do_end ? SIG_UNBLOCK : SIG_BLOCK, &set, NULL);
+}
+
 int32_t pando_signalfd_create(void) {
     sigset_t set;
     handled_signals(&set);

@@ -124,7 +124,7 @@ struct Import: ParsableCommand {
             if let writtenByteCount {
                 printError(
                     "\(writtenByteCount) bytes of \(file) are there"
-                        + "\(replace ? ", and the previous data was removed" : ""); import it again with --replace"
+                        + "\(replace ? ", and the previous data was removed" : ""); import it again with --\(merge ? "merge" : "replace")"
                 )
             }
             throw error.exitCode

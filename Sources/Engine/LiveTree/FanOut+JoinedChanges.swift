@@ -12,10 +12,7 @@ extension ListenerTable {
     ) -> [Push] {
         var pushes: [Push] = []
         var shared = Push(body: joined.body)
-        if joined.changes.count == 1 {
-            shared.body = .overwrite(joined.changes[0].path, joined.changes[0].node)
-            shared.mergeBase = joined.base
-        }
+        if joined.pushed.count == 1 { shared.mergeBase = joined.base }
         var node = root
         var depth = 0
         while true {
@@ -25,7 +22,7 @@ extension ListenerTable {
                 } else {
                     pushes.append(
                         Push(
-                            body: message(joined.changes, base: node.path),
+                            body: message(joined.pushed, base: node.path),
                             recipients: [node.defaults.members]
                         ))
                 }

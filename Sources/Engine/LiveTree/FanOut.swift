@@ -185,8 +185,8 @@ extension ListenerTable {
 
     // MARK: Windows
 
-    /// To move a child to the next place in a window takes as much less time than to look at it.
-    private static let movesPerVisit = 64
+    /// To find, move and print a child of a window takes as much time as to visit so many children.
+    private static let visitsPerAlteredChild = 4
 
     /// About how many children a window visits when it is updated.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
@@ -194,7 +194,7 @@ extension ListenerTable {
         of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
     ) -> Int {
         let count = view.window.entries.count
-        if let alteredCount { return alteredCount * (1 + count / movesPerVisit) }
+        if let alteredCount { return alteredCount * visitsPerAlteredChild }
         guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
             return count + value.children.count
         }

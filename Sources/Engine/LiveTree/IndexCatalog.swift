@@ -115,7 +115,10 @@ final class IndexCatalog: @unchecked Sendable {
             return
         }
         guard node.children.count > unindexedChildCount else { return }
-        let isDeclared = measure == nil && declarations?[path]?.orders.contains(order) ?? false
+        // Those that are beyond the limit are kept as others are, while they are used.
+        let isDeclared =
+            measure == nil && accounts.declaredCount < IndexAccounts.declaredLimit
+            && declarations?[path]?.orders.contains(order) ?? false
         // The default order needs no declaration.
         guard
             isDeclared || isLasting || order == .priority

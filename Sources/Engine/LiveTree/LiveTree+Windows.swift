@@ -17,8 +17,6 @@ extension LiveTree {
     package static let inlineWindowChildCount = 2048
     /// Children that may have changed since the snapshot. If more have, the window is made anew.
     static let differenceLimit = 4096
-    /// Entries of the window that are moved for these changes, about: a few milliseconds.
-    static let movedEntryLimit = 4 << 20
 
     /// The node over which a window should be made before a listen begins. Nil when that takes next to no time:
     /// the location has few children, the query visits few, or the window exists for another session and is not behind.
@@ -52,12 +50,12 @@ extension LiveTree {
     /// Stores a window that was made over a snapshot, for the listen that is executed next.
     /// - Parameter node: The snapshot.
     /// - Returns: false when too much has changed since. Then the window has to be made anew.
-    /// - Complexity: O(changes since the snapshot × entries of the window), bounded to a few milliseconds.
+    /// - Complexity: O(changes since the snapshot × log window), bounded to a few milliseconds.
     package mutating func prepare(_ window: Window, at path: Path, over node: Node) -> Bool {
         let current = root[path]
         var prepared = PreparedWindow(path: path, window: window)
         if !current.isSameSnapshot(as: node) {
-            guard let differences = differences(from: node, to: current, for: window) else { return false }
+            guard let differences = differences(from: node, to: current) else { return false }
             if !differences.isEmpty {
                 _ = prepared.window.update(
                     differences, in: current, by: indexes.index(window.query.order, at: path),

@@ -9,8 +9,20 @@ struct JoinedChanges: Sendable {
     let base: Path
     /// None at or below another.
     let changes: [Change]
+    /// What is pushed in their place (`PushLocations.swift`): mostly the changes themselves.
+    let pushed: [Change]
     /// The push for listens at the base and above.
     let body: Push.Body
+
+    init(base: Path, changes: [Change], pushed: [Change]) {
+        self.base = base
+        self.changes = changes
+        self.pushed = pushed
+        body =
+            pushed.count == 1
+            ? .overwrite(pushed[0].path, pushed[0].node)
+            : .merge(base, pushed.map { Push.Entry(path: base.relative($0.path), node: $0.node) })
+    }
 }
 
 extension LiveTree {

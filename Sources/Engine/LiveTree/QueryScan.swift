@@ -101,7 +101,7 @@ extension LiveTree {
         let node = root[scan.path]
         let body = body ?? (view.hasLateRecipients ? .overwrite(scan.path, found.node) : nil)
         var bodies = body.map { [$0] } ?? []
-        if let differences = differences(from: snapshot, to: node, for: found) {
+        if let differences = differences(from: snapshot, to: node) {
             view.scan = nil
             let further = view.catchUp(with: found, differences, over: node, at: scan.path, indexes)
             if let further { bodies.append(further) }
@@ -118,14 +118,8 @@ extension LiveTree {
     }
 
     /// What has changed since a snapshot, over which a window was made; nil where that is more than one step may do.
-    func differences(from snapshot: Node, to node: Node, for window: Window) -> [ChildChange]? {
-        guard
-            let differences = node.children.differences(
-                from: snapshot.children, atMost: Self.differenceLimit),
-            // Each change moves the entries behind it in the window.
-            differences.count * window.entries.count <= Self.movedEntryLimit
-        else { return nil }
-        return differences
+    func differences(from snapshot: Node, to node: Node) -> [ChildChange]? {
+        node.children.differences(from: snapshot.children, atMost: Self.differenceLimit)
     }
 
     private mutating func finish(_ scan: QueryScan, _ found: Window, of view: ListenerTable.QueryView) {
@@ -134,9 +128,7 @@ extension LiveTree {
         // Children that came into the range meanwhile may have filled it.
         guard view.window.lacksChildren else { return }
         let node = root[scan.path]
-        guard
-            let differences = node.children.differences(from: snapshot.children, atMost: Self.differenceLimit)
-        else {
+        guard let differences = differences(from: snapshot, to: node) else {
             // Fewer will have changed when these are done: in the end few enough.
             view.scan = indexes.addScan(of: scan.query, at: scan.path, following: (found, snapshot))
             return

@@ -12,7 +12,9 @@ enum HeavyOperation: String, CaseIterable, Sendable {
     /// Rules that name other indexes, and those of before.
     case rules
     /// 10 MB, under rules that look at each child of it.
-    case putValidated = "put-validated"
+    case putValidated = "put-validated", postValidated = "post-validated"
+    /// A sum over half of the children.
+    case aggregate
     /// All children.
     case remove
 
@@ -86,6 +88,19 @@ enum HeavyOperation: String, CaseIterable, Sendable {
                     method: "PUT", path: Self.validatedPath(site), parameters: Self.silent, isAnonymous: true,
                     body: Self.largeWrite(round + 1))
             ]
+        case .postValidated:
+            return [
+                Request(
+                    method: "POST", path: Self.validatedPath(site) + "/posts", parameters: Self.silent,
+                    isAnonymous: true, body: Self.largeWrite(round + 1)),
+                Request(method: "DELETE", path: Self.validatedPath(site) + "/posts"),
+            ]
+        case .aggregate:
+            return [
+                Request(
+                    path: list,
+                    parameters: #"&orderBy=%22n%22&startAt=500000&aggregate=count,sum(n)"#)
+            ]
         case .remove:
             return [Request(method: "DELETE", path: list)]
         }
@@ -107,9 +122,10 @@ enum HeavyOperation: String, CaseIterable, Sendable {
 
     private static func rules(at site: HostileSite, indexes: String = #"["n","s"]"#) -> [UInt8] {
         let keys = site.root.split(separator: "/")
+        let isPlayer = "newData.hasChildren(['n','s']) && newData.child('n').isNumber()"
         var text = #"""
             "data":{"list":{".indexOn":\#(indexes)},"other":{".indexOn":["n"]},
-              "validated":{"$k":{".validate":"newData.hasChildren(['n','s']) && newData.child('n').isNumber()"}}}
+              "validated":{"$k":{".validate":"\#(isPlayer)"},"posts":{"$p":{"$k":{".validate":"\#(isPlayer)"}}}}}
             """#
         for key in keys.reversed() { text = #""\#(key)":{\#(text)}"# }
         return Array(#"{"rules":{".read":true,".write":true,\#(text)}}"#.utf8)

@@ -34,6 +34,12 @@ extension ServerMetrics {
                 .integer(database.onDemandIndexBytes.value)
             },
             MetricFamily(
+                .gauge, "pando_clock_lag_seconds",
+                "How far the machine's clock is behind the newest record of the journal; timestamps stand still until it is 0."
+            ) {
+                .integer(database.clockLag.value)
+            },
+            MetricFamily(
                 .gauge, "pando_held_output_batches",
                 "Batches of outputs that wait for the sync of what they depend on."
             ) {

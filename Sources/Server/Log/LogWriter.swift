@@ -16,13 +16,24 @@ import Synchronization
 ///
 /// Lines that find no place are dropped and counted; once there is place, the log says how many. ``flush()`` and
 /// ``stop()`` write what is queued. Without ``start(reporting:)`` each line is written by the thread that appends it:
-/// other lines are rare.
+/// other lines are rare. Where standard error takes nothing for ``flushTimeout``, that line is dropped, and further ones are
+/// as long as they could not be written at once: a reader of the log that hangs stops neither the server, nor its end after
+/// a failed disk.
 package final class LogWriter: Sendable {
     private struct Queue {
         var bytes: [UInt8] = []
         var unreportedCount = 0
         /// The thread runs; otherwise nothing is queued.
         var isRunning = false
+    }
+
+    private struct Output {
+        /// What the thread is writing. Its memory is used again.
+        var batch: [UInt8] = []
+        /// A line was dropped, and none was written since.
+        var isStalled = false
+        /// The last line was written in part.
+        var isInsideLine = false
     }
 
     /// Bytes of the queue up to which lines of requests are queued.
@@ -47,8 +58,8 @@ package final class LogWriter: Sendable {
     private let descriptor: Int32
     private let timeout: Duration
     private let queue = Mutex(Queue())
-    /// Held while bytes are written, so that lines are not mixed: what is being written. Its memory is used again.
-    private let output = Mutex<[UInt8]>([])
+    /// Held while bytes are written, so that lines are not mixed.
+    private let output = Mutex(Output())
     private let wakeup: WakeupEvent
     private let thread = Mutex<NamedThread?>(nil)
     private let report = Mutex<@Sendable (_ count: Int) -> Void>({ _ in })
@@ -67,7 +78,7 @@ package final class LogWriter: Sendable {
 
     // MARK: Any thread
 
-    /// Writes a line, or queues it. Waits for standard error only where no thread was started.
+    /// Writes a line, or queues it. Waits for standard error only where no thread was started: ``flushTimeout`` at most.
     /// - Parameters:
     ///   - line: With its line feed.
     ///   - isOfRequest: It is one of the access log.
@@ -84,7 +95,20 @@ package final class LogWriter: Sendable {
             }
             return true
         }
-        if isQueued { wakeup.signal() } else { output.withLock { _ in write(line, until: nil) } }
+        if isQueued { wakeup.signal() } else { output.withLock { write(line, &$0) } }
+    }
+
+    /// Writes a line without the thread.
+    private func write(_ line: [UInt8], _ output: inout Output) {
+        let deadline: MonotonicTime = output.isStalled ? .now : .now + timeout
+        var bytes = output.isInsideLine ? [UInt8(ascii: "\n")] : []
+        bytes += line
+        let writtenCount = write(bytes, until: deadline)
+        output.isStalled = writtenCount < bytes.count
+        guard output.isStalled else { return output.isInsideLine = false }
+        // Nothing written: what was written in part before still is.
+        if writtenCount > 0 { output.isInsideLine = true }
+        queue.withLock { _ in droppedLines.add() }
     }
 
     /// Writes what is queued, before the process ends. Waits ``flushTimeout`` at most.
@@ -92,7 +116,7 @@ package final class LogWriter: Sendable {
         let deadline = MonotonicTime.now + timeout
         while MonotonicTime.now < deadline {
             // The thread may hold it, and wait for standard error.
-            let isWritten = output.withLockIfAvailable { writeQueued(&$0, until: deadline) } != nil
+            let isWritten = output.withLockIfAvailable { writeQueued(&$0.batch, until: deadline) } != nil
             if isWritten { return }
             usleep(1000)
         }
@@ -118,7 +142,7 @@ package final class LogWriter: Sendable {
         wakeup.signal()
         thread.join()
         queue.withLock { $0.isRunning = false }
-        output.withLock { writeQueued(&$0, until: nil) }
+        output.withLock { writeQueued(&$0.batch, until: nil) }
         reportDroppedLines()
         end.withLock { $0 = nil }
     }
@@ -128,7 +152,7 @@ package final class LogWriter: Sendable {
         while end.withLock({ $0 == nil }) {
             let waits = queue.withLock { $0.unreportedCount > 0 }
             wakeup.wait(timeout: waits ? nextReport - .now : nil)
-            output.withLock { writeQueued(&$0, until: nil) }
+            output.withLock { writeQueued(&$0.batch, until: nil) }
             if MonotonicTime.now >= nextReport, reportDroppedLines() {
                 nextReport = .now + Self.reportInterval
             }
@@ -153,23 +177,31 @@ package final class LogWriter: Sendable {
         batch.removeAll(keepingCapacity: true)
     }
 
-    /// - Parameter deadline: nil for none but that of ``stop()``.
-    private func write(_ bytes: [UInt8], until deadline: MonotonicTime?) {
+    /// - Parameter deadline: nil for none but that of ``stop()``. At least one look whether standard error takes something
+    ///   is made, without waiting.
+    /// - Returns: How many bytes were written. All of them where standard error is no more, or fails: a log that cannot be
+    ///   written is no reason to stop the server.
+    @discardableResult
+    private func write(_ bytes: [UInt8], until deadline: MonotonicTime?) -> Int {
         unsafe bytes.withUnsafeBytes { bytes in
             var start = 0
             while start < bytes.count {
-                if let deadline = deadline ?? end.withLock({ $0 }), MonotonicTime.now >= deadline { return }
+                let deadline = deadline ?? end.withLock { $0 }
+                let isOver = deadline.map { MonotonicTime.now >= $0 } ?? false
                 var event = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
-                let ready = unsafe poll(&event, 1, Self.pollMilliseconds)
-                if ready == 0 || ready < 0 && errno == EINTR { continue }
-                // A log that cannot be written is no reason to stop the server.
-                guard ready > 0, Int32(event.revents) == POLLOUT else { return }
+                let ready = unsafe poll(&event, 1, isOver ? 0 : Self.pollMilliseconds)
+                if ready == 0 || ready < 0 && errno == EINTR {
+                    if isOver { return start }
+                    continue
+                }
+                guard ready > 0, Int32(event.revents) == POLLOUT else { return bytes.count }
                 let count = unsafe Glibc.write(
                     descriptor, bytes.baseAddress?.advanced(by: start),
                     min(Self.pieceByteCount, bytes.count - start))
-                if count < 0, errno != EINTR, errno != EAGAIN { return }
+                if count < 0, errno != EINTR, errno != EAGAIN { return bytes.count }
                 start += max(0, count)
             }
+            return start
         }
     }
 }

@@ -93,7 +93,11 @@ package final class BackupDirectory: Sendable {
             let id = found ?? randomID
             try onPlace { () throws(DiskFailure) in
                 if found == nil { try BackupPlace.writeID(id, on: disk) }
-                if let dataDirectory = state.dataDirectory { try remember(id, in: dataDirectory) }
+                guard let dataDirectory = state.dataDirectory else { return }
+                do throws(DiskFailure) { try remember(id, in: dataDirectory) } catch {
+                    // A full data directory is no reason not to make backups.
+                    guard error.isShortage else { throw error }
+                }
             }
             state.lock = lock
             state.id = id

@@ -9,12 +9,12 @@ struct BackupSchedule {
     private(set) var due: MonotonicTime
 
     /// - Parameters:
-    ///   - age: Of the newest backup; nil where there is none, or where it must be followed at once.
+    ///   - age: Of the newest backup; nil where there is none, or where it must be followed at once. A negative age is a
+    ///     wrong clock's, then or now: the next backup is made at once.
     init(every interval: Duration, newestIsOld age: Duration?, at now: MonotonicTime) {
         precondition(interval > .zero)
         self.interval = interval
-        // A clock that was set back gives a negative age.
-        due = age.map { now + max(.zero, interval - max(.zero, $0)) } ?? now
+        due = age.map { $0 < .zero ? now : now + max(.zero, interval - $0) } ?? now
     }
 
     /// The directory was not there.

@@ -56,7 +56,11 @@ package struct BackupWriter<Storage: Disk> {
     @discardableResult
     package mutating func write(_ job: CheckpointJob) -> Bool {
         let began = MonotonicTime.now
-        let name = BackupName(job.header)
+        // A snapshot's time is that of the journal, which may be ahead of the machine's clock (``WallClock``). Backups of one
+        // moment would replace each other.
+        let name = BackupName(
+            milliseconds: min(job.header.timestamp, Environment.machine.wallMilliseconds),
+            timeline: job.header.timeline, sequence: job.header.sequence)
         var digest = SnapshotDigest()
         let disk: Storage
         do throws(BackupDirectory.Failure) { disk = try open() } catch {

@@ -86,7 +86,7 @@ extension DataDirectory {
         }
         let chosen = backups.last { backup in
             switch moment {
-            case nil: archive == nil || isOnTimeline(backup)
+            case nil: isOnTimeline(backup)
             case .time(let milliseconds)?:
                 backup.milliseconds <= milliseconds && (archive == nil || isOnTimeline(backup))
             // Sequences count on one timeline.
@@ -96,7 +96,8 @@ extension DataDirectory {
         if let chosen { return chosen.text }
         guard archive != nil else {
             throw .badData(
-                "\(directory): no backup there is early enough for \(moment.map { "\($0)" } ?? "it")")
+                moment.map { "\(directory): no backup there is early enough for \($0)" }
+                    ?? "\(directory): no backup there is of timeline \(wanted)")
         }
         // An archive may begin with the first record. Otherwise reading it says what is missing.
         return (backups.first(where: isOnTimeline) ?? newest).text

@@ -12,7 +12,12 @@ package final class HistoryThread: Sendable {
         let finish: @Sendable (Result<HistoryResult, HistoryFailure>) -> Void
     }
 
-    private let thread: WorkerThread<Job>
+    private enum Message: Sendable {
+        case open
+        case answer(Job)
+    }
+
+    private let thread: WorkerThread<Message>
     /// The questions that wait or are being answered: one for each session, at most ``HistoryLimits/questionCount``.
     private let pending = Mutex<[SessionID: CancellationFlag]>([:])
 
@@ -21,7 +26,8 @@ package final class HistoryThread: Sendable {
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 
-    /// - Parameter open: Opens the disk for the first question. Called on the thread, which alone uses the disk.
+    /// - Parameter open: Opens the disk, for ``openDisk()`` or the first question. Called on the thread, which alone uses the
+    ///   disk.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init<Storage: Disk>(
         _ open: @escaping @Sendable () throws(DiskFailure) -> Storage
@@ -30,19 +36,26 @@ package final class HistoryThread: Sendable {
             "pando-history", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         try thread.start { [weak self] queue in
             var opened: Storage?
-            while let job = queue.next() {
+            func disk() throws(HistoryFailure) -> Storage {
+                if let opened { return opened }
+                do throws(DiskFailure) {
+                    let disk = try open()
+                    opened = disk
+                    return disk
+                } catch {
+                    throw .unreadable(error.description)
+                }
+            }
+            while let message = queue.next() {
+                guard case .answer(let job) = message else {
+                    // What fails now is tried again for a question, whose answer then says so.
+                    _ = try? disk()
+                    continue
+                }
                 let answer: Result<HistoryResult, HistoryFailure>
                 do throws(HistoryFailure) {
                     if job.cancelled.isSet || queue.isStopping { throw .cancelled }
-                    let disk: Storage
-                    if let opened {
-                        disk = opened
-                    } else {
-                        do throws(DiskFailure) { disk = try open() } catch {
-                            throw .unreadable(error.description)
-                        }
-                        opened = disk
-                    }
+                    let disk = try disk()
                     answer = .success(
                         try DataDirectory.history(job.question, on: disk, cancelled: job.cancelled))
                 } catch {
@@ -58,6 +71,10 @@ package final class HistoryThread: Sendable {
         pending.withLock { if $0[job.session] === job.cancelled { $0[job.session] = nil } }
     }
 
+    /// Any thread: opens the disk now, so that later questions are about this directory, whatever takes its place at its
+    /// path.
+    package func openDisk() { thread.post(.open) }
+
     /// Any thread: asks a question. A session has one at a time.
     /// - Parameter finish: Called once, on the thread, or at once where too many questions wait.
     package func ask(
@@ -72,7 +89,7 @@ package final class HistoryThread: Sendable {
         }
         guard isAccepted else { return finish(.failure(.busy)) }
         let job = Job(session: session, question: question, cancelled: cancelled, finish: finish)
-        if !thread.post(job) { finish(.failure(.cancelled)) }
+        if !thread.post(.answer(job)) { finish(.failure(.cancelled)) }
     }
 
     /// Any thread: nothing waits for the session's answer any more. It does not come, or comes as

@@ -10,7 +10,7 @@ package struct Window: Sendable {
 
     package let query: Query
     /// Ascending in the query's order; at most its limit.
-    package private(set) var entries: [Entry] = []
+    package private(set) var entries = WindowEntries()
     /// Whether the limit excludes children that are in the query's range.
     private var hidesChildren = false
     /// Where the window ended when it began to lack children; nil while it lacks none. It still has all children of the
@@ -56,6 +56,7 @@ package struct Window: Sendable {
 
     /// Checks all invariants, for tests. Traps if one is violated. O(window).
     package func checkInvariants() {
+        entries.checkInvariants()
         for (left, right) in zip(entries, entries.dropFirst()) {
             precondition(precedes(left, right), "entries do not ascend")
         }
@@ -83,22 +84,15 @@ package struct Window: Sendable {
         query.compare((left.value, left.key), (right.value, right.key)) < 0
     }
 
-    /// The index of an entry, or where it would be inserted.
-    private func position(of value: Node, _ key: Key) -> (index: Int, isPresent: Bool) {
-        var (low, high) = (0, entries.count)
-        while low < high {
-            let middle = (low + high) / 2
-            let order = query.compare((entries[middle].value, entries[middle].key), (value, key))
-            if order == 0 { return (middle, true) }
-            if order < 0 { low = middle + 1 } else { high = middle }
-        }
-        return (low, false)
+    /// Where an entry is, or would be inserted. O(log window) comparisons.
+    private func position(of value: Node, _ key: Key) -> WindowEntries.Position {
+        entries.position { query.compare(($0.value, $0.key), (value, key)) }
     }
 
     // MARK: Filling
 
     private mutating func fill(from children: Children, by index: KeptIndex?) {
-        entries.removeAll(keepingCapacity: true)
+        entries = WindowEntries()
         hidesChildren = false
         shortageEnd = nil
         switch index {
@@ -113,7 +107,7 @@ package struct Window: Sendable {
         let all = index.range(of: query, in: children)
         let selected = query.limit.map { all.limited(to: $0.count, from: $0.anchor) } ?? all
         hidesChildren = selected.count < all.count
-        entries = self.entries(at: selected, of: index, in: children)
+        entries = WindowEntries(self.entries(at: selected, of: index, in: children))
     }
 
     /// The children with these ranks. O(ranks × log n).
@@ -157,7 +151,7 @@ package struct Window: Sendable {
         } else {
             children.forEach(add)
         }
-        entries = isReversed ? selected.reversed() : selected
+        entries = WindowEntries(isReversed ? selected.reversed() : selected)
         hidesChildren = hides
     }
 
@@ -172,23 +166,28 @@ package struct Window: Sendable {
 
     private mutating func fillInIndexOrder(_ children: Children) {
         let limit = query.limit
+        var selected: [Entry] = []
         // Sorted only when as many entries were added as the limit keeps, so that sorting costs O(log limit)
         // for each entry.
         let bufferCount = limit.map { 2 * $0.count + 64 } ?? .max
         children.forEach { key, node in
             let value = query.indexValue(of: node)
             guard query.contains(value: value, key: key) else { return true }
-            entries.append(Entry(value: value, key: key, node: node))
-            if let limit, entries.count == bufferCount { sortAndTrim(to: limit) }
+            selected.append(Entry(value: value, key: key, node: node))
+            if selected.count == bufferCount { sortAndTrim(&selected) }
             return true
         }
-        sortAndTrim(to: limit)
+        sortAndTrim(&selected)
+        entries = WindowEntries(selected)
     }
 
-    private mutating func sortAndTrim(to limit: Query.Limit?) {
+    private mutating func sortAndTrim(_ selected: inout [Entry]) {
         let query = query
-        entries.sort { query.compare(($0.value, $0.key), ($1.value, $1.key)) < 0 }
-        if let limit { _ = trim(to: limit) }
+        selected.sort { query.compare(($0.value, $0.key), ($1.value, $1.key)) < 0 }
+        guard let limit = query.limit, selected.count > limit.count else { return }
+        hidesChildren = true
+        let excess = selected.count - limit.count
+        if limit.anchor == .first { selected.removeLast(excess) } else { selected.removeFirst(excess) }
     }
 }
 
@@ -240,7 +239,7 @@ extension Window {
     ///   - visitedCount: Children up to which all are visited to find them without an index. Among more, the window
     ///     ``lacksChildren`` afterwards.
     /// - Returns: How the window has changed.
-    /// - Complexity: O(changes × (log window + memmove)); where others must be found, O(log n) for each with an
+    /// - Complexity: O(changes × log window); where others must be found, O(log n) for each with an
     ///   index, and that of ``init(_:over:)-(Query,_)`` without.
     package mutating func update(
         _ changes: [ChildChange], in node: Node, by index: @autoclosure () -> KeptIndex? = nil,
@@ -259,7 +258,7 @@ extension Window {
                 if old != nil { result.left.append(change.key) }
                 continue
             }
-            entries.insert(entry, at: position(of: entry.value, entry.key).index)
+            entries.insert(entry, at: position(of: entry.value, entry.key))
             if let old {
                 if old.node != entry.node { result.changed.append(entry) }
             } else {
@@ -295,7 +294,7 @@ extension Window {
     /// The window over another snapshot of its data; nil where it has to be made from nothing, since children have left it
     /// and only a visit of all of them, or an index, finds the next ones.
     /// - Parameter old: The data that this is the window over.
-    /// - Complexity: O(changes between the two × (log window + memmove)).
+    /// - Complexity: O(changes between the two × log window).
     package consuming func following(_ old: Node, to node: Node) -> Window? {
         guard let differences = node.children.differences(from: old.children, atMost: .max) else {
             return nil
@@ -317,7 +316,7 @@ extension Window {
         let drawn = hidden.limited(to: limit.count - entries.count, from: limit.anchor)
         hidesChildren = drawn.count < hidden.count
         let entering = entries(at: drawn, of: index, in: children)
-        entries.insert(contentsOf: entering, at: isLast ? 0 : entries.count)
+        if isLast { entries.prepend(contentsOf: entering) } else { entries.append(contentsOf: entering) }
         // A changed child may have gone beyond the window's end, and be the next one there.
         var before: [Key: Node] = [:]
         for entry in removed { before[entry.key] = entry.node }
@@ -335,10 +334,9 @@ extension Window {
 
     /// Removes a child from the window, if it is there.
     private mutating func remove(_ key: Key, _ node: Node) -> Entry? {
-        guard !node.isEmpty, case let (index, isPresent) = position(of: query.indexValue(of: node), key),
-            isPresent
-        else { return nil }
-        return entries.remove(at: index)
+        guard !node.isEmpty else { return nil }
+        let position = position(of: query.indexValue(of: node), key)
+        return position.isPresent ? entries.remove(at: position) : nil
     }
 
     /// A child as an entry, if it is in the query's range.
@@ -378,14 +376,12 @@ extension Window {
         query.limit?.anchor == .last ? precedes(entry, frontier) : precedes(frontier, entry)
     }
 
-    /// Removes and returns the entries above the limit.
+    /// Removes and returns the entries beyond the limit.
     private mutating func trim(to limit: Query.Limit) -> [Entry] {
         guard entries.count > limit.count else { return [] }
         hidesChildren = true
-        let excess = limit.anchor == .first ? limit.count..<entries.count : 0..<(entries.count - limit.count)
-        let evicted = Array(entries[excess])
-        entries.removeSubrange(excess)
-        return evicted
+        let excess = entries.count - limit.count
+        return limit.anchor == .first ? entries.removeLast(excess) : entries.removeFirst(excess)
     }
 
     private var nodesByKey: [Key: Node] {

@@ -94,6 +94,9 @@ int32_t pando_eventfd_clear(int32_t fd);
 
 /// Blocks SIGTERM, SIGINT and SIGHUP in the calling thread (and those it starts) and ignores SIGPIPE.
 int32_t pando_signals_block(void);
+/// Lets SIGTERM and SIGINT end the process while the calling thread does something that may be ended at any time (1), or
+/// blocks them again (0).
+int32_t pando_signals_end_process(int32_t do_end);
 int32_t pando_signalfd_create(void);
 /// The next pending signal's number, or -EAGAIN.
 int32_t pando_signalfd_next(int32_t fd);
