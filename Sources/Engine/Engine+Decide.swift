@@ -265,7 +265,7 @@ extension Engine {
 
 extension Write {
     /// False when the write is for a priority and its value cannot be one (§8.2).
-    fileprivate var isPriorityValid: Bool {
+    var isPriorityValid: Bool {
         !target.isPriority || draft.node.isEmpty || Priority(draft.node) != nil
     }
 }

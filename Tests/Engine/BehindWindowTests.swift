@@ -66,7 +66,7 @@ import Testing
     @Test(arguments: 0..<8) func clientsHaveTheirWindowsInTheEnd(seed: Int) {
         var random = SeededGenerator(seed: seed)
         let held = Held(Engine(access: .open))
-        held.engine.tree.indexes.updatedChildLimit = 60
+        held.engine.tree.indexes.updatedChildLimit = 1000
         held.engine.tree.indexes.visitedChildCount = 20
         if seed % 2 == 0 { held.engine.tree.indexByteLimit = 0 }
         var (caches, jobs, behindCount): ([Int64: Node], [IndexJob], Int) = ([:], [], 0)

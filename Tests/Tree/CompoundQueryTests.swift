@@ -138,8 +138,8 @@ private let ascending = [
 
     @Test func valuesOfQueriesAreReadBack() throws {
         let (found, _) = try parse(#"{"i":"s","w":{"b":"x","a":2},"sp":5,"ep":"z","en":"k"}"#)
-        #expect(found.index == .compound(["a", "b", "s"]))
-        #expect(found.index.declaredName == "a+b+s")
+        #expect(found.order == .compound(["a", "b", "s"]))
+        #expect(found.order.declaredName == "a+b+s")
         #expect(found.equalValues == [.integer(2), .string("x")])
         #expect(found.lastValue(of: found.start) == .integer(5))
         #expect(found.lastValue(of: found.end) == .string("z"))

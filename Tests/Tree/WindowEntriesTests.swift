@@ -26,7 +26,7 @@ import Testing
             let number = 100_000 + Int.random(in: 0..<20_000, using: &random)
             let position = Self.position(of: number, in: entries)
             #expect(position.isPresent == expected.contains(number))
-            if random.chance(growing) {
+            if Int.random(in: 0..<100, using: &random) < growing {
                 guard !position.isPresent else { continue }
                 entries.insert(Self.entry(number), at: position)
                 expected.insert(number, at: expected.firstIndex { $0 > number } ?? expected.count)
@@ -35,7 +35,7 @@ import Testing
                 expected.removeAll { $0 == chosen }
                 #expect(removed.key == Key(index: chosen))
             }
-            guard random.chance(3) else { continue }
+            guard Int.random(in: 0..<100, using: &random) < 3 else { continue }
             let count = Int.random(in: 0...150, using: &random)
             switch Int.random(in: 0..<4, using: &random) {
             case 0:

@@ -10,6 +10,7 @@ extension ListenerTable {
     func pushes(
         for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
+        indexes.beginUpdates()
         var pushes: [Push] = []
         var shared = Push(body: joined.body)
         if joined.pushed.count == 1 { shared.mergeBase = joined.base }

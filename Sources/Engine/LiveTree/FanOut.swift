@@ -34,6 +34,7 @@ extension ListenerTable {
     func pushes(
         for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
+        indexes.beginUpdates()
         var windows: [Push] = []
         var shared = Push(body: .overwrite(change.path, change.node), mergeBase: mergeBase)
         var node = root
@@ -66,6 +67,7 @@ extension ListenerTable {
         for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
         precondition(changes.count == olds.count)
+        indexes.beginUpdates()
         var pushes: [Push] = []
         var shared: Push?
         for notice in notices(of: changes, olds) {
@@ -185,16 +187,24 @@ extension ListenerTable {
 
     // MARK: Windows
 
-    /// To find, move and print a child of a window takes as much time as to visit so many children.
-    private static let visitsPerAlteredChild = 4
+    /// To find and move a child of a window, and to make and print a push, take as much time as to visit so many children.
+    private static let visitsPerAlteredChild = 8
+    private static let visitsPerPush = 256
 
-    /// About how many children a window visits when it is updated.
+    /// About how many children a window visits when it is updated, or a live aggregate when it is computed anew.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
     private static func cost(
         of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
     ) -> Int {
+        // Fewer children have no index: all may be visited.
+        let childCount = value.children.count
+        let visitedCount = childCount <= indexes.unindexedChildCount ? childCount : 0
+        if view.aggregate != nil { return visitsPerPush + visitedCount * view.query.aggregates.count }
         let count = view.window.entries.count
-        if let alteredCount { return alteredCount * visitsPerAlteredChild }
+        if let alteredCount {
+            return visitsPerPush + alteredCount * visitsPerAlteredChild
+                + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
+        }
         guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
             return count + value.children.count
         }
@@ -216,20 +226,21 @@ extension ListenerTable {
         var values = IndexValues(of: altered)
         // Many windows are found by their ranges; of few, each is asked.
         let asksEach = !isWhole && !node.hasRanges
-        var left = indexes.updatedChildLimit
         for view in isWhole || asksEach ? node.views : values.touchedViews(of: node) {
             if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
+            let hasTime = indexes.updatableChildCount > 0
+            indexes.updatableChildCount -=
+                hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
             if view.aggregate != nil {
-                if let body = view.recompute(over: value, at: node.path, indexes) {
+                if let body = view.recompute(over: value, at: node.path, indexes, hasTime: hasTime) {
                     pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
                 }
                 continue
             }
-            guard left > 0 else {
+            guard hasTime else {
                 view.fallBehind(at: node.path, indexes)
                 continue
             }
-            left -= Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes)
             let body =
                 isWhole
                 ? view.replace(with: value, at: node.path, indexes)

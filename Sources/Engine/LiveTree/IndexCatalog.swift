@@ -26,10 +26,12 @@ final class IndexCatalog: @unchecked Sendable {
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
     var visitedChildCount = LiveTree.inlineWindowChildCount
-    /// Children that the windows of one location visit or move in one write, about: some ten milliseconds. Windows for
+    /// Children that all windows and live aggregates visit or move in one write, about: some ten milliseconds. Windows for
     /// which nothing is left fall behind (``ListenerTable/QueryView/isBehind``): one client may have a thousand over a
     /// large location.
     var updatedChildLimit = 1 << 18
+    /// What is left of that for the write in progress.
+    var updatableChildCount = 0
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
     /// An index on demand that a query has used within this time gives way to no other one, so that many orders in
@@ -58,6 +60,9 @@ final class IndexCatalog: @unchecked Sendable {
     /// Writes so far: one in some is looked at for locations that have grown.
     var writeCount = 0
     static let growthCheckMask = 31
+
+    /// A write is about to update windows.
+    func beginUpdates() { updatableChildCount = updatedChildLimit }
 
     /// Whether any location has an index, ready or not.
     var hasIndexes: Bool { !locations.isEmpty }

@@ -59,14 +59,15 @@ extension ListenerTable.QueryView {
     /// - Parameters:
     ///   - node: The location's data.
     ///   - isFirst: For a listen that begins: its recipient is sent the value by itself.
+    ///   - hasTime: false where the write in progress has computed so many that another thread is to do it.
     /// - Returns: The push of another value; nil where it is as it was, or comes later.
-    func recompute(over node: Node, at path: Path, _ indexes: IndexCatalog, isFirst: Bool = false) -> Push
-        .Body?
-    {
+    func recompute(
+        over node: Node, at path: Path, _ indexes: IndexCatalog, isFirst: Bool = false, hasTime: Bool = true
+    ) -> Push.Body? {
         let indexed = indexes.indexed(query, at: path)
         indexes.noteUse(of: query, at: path, over: node, isLasting: true)
         let inlineCount = isFirst ? LiveTree.inlineWindowChildCount : LiveTree.inlineQueryChildCount
-        if indexed.visits(moreThan: inlineCount, of: node) {
+        if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
             if aggregate?.scan == nil {
                 aggregate?.scan = indexes.addScan(of: query, at: path)
             } else {

@@ -282,6 +282,10 @@ extension Window {
                 refill(to: limit, from: node.children, by: index, removed, &result)
                 return result
             }
+            if query.order == .key, let frontier {
+                refillInKeyOrder(to: limit, from: node.children, behind: frontier.key, &result)
+                return result
+            }
             var before = nodesByKey
             for entry in result.entered { before[entry.key] = nil }
             for entry in removed { before[entry.key] = entry.node }
@@ -330,6 +334,36 @@ extension Window {
             if old != entry.node { result.changed.append(entry) }
         }
         if !returned.isEmpty { result.left.removeAll { returned.contains($0) } }
+    }
+
+    /// The same in the order of keys, in which no change moves a child.
+    /// - Parameter key: That of the frontier. All children of the range up to there are in the window.
+    /// - Complexity: O(log n + children that are added).
+    private mutating func refillInKeyOrder(
+        to limit: Query.Limit, from children: Children, behind key: Key, _ result: inout Update
+    ) {
+        let isLast = limit.anchor == .last
+        let missingCount = limit.count - entries.count
+        var entering: [Entry] = []
+        var hides = false
+        func add(_ next: Key, _ node: Node) -> Bool {
+            if next == key { return true }
+            guard query.contains(value: .empty, key: next) else { return false }
+            if entering.count == missingCount {
+                hides = true
+                return false
+            }
+            entering.append(Entry(value: .empty, key: next, node: node))
+            return true
+        }
+        if isLast { children.forEachReversed(from: key, add) } else { children.forEach(from: key, add) }
+        hidesChildren = hides
+        result.entered += entering
+        if isLast {
+            entries.prepend(contentsOf: entering.reversed())
+        } else {
+            entries.append(contentsOf: entering)
+        }
     }
 
     /// Removes a child from the window, if it is there.
