@@ -123,7 +123,7 @@ final class CommandProcessor {
         guard let database = sessions[session]?.database else { return nil }
         // Copied only while a database is watched: otherwise it is moved.
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
-        let lacksIndex = operation.isAggregate(withoutIndexIn: database)
+        let lacksIndex = operation.lacksIndex(in: database)
         var result: CommandResult?
         do throws(WriteRefusal) {
             result = try perform(operation, session, credential, in: database)
@@ -320,12 +320,13 @@ extension Operation {
         }
     }
 
-    /// Whether it is a live aggregate over an order that the rules do not declare.
-    fileprivate func isAggregate(withoutIndexIn database: StoredDatabase) -> Bool {
-        guard case .listen(let listen) = self, let query = listen.query, !query.aggregates.isEmpty else {
-            return false
-        }
-        return !database.engine.access.hasIndex(query.index, at: listen.path)
+    /// Whether it is a listen through a query whose order the loaded rules do not declare (realtime §4.2). Without loaded
+    /// rules there is nothing to declare. O(depth) for such a listen, O(1) for all else.
+    fileprivate func lacksIndex(in database: StoredDatabase) -> Bool {
+        guard case .listen(let listen) = self, let query = listen.query,
+            case .loaded(let rules) = database.engine.access
+        else { return false }
+        return !rules.hasIndex(query.index, at: listen.path)
     }
 
     /// Nil for actions that a session replies to by itself.

@@ -207,7 +207,7 @@ package struct OpenRequest: Sendable {
 /// A reply that needs no database, with the number of its request.
 package enum SessionReply: Sendable {
     case ok(Int64)
-    /// Success of a live aggregate over an order that the rules do not declare (realtime §4.9).
+    /// Success of a listen through a query whose order the rules do not declare (realtime §4.2).
     case listeningWithoutIndex(Int64)
     case authenticated(Int64, authVariable: Text?, expires: Int64?)
     case unauthenticated(Int64)

@@ -3,6 +3,7 @@ import PandoBytes
 import PandoEngine
 import PandoJournal
 import PandoReactor
+import PandoRules
 import PandoTree
 import PandoWire
 import Testing
@@ -220,6 +221,38 @@ import Testing
             _ = try DataDirectory.open(directory, into: &state, endsSessions: true, logger: logger)
             #expect(state.database(named: "demo")?.root.description == #"{"gone":{"b":1,"c":1}}"#)
         }
+    }
+
+    /// A listen by an order that the rules do not declare is warned of it, also one that replaces another (realtime §4.2).
+    @Test(
+        arguments: [
+            // rules                                                        order           is warned  because
+            (nil, "n", false, "without rules there is nothing to declare"),
+            (#"{"rules":{".read":true}}"#, "n", true, "not declared"),
+            (#"{"rules":{".read":true,"q":{".indexOn":"n"}}}"#, "n", false, "declared"),
+            (#"{"rules":{".read":true,"$any":{".indexOn":"n"}}}"#, "n", false, "declared for any child"),
+            (#"{"rules":{".read":true,".indexOn":"n"}}"#, "n", true, "declared elsewhere"),
+            (#"{"rules":{".read":true,"q":{".indexOn":"n"}}}"#, "n/m", true, "another child"),
+            (#"{"rules":{".read":true}}"#, ".value", true, "an order by value is declared, too"),
+            (#"{"rules":{".read":true}}"#, ".key", false, "keys are always in order"),
+        ] as [(String?, String, Bool, String)])
+    func listensWithoutAnIndexAreWarned(rules: String?, order: String, isWarned: Bool, because: String) throws
+    {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1)])
+        if let rules { bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])]) }
+        _ = bench.takeMessages()
+        for number in 1...2 {
+            bench.process([
+                try Bench.request(
+                    1,
+                    #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/q","q":{"i":"\#(order)","l":2},"t":1,"h":""}}}"#
+                )
+            ])
+        }
+        let data = isWarned ? #"{"w":["no_index"]}"# : "{}"
+        let replies = (1...2).map { #"1 {"t":"d","d":{"r":\#($0),"b":{"s":"ok","d":\#(data)}}}"# }
+        #expect(bench.takeMessages() == replies, "\(because)")
     }
 
     @Test func reconnectingClientEndsItsOldSession() throws {

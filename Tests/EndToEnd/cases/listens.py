@@ -1,7 +1,11 @@
 """Listens, unlistens, gets; what is pushed where, and in which order (§4.2–4.4, §5, §6, §15.2, §15.3)."""
 
 import tree
-from transcript import case
+from rest_client import Rest
+from transcript import Player, case
+
+DECLARED = {"rules": {".read": True, ".write": True, "list": {".indexOn": ["n", "g+n"]}, "values": {".indexOn": ".value"}}}
+WARNING = {"w": ["no_index"]}
 
 
 def a_wider_listen_serves_narrow_ones(world):
@@ -16,7 +20,42 @@ def a_wider_listen_serves_narrow_ones(world):
         assert tree.get(listen.node, path).value == 19
 
 
+def orders_that_are_not_declared(world):
+    """A filtered listen by an order that the loaded rules do not declare gets its data, and the warning."""
+    Rest(world.port, world.ns).put_rules(DECLARED)
+    client = world.connect()
+    for number, (path, query, answer) in enumerate([
+        ("list", {"i": "n", "sp": 1}, {}), ("list", {"i": "m", "sp": 1}, WARNING), ("list", {"i": "n/x", "sp": 1}, WARNING),
+        ("list", {"i": ".value", "sp": 1}, WARNING), ("values", {"i": ".value", "l": 2}, {}), ("other", {"i": "n", "l": 2}, WARNING),
+        ("list/below", {"i": "n", "l": 2}, WARNING), ("list", {"i": ".key", "sp": "a"}, {}), ("list", {"l": 2}, {}),
+        ("list", {"w": {"g": 1}, "i": "n", "l": 2}, {}), ("list", {"w": {"g": 1}, "i": "m", "l": 2}, WARNING),
+    ], 1):
+        assert client.must("q", {"p": path, "q": query, "t": number, "h": ""}) == answer, (path, query)
+    assert client.must("q", {"p": "list", "h": ""}) == {}, "a default listen has no order"
+    assert client.must("g", {"p": "list", "q": {"i": "m", "sp": 1}}) is None, "a get is answered without"
+
+
+def an_administrator_is_warned_too(world):
+    Rest(world.port, world.ns).put_rules(DECLARED)
+    Player(world).play("""
+        W> gauth {"cred":"owner"}
+        W< ok {"auth":null,"expires":null}
+        W sets /list {"a":{"m":1},"b":{"m":2}}
+        A> gauth {"cred":"owner"}
+        A< ok {"auth":null,"expires":null}
+        A> q {"p":"/list","q":{"i":"m","l":1,"vf":"r"},"t":1,"h":""}
+        A< d {"p":"list","d":{"b":{"m":2}},"t":1}
+        A< ok {"w":["no_index"]}
+    """)
+
+
 CASES = [
+    case("an order that the rules do not declare gets a warning", "4.2", orders_that_are_not_declared),
+    case("an administrator is warned of it, too", "4.2", an_administrator_is_warned_too),
+    case("without rules there is nothing to warn of", "4.2", """
+        A> q {"p":"/list","q":{"i":"m","l":1,"vf":"r"},"t":1,"h":""}
+        A< ok {}
+    """),
     case("an empty place with hash '' gets only the ok", "17.2 #3", """
         A> q {"p":"/a","h":""}
         A< ok {}
