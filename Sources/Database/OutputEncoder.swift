@@ -175,14 +175,20 @@ struct OutputEncoder {
             }
         }
         for (session, root) in streamed {
-            append(.events(session, Self.events(push.body, root)), to: session)
+            append(.events(session, Self.events(push, root)), to: session)
         }
         return rest
     }
 
-    private static func events(_ body: Push.Body, _ root: StreamRoot) -> [StreamEvent] {
-        switch body {
-        case .overwrite(let path, let node): [.put(root.path.relative(path), node)]
+    private static func events(_ push: Push, _ root: StreamRoot) -> [StreamEvent] {
+        switch push.body {
+        case .overwrite(let path, let node):
+            if let base = push.mergeBase, root.path.contains(base) {
+                StreamEvent.events(
+                    merging: [(base.relative(path), node)], at: root.path.relative(base))
+            } else {
+                [.put(root.path.relative(path), node)]
+            }
         case .merge(let base, let entries):
             StreamEvent.events(
                 merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),

@@ -88,7 +88,7 @@ package struct Engine: ~Copyable, Sendable {
             // Listens first: the closed connection gets no push of its own writes.
             tree.endAllListens(of: session)
             queues.removeAll(of: session)
-            effects.pushes = tree.write(changes, base: .root)
+            effects.pushes = tree.write(changes, base: nil)
         }
         return effects
     }

@@ -58,6 +58,8 @@ def stream_of_writes(world):
         expect("put", '{"path":"/k","data":1}')
         rest.patch("/pub/s", {"k": 2, "m": 3})
         expect("patch", '{"path":"/","data":{"k":2,"m":3}}')
+        rest.patch("/pub/s", {"k": 5})
+        expect("patch", '{"path":"/","data":{"k":5}}')
         rest.ask("DELETE", "/pub.json").expect(200, "null")
         expect("put", '{"path":"/","data":null}')
 

@@ -172,6 +172,63 @@ def test_a_patch_is_a_patch_with_its_values(rest, stream):
     s.patch("/", {"a": 3, "b": None, "c": {"d": 4}})
 
 
+def test_a_patch_of_one_key_is_a_patch(rest, stream):
+    rest.put("/s", {"k": 4, "m": 1})
+    s, above, at, below = stream("/s", first={"k": 4, "m": 1}), stream("/"), stream("/s/k", first=4), stream("/s/k/x", first=None)
+    above.next()
+    rest.patch("/s", {"k": 5})
+    s.patch("/", {"k": 5})
+    above.patch("/s", {"k": 5})
+    at.put("/", 5)
+    rest.patch("/s", {"k": None})
+    s.patch("/", {"k": None})
+    above.patch("/s", {"k": None})
+    at.put("/", None)
+    rest.patch("/s", {"k": {"x": 1}})
+    s.patch("/", {"k": {"x": 1}})
+    below.put("/", 1)
+
+
+def test_a_patch_of_which_one_key_changes_something_is_a_patch_with_that_key(rest, stream):
+    rest.put("/s", {"a": 1, "b": 2})
+    s = stream("/s", first={"a": 1, "b": 2})
+    rest.patch("/s", {"a": 1, "b": 3})
+    s.patch("/", {"b": 3})
+    rest.patch("/s", {"a": 1, "b": 3})
+    expect_nothing(s, rest, "/s/fence")
+
+
+def test_a_patch_of_one_deep_path_is_a_put_there(rest, stream):
+    s = stream("/s", first=None)
+    rest.patch("/s", {"x/y": 1})
+    s.put("/x/y", 1)
+    rest.patch("/s", {"/z/": 2})
+    s.patch("/", {"z": 2})
+
+
+def test_a_patch_with_null_as_its_body_is_a_put(rest, stream):
+    rest.put("/s/a", 1)
+    s = stream("/s", first={"a": 1})
+    rest.must("PATCH", "/s/a", "null")
+    s.put("/a", None)
+
+
+def test_a_patch_of_a_priority_is_a_put_of_the_node(rest, stream):
+    rest.put("/s/a", 1)
+    s = stream("/s", "format=export", first={"a": 1})
+    rest.patch("/s", {"a/.priority": 2})
+    s.put("/a", {".value": 1, ".priority": 2})
+
+
+def test_a_patch_of_one_key_under_a_query_stream_is_a_put_of_the_child(rest, stream):
+    s = stream("/q", 'orderBy="$key"&startAt="b"', first=None)
+    rest.patch("/q", {"c": 1})
+    s.put("/c", 1)
+    rest.patch("/q", {"a": 1})
+    rest.patch("/q", {"c": 2})
+    s.put("/c", 2)
+
+
 def test_a_patch_below_is_a_patch_at_its_relative_path(rest, stream):
     s = stream("/s", first=None)
     rest.patch("/s/x/y", {"a": 1, "b": 2})
@@ -367,6 +424,10 @@ def test_a_stream_gets_writes_of_a_websocket(rest, stream, socket_client):
     s.put("/a", {"b": 1})
     socket_client.must("m", {"p": "/s", "d": {"a": None, "c": 2}})
     s.patch("/", {"a": None, "c": 2})
+    socket_client.must("m", {"p": "/s", "d": {"c": 3}})
+    s.patch("/", {"c": 3})
+    socket_client.must("p", {"p": "/s/c", "d": 4})
+    s.put("/c", 4)
     socket_client.must("p", {"p": "/", "d": {"s": "all"}})
     s.put("/", "all")
 
@@ -377,6 +438,8 @@ def test_a_websocket_gets_writes_of_rest(rest, socket_client):
     assert socket_client.next_data() == ("push", "d", {"p": "s/a", "d": 1})
     rest.patch("/s", {"a": 2, "b": 3})
     assert socket_client.next_data() == ("push", "m", {"p": "s", "d": {"a": 2, "b": 3}})
+    rest.patch("/s", {"a": 4})
+    assert socket_client.next_data() == ("push", "d", {"p": "s/a", "d": 4})
     rest.must("DELETE", "/s")
     assert socket_client.next_data() == ("push", "d", {"p": "s", "d": None})
 
@@ -388,6 +451,13 @@ def test_a_stream_gets_the_on_disconnect_writes_of_a_websocket(rest, stream, soc
     s.put("/", "online")
     socket_client.cut()
     s.put("/", "offline")
+
+
+def test_an_on_disconnect_write_at_the_top_is_a_put(rest, stream, socket_client):
+    root = stream("/", first=None)
+    socket_client.must("o", {"p": "/online", "d": False})
+    socket_client.cut()
+    root.put("/online", False)
 
 
 def test_an_etag_and_a_websocket_transaction_agree(rest, socket_client):

@@ -90,6 +90,26 @@ import Testing
         #expect(scene.merge(2, "b", entries) == pushed + ["ok"], "\(because)")
     }
 
+    /// The only change of a merge has the merge's base, for event streams (rest §8.2). Nothing else has one.
+    @Test func theOnlyChangeOfAMergeHasItsBase() {
+        var scene = Scene(#"{"b":{"old":5}}"#)
+        scene.listen(1, "")
+        func bases(_ operation: PandoEngine.Operation) -> [Path?] {
+            let command = Command(
+                session: SessionID(2), credential: .anonymous, time: 1, operation: operation)
+            return scene.engine.execute(command).1.pushes.map(\.mergeBase)
+        }
+        let old = Write("b/old", "5")
+        #expect(bases(.merge(base: "b", [Write("b/x", "1")])) == ["b"])
+        #expect(bases(.merge(base: "b", [Write("b/x", "2"), old])) == ["b"], "the other one changes nothing")
+        #expect(bases(.merge(base: "b", [Write("b/y/z", "1"), old])) == ["b"])
+        #expect(
+            bases(.merge(base: "b", [Write("b/x", "3"), Write("b/y", "3")])) == [nil], "a merge as it is")
+        #expect(bases(.put(Write("b/x", "4"))) == [nil])
+        #expect(bases(.onDisconnect([Write("x", "5")])).isEmpty)
+        #expect(bases(.endSession) == [nil], "a put")
+    }
+
     @Test func transcript15_5() {
         var scene = Scene(#"{"users":{"u2":{"name":"Bob"}}}"#)
         scene.listen(1, "users")

@@ -14,6 +14,7 @@ extension ListenerTable {
         var shared = Push(body: joined.body)
         if joined.changes.count == 1 {
             shared.body = .overwrite(joined.changes[0].path, joined.changes[0].node)
+            shared.mergeBase = joined.base
         }
         var node = root
         var depth = 0

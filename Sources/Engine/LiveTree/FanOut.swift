@@ -28,10 +28,14 @@ extension ListenerTable {
 
     /// The pushes of one change that was just done. Order: the shared one, then windows from the root down, then
     /// the listens below in the order of keys.
-    /// - Parameter old: The value at the change's path before.
-    func pushes(for change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog) -> [Push] {
+    /// - Parameters:
+    ///   - mergeBase: The location that the writer of a merge named; nil for another write.
+    ///   - old: The value at the change's path before.
+    func pushes(
+        for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
         var windows: [Push] = []
-        var shared = Push(body: .overwrite(change.path, change.node))
+        var shared = Push(body: .overwrite(change.path, change.node), mergeBase: mergeBase)
         var node = root
         var depth = 0
         while true {

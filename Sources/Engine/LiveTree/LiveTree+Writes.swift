@@ -35,14 +35,16 @@ extension LiveTree {
     }
 
     /// Does one change that changes something.
-    private mutating func write(_ change: consuming Change) -> [Push] {
+    /// - Parameter mergeBase: The location that the writer of a merge named; nil for another write.
+    private mutating func write(_ change: consuming Change, mergeBase: Path? = nil) -> [Push] {
         if change.path.namesPriority {
             let whole = change.path.parent
             return write([change], pushing: [whole], base: .root)
         }
         listens.table.capturePreimages(at: change.path, in: root)
         let old = perform(copy change)
-        let pushes = listens.table.pushes(for: change, old: old, in: root, indexes)
+        let pushes = listens.table.pushes(
+            for: change, mergeBase: mergeBase, old: old, in: root, indexes)
         replaced.store(consume old)
         return pushes
     }
@@ -50,9 +52,10 @@ extension LiveTree {
     /// Does several changes as one write.
     /// - Parameters:
     ///   - changes: Each changes something; none at or below another.
-    ///   - base: The location that the writer named. A shared push is relative to it.
+    ///   - base: The location that the writer named, a shared push is relative to it; nil where the changes are no
+    ///     merge.
     /// - Complexity: O(changes × depth × log n + listeners that get a push).
-    mutating func write(_ changes: [Change], base: Path) -> [Push] {
+    mutating func write(_ changes: [Change], base: Path?) -> [Push] {
         hashes.invalidate(changes)
         guard !listens.table.isEmpty else {
             guard indexes.ignoresWrites else {
@@ -68,13 +71,14 @@ extension LiveTree {
             }
             return []
         }
-        if changes.count == 1 { return write(changes[0]) }
+        if changes.count == 1 { return write(changes[0], mergeBase: base) }
+        let pushBase = base ?? .root
         if let locations = root.locationsToPush(of: changes) {
-            return write(changes, pushing: locations, base: base)
+            return write(changes, pushing: locations, base: pushBase)
         }
         for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
         let olds = perform(changes)
-        let pushes = listens.table.pushes(for: changes, olds: olds, base: base, in: root, indexes)
+        let pushes = listens.table.pushes(for: changes, olds: olds, base: pushBase, in: root, indexes)
         for old in olds { replaced.store(old) }
         return pushes
     }
