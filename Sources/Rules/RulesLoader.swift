@@ -50,7 +50,7 @@ struct RulesLoader {
 
     /// Nil only when a problem was reported.
     private mutating func readDocument() throws(SyntaxError) -> RuleNode? {
-        guard token.kind == .openObject else { throw expected("'{'") }
+        guard token.kind == .openObject else { throw parseError() }
         var root: RuleNode?
         var hasRules = false
         var strays: [(name: Text, offset: Int)] = []
@@ -70,13 +70,13 @@ struct RulesLoader {
         } else {
             problems.add("Expected 'rules' property.", at: strays.first?.offset ?? end)
         }
-        guard token.kind == .end else { throw SyntaxError("Parse error.", at: token.range.lowerBound) }
+        guard token.kind == .end else { throw parseError() }
         return root
     }
 
     private mutating func readNode() throws(SyntaxError) -> RuleNode? {
         guard token.kind == .openObject else {
-            try reject("Expected '{'.")
+            try rejectNode()
             return nil
         }
         var parts = RuleNode.Parts()
@@ -96,7 +96,7 @@ struct RulesLoader {
         _ name: Text, at offset: Int, into parts: inout RuleNode.Parts
     ) throws(SyntaxError) {
         // Before the name: the original service checks the value first (`"//": "text"` lacks a brace).
-        guard token.kind == .openObject else { return try reject("Expected '{'.") }
+        guard token.kind == .openObject else { return try rejectNode() }
         guard name.firstByte == UInt8(ascii: "$") else {
             check(name: name, at: offset)
             level += 1
@@ -216,7 +216,9 @@ struct RulesLoader {
         var names: Set<Text> = []
         // One comma before the brace is allowed.
         while token.kind != .closeObject {
-            guard case .string(let name) = token.kind else { throw expected("'\"'") }
+            guard case .string(let name) = token.kind else {
+                throw token.kind == .unknown ? parseError() : expected("'\"'")
+            }
             let offset = token.range.lowerBound
             try advance()
             guard token.kind == .colon else { throw expected("':'") }
@@ -290,13 +292,22 @@ struct RulesLoader {
         }
     }
 
+    /// Reports that the current value is no object, where a node belongs. If it is no JSON, the loading ends.
+    private mutating func rejectNode() throws(SyntaxError) {
+        if token.kind == .unknown { throw parseError() }
+        try reject("Expected '{'.")
+    }
+
+    /// The text is no JSON here, or no JSON object at all.
+    private func parseError() -> SyntaxError { SyntaxError("Parse error.", at: token.range.lowerBound) }
+
     private func expected(_ what: String) -> SyntaxError {
         token.kind == .end ? unexpected() : SyntaxError("Expected \(what).", at: token.range.lowerBound)
     }
 
     private func unexpected() -> SyntaxError {
         let start = token.range.lowerBound
-        guard token.kind != .end else { return SyntaxError("Parse error.", at: start) }
+        guard token.kind != .end else { return parseError() }
         let text = Text(String(decoding: lexer.bytes[token.range], as: UTF8.self))
         return SyntaxError("Unexpected \(quoted(text)).", at: start)
     }

@@ -63,6 +63,18 @@ ROWS = [
         GET /.settings/rules.json | Authorization: <owner>
         < 200 {"rules":{"a":{".read":true}}}
     """),
+    row("rules that are no JSON object are a parse error", "10", """
+        PUT /.settings/rules.json invalid json %{!@[ | Authorization: <owner>
+        < 400 exactly "{\\n  \\"error\\" : \\"1:1: Parse error.\\\\n\\"\\n}\\n"
+        PUT /.settings/rules.json 5 | Authorization: <owner>
+        < 400 exactly "{\\n  \\"error\\" : \\"1:1: Parse error.\\\\n\\"\\n}\\n"
+        PUT /.settings/rules.json {rules: {}} | Authorization: <owner>
+        < 400 exactly "{\\n  \\"error\\" : \\"1:2: Parse error.\\\\n\\"\\n}\\n"
+        PUT /.settings/rules.json {"rules": x} | Authorization: <owner>
+        < 400 exactly "{\\n  \\"error\\" : \\"1:11: Parse error.\\\\n\\"\\n}\\n"
+        PUT /.settings/rules.json {"rules": 5} | Authorization: <owner>
+        < 400 exactly "{\\n  \\"error\\" : \\"1:11: Expected '{'.\\\\n\\"\\n}\\n"
+    """),
     row("only an administrator sees settings", "10", """
         GET /.settings/rules.json
         < 401 error
