@@ -28,18 +28,28 @@ struct SignedToken {
         token.string.utf8.lazy.filter { $0 == UInt8(ascii: ".") }.count == 2
     }
 
+    /// - Parameter isDevelopment: Whether an unsigned token may be in standard Base64 with padding, as older helpers of the
+    ///   emulator write it (auth §2.5). A signed one never is.
     /// - Throws: ``TokenError/unparsable`` or ``TokenError/unsupportedHeader``.
     /// - Complexity: O(bytes); the caller bounds them.
-    init(_ token: Text) throws(TokenError) {
+    init(_ token: Text, isDevelopment: Bool = false) throws(TokenError) {
         let parts = token.string.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard parts.count == 3 else { throw .unparsable }
-        guard let header = Self.decode(parts[0]).flatMap({ JSONObject($0) }),
-            let claims = Self.decode(parts[1]).flatMap({ JSONObject($0) }),
-            let signature = Self.decode(parts[2])
+        var isStandard = false
+        func decode(_ part: Substring.UTF8View) -> [UInt8]? {
+            if let bytes = Self.decode(part) { return bytes }
+            guard isDevelopment else { return nil }
+            isStandard = true
+            return decodeBase64(Array(part).rawSpan, alphabet: .standard)
+        }
+        guard let header = decode(parts[0]).flatMap({ JSONObject($0) }),
+            let claims = decode(parts[1]).flatMap({ JSONObject($0) }),
+            let signature = decode(parts[2])
         else { throw .unparsable }
         guard !header.contains("crit"),
             let algorithm = header.text("alg").flatMap({ Algorithm(rawValue: $0.string) })
         else { throw .unsupportedHeader }
+        guard !isStandard || algorithm == .none else { throw .unparsable }
         // The member `type`, which the emulator's helper writes, is ignored (auth §2.5).
         if header.contains("typ") {
             guard let type = header.text("typ"), Self.types.contains(type.string.lowercased()) else {

@@ -22,6 +22,18 @@ private let none = #"{"alg":"none","type":"JWT"}"#
             #"{"uid":"u","provider":"custom","token":{"user_id":"u","firebase":{"sign_in_provider":"custom"}}}"#,
             "the provider is a claim"
         ),
+        (
+            "eyJhbGciOiJub25lIiwidHlwZSI6IkpXVCJ9.eyJzdWIiOiJib2I/fn5+In0=.",
+            #"{"uid":"bob?~~~","provider":null,"token":{"sub":"bob?~~~"}}"#,
+            "standard Base64 with padding: older helpers"
+        ),
+        (
+            "eyJhbGciOiJub25lIn0=.eyJzdWIiOiJ1In0=.", #"{"uid":"u","provider":null,"token":{"sub":"u"}}"#,
+            "padding in both parts"
+        ),
+        ("eyJhbGciOiJub25lIn0==.eyJzdWIiOiJ1In0=.", nil, "too much padding"),
+        ("eyJhbGciOiJub25lIn0=.eyJzdWIiOiJ1In0=.c2k=", nil, "padded, and with a signature"),
+        ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJ1In0=.", nil, "padded, and signed, it says"),
         ("owner", "admin", "the emulator's word"),
         ("Owner", nil, "another word"),
         (token(none, #"{"iat":0}"#), nil, "no subject"),

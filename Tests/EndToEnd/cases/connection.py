@@ -96,6 +96,10 @@ CASES = [
     case("a hundred pings get a hundred pongs", "2.4", "\n".join(
         ['A> raw {"t":"c","d":{"t":"p","d":{}}}'] * 100 + ['A< raw {"t":"c","d":{"t":"o","d":null}}'] * 100
     )),
+    case("an unsigned token in standard Base64 is accepted by --dev", "auth 2.5", """
+        A> auth {"cred":"eyJhbGciOiJub25lIn0=.eyJzdWIiOiJib2I/fn5+In0=."}
+        A< ok {"auth":{"uid":"bob?~~~","provider":null,"token":{"sub":"bob?~~~"}},"expires":null}
+    """),
     case("the stats counter of C++ has characters illegal in keys", "4.1", """
         A> s {"c":{"Firebase/5/1.0/Linux.[x86]$#":1}}
         A< ok

@@ -31,7 +31,10 @@ def no_namespace(world):
 
 def shared_secret_denied(world):
     """Neither the emulator's admin nor an unsigned token is worth anything without --dev."""
-    for credential in ("owner", "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJ1MSIsImlhdCI6MX0."):
+    for credential in (
+        "owner", "eyJhbGciOiJub25lIiwidHlwIjoiSldUIn0.eyJzdWIiOiJ1MSIsImlhdCI6MX0.",
+        "eyJhbGciOiJub25lIn0=.eyJzdWIiOiJ1In0=.",
+    ):
         connection = world.connect(ns="default")
         for verb in ("auth", "gauth"):
             try:

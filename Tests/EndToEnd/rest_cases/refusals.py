@@ -107,7 +107,9 @@ LOCKED = [
         PUT /.settings/rules.json {"rules":{}} | Authorization: <owner>
         < 401 error
     """, mode="locked"),
-    row("without --dev an unsigned token is worth nothing", "11", """
+    row("without --dev an unsigned token is worth nothing, however it is spelled", "11", """
+        GET /a.json | Authorization: Bearer eyJhbGciOiJub25lIn0=.eyJzdWIiOiJib2I/fn5+In0=.
+        < 401 error
         GET /a.json?auth=eyJhbGciOiJub25lIiwidHlwZSI6IkpXVCJ9.eyJzdWIiOiJ1MSIsImlhdCI6MCwiZXhwIjozNjAwfQ.
         < 401 error
     """, mode="locked"),
@@ -146,6 +148,15 @@ CREDENTIALS = [
         given /a 1
         GET /a.json?auth=eyJhbGciOiJub25lIiwidHlwZSI6IkpXVCJ9.eyJzdWIiOiJ1MSIsImlhdCI6MCwiZXhwIjozNjAwfQ.
         < 200 1
+    """),
+    row("an unsigned token in standard Base64 is accepted by --dev, a signed one is not", "auth 2.5", """
+        rules {"rules":{"a":{".read":"auth.uid == 'bob?~~~'"}}}
+        GET /a.json?auth=eyJhbGciOiJub25lIn0%3D.eyJzdWIiOiJib2I/fn5%2BIn0%3D.
+        < 200 null
+        GET /a.json | Authorization: Bearer eyJhbGciOiJub25lIn0=.eyJzdWIiOiJib2I/fn5+In0=.
+        < 200 null
+        GET /a.json | Authorization: Bearer eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJib2I/fn5+In0=.c2k=
+        < 401 error Unauthorized request.
     """),
     row("an unsigned token without a subject is refused", "auth 3", """
         GET /a.json?auth=eyJhbGciOiJub25lIiwidHlwZSI6IkpXVCJ9.eyJpYXQiOjAsImV4cCI6MzYwMH0.
