@@ -182,7 +182,7 @@ extension HTTPConnection {
         }
         guard case .admitting = stage, let request = pending.request else { return call(pending, &context) }
         do throws(RESTError) {
-            try pending.checkPlace()
+            try pending.checkPlace(isDevelopment: context.settings.isDevelopment)
             post(.admit(request, pending.credential), pending, byteCount: 0, &context)
         } catch {
             post(.refuse(error), pending, byteCount: 0, &context)
@@ -198,7 +198,7 @@ extension HTTPConnection {
         guard let request = pending.request else { return }
         do throws(RESTError) {
             try pending.checkExpiry(context.wallSeconds)
-            try pending.checkPlace()
+            try pending.checkPlace(isDevelopment: context.settings.isDevelopment)
             if let problem = pending.bodyProblem { throw problem }
             try client.checkLimits(of: request, pending, byteCount: bytes.count, &context)
             if let question = pending.serverQuestion, request.method.isRead {

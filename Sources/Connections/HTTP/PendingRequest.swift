@@ -80,10 +80,12 @@ final class PendingRequest {
     }
 
     /// Only an administrator learns anything of settings, not even whether they are there (rest §10).
-    func checkPlace() throws(RESTError) {
+    /// - Parameter isDevelopment: `--dev`, where everybody may have the names of the databases.
+    func checkPlace(isDevelopment: Bool = false) throws(RESTError) {
         switch request?.location {
         // Who may read a location may see its structure (rest §10).
         case nil, .data, .inspect("children", isPage: false): break
+        case .inspect("databases", isPage: false) where isDevelopment: break
         case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
         }
     }

@@ -125,6 +125,21 @@ import Testing
 @Suite struct DevelopmentConnectionTests {
     private static func development() -> HTTPDriver { HTTPDriver { $0.isDevelopment = true } }
 
+    /// Under `--dev` everybody may have the names of the databases, and nothing else of `/.inspect` (rest §10).
+    @Test(
+        arguments: [
+            ("GET /.inspect/databases.json?ns=demo", "list databases"),
+            ("GET /.inspect/databases.json?ns=demo&access_token=", "list databases"),
+            ("GET /.inspect/denials.json", "refuse 401 Unauthorized request."),
+            ("GET /.settings/rules.json", "refuse 401 Unauthorized request."),
+        ])
+    func namesOfDatabases(line: String, message: String) {
+        var driver = Self.development()
+        #expect(driver.receive(request(line, "Host: localhost")) == [message])
+        driver = HTTPDriver()
+        #expect(driver.receive(request(line, "Host: localhost")) != ["list databases"], "only under --dev")
+    }
+
     /// Under `--dev` pages from elsewhere are refused (rest §11: 403), also a handshake and a poll of theirs.
     @Test(
         arguments: [

@@ -112,6 +112,19 @@ ROWS = [
         GET /.inspect/databases.json | Authorization: <owner>
         < 200 matches \\[.*\\{"name":"case-[0-9]+"\\}.*\\]
     """),
+    row("under --dev everybody may have the names of the databases, whatever the rules", "10", """
+        rules {"rules":{}}
+        GET /.inspect/databases.json
+        < 200 matches \\[.*\\{"name":"case-[0-9]+"\\}.*\\]
+        GET /.inspect/databases.json | Authorization: Bearer garbage
+        < 401 error
+        GET /.inspect/denials.json
+        < 401 error
+    """),
+    row("without --dev they are an administrator's", "10", """
+        GET /.inspect/databases.json
+        < 401 error Unauthorized request.
+    """, mode="locked"),
     row("settings are no data", "1.1", """
         given / {"a":1}
         GET /.json
