@@ -96,7 +96,7 @@ package enum RESTError: Error, Equatable, Sendable {
 
     /// The methods of a kind of location.
     package enum Methods: Equatable, Sendable {
-        case data, priority, settings, inspect, evaluate
+        case data, priority, settings, triggers, inspect, evaluate
     }
 
     /// A parameter of `/.inspect`, or a member of such a request's body, that is missing or malformed.
@@ -222,6 +222,7 @@ extension RESTError.Methods {
         case .data: "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS"
         case .priority: "GET, HEAD, PUT, DELETE, OPTIONS"
         case .settings: "GET, HEAD, PUT, OPTIONS"
+        case .triggers: "GET, HEAD, PUT, POST, OPTIONS"
         case .inspect: "GET, HEAD, OPTIONS"
         case .evaluate: "POST, OPTIONS"
         }

@@ -15,6 +15,7 @@ extension RESTMethod {
         let allowed: RESTError.Methods =
             switch location {
             case .data(let target): target.isPriority ? .priority : .data
+            case .settings("functionTriggers"): .triggers
             case .settings: .settings
             case .inspect("evaluate", isPage: false): .evaluate
             case .inspect: .inspect
@@ -29,11 +30,13 @@ extension RESTMethod {
         case .post: self = try Self.overriding(head, parameters)
         case .other: throw .methodNotAllowed(allowed: allowed)
         }
+        // As which the official CLI sends them (§10).
+        if allowed == .triggers, self == .post { self = .put }
         let isAllowed =
             switch allowed {
             case .data: true
             case .priority: self != .post && self != .patch
-            case .settings: self == .put || !isWrite
+            case .settings, .triggers: self == .put || !isWrite
             case .inspect: !isWrite
             case .evaluate: self == .post || self == .options
             }

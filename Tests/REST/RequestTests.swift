@@ -97,6 +97,13 @@ func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], beca
     #expect(try request(method, "/a.json\(query)", fields).method == became)
 }
 
+/// rest §10: the official CLI posts its triggers.
+@Test func triggersMayBePosted() throws {
+    #expect(try request("POST", "/.settings/functionTriggers.json").method == .put)
+    #expect(try request("PUT", "/.settings/functionTriggers.json").method == .put)
+    #expect(try request("GET", "/.settings/functionTriggers.json").method == .get)
+}
+
 @Test(
     arguments: [
         ("BREW", "/a.json", [], .methodNotAllowed(allowed: .data)),
@@ -107,6 +114,8 @@ func onlyAPOSTIsOverridden(method: String, query: String, fields: [String], beca
         ("PATCH", "/a/.priority.json", [], .methodNotAllowed(allowed: .priority)),
         ("DELETE", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
         ("PATCH", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
+        ("POST", "/.settings/rules.json", [], .methodNotAllowed(allowed: .settings)),
+        ("PATCH", "/.settings/functionTriggers.json", [], .methodNotAllowed(allowed: .triggers)),
         ("PUT", "/.inspect/databases.json", [], .methodNotAllowed(allowed: .inspect)),
     ] as [(String, String, [String], RESTError)])
 func methodsThatAreRefused(method: String, target: String, fields: [String], error: RESTError) throws {

@@ -105,7 +105,19 @@ ROWS = [
     """),
     row("function triggers are accepted and ignored", "10", """
         PUT /.settings/functionTriggers.json {"triggers":[]} | Authorization: <owner>
-        < 200
+        < 200 {}
+        POST /.settings/functionTriggers.json {"triggers":[]} | Authorization: <owner>
+        < 200 {}
+        POST /.settings/functionTriggers.json {"triggers":[] | Authorization: <owner>
+        < 400 error
+        POST /.settings/functionTriggers.json {"triggers":[]}
+        < 401 error
+        DELETE /.settings/functionTriggers.json | Authorization: <owner>
+        < 405 error
+        < Allow: GET, HEAD, PUT, POST, OPTIONS
+        POST /.settings/strictTriggerValidation.json true | Authorization: <owner>
+        < 405 error
+        < Allow: GET, HEAD, PUT, OPTIONS
     """),
     row("the emulator's list of databases names this one", "10", """
         given /a 1
