@@ -74,6 +74,8 @@ private struct BodyParser {
         } catch {
             throw RESTError(error, isUpdate: false)
         }
+        // The text for an illegal key is another one than that of PATCH (§11).
+        if case .key = drafts.reader.invalidData { throw .malformedData }
         try check(draft, at: target, levelsBetween: levelsBetween)
         return draft
     }

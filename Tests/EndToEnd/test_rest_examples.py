@@ -115,9 +115,9 @@ EXAMPLES = [
         PUT /pub/a.json {{bad
         < 400 error {NOT_JSON}
     """),
-    example(10, "an illegal key in a body is refused", """
-        PUT /pub/x.json {"a.b":1}
-        < 400 error
+    example(10, "an illegal key in a body is refused", f"""
+        PUT /pub/x.json {{"a.b":1}}
+        < 400 error {NOT_JSON}
         now /pub null
     """),
     example(11, "an illegal key in the path is refused", """

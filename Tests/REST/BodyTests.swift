@@ -45,8 +45,10 @@ func putAcceptsAnyJSON(sent: String, stored: String) throws {
     ("PUT", "1 2", "Invalid data; couldn't parse JSON object, array, or value."),
     ("POST", "x=1&y=2", "Invalid data; couldn't parse JSON object, array, or value."),
     ("PUT", "{\"a\":\"\u{1}\"}", "Invalid data; couldn't parse JSON object, array, or value."),
-    ("PUT", #"{"a.b":1}"#, RESTError.malformedUpdate.text),
-    ("PUT", #"{"":1}"#, RESTError.malformedUpdate.text),
+    ("PUT", #"{"a.b":1}"#, RESTError.malformedData.text),
+    ("PUT", #"{"":1}"#, RESTError.malformedData.text),
+    ("PUT", #"{"a":{"b#":1}}"#, RESTError.malformedData.text),
+    ("POST", #"{"a/b":1}"#, RESTError.malformedData.text),
     (
         "PATCH", "[1]",
         "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"

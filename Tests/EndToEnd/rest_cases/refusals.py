@@ -46,17 +46,19 @@ BODIES = [
     """)
     for body in BAD_BODIES
 ] + [
-    row("a body with an illegal key is refused", "11", """
-        PUT /a.json {"b":{"c/d":1}}
-        < 400 error
-        PUT /a.json {"b":{"":1}}
-        < 400 error
-        PUT /a.json {"b$":1}
-        < 400 error
-        POST /a.json {"b#":1}
-        < 400 error
-        PUT /a.json {"b\\u0001":1}
-        < 400 error
+    row("a body with an illegal key is refused", "11", f"""
+        PUT /a.json {{"b":{{"c/d":1}}}}
+        < 400 error {NOT_JSON}
+        PUT /a.json {{"b":{{"":1}}}}
+        < 400 error {NOT_JSON}
+        PUT /a.json {{"b$":1}}
+        < 400 error {NOT_JSON}
+        POST /a.json {{"b#":1}}
+        < 400 error {NOT_JSON}
+        PUT /a.json {{"b\\u0001":1}}
+        < 400 error {NOT_JSON}
+        PATCH /a.json {{"b":{{"c/d":1}}}}
+        < 400 error Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?
         now / null
     """),
     row("a write without a body is refused", "11", f"""
