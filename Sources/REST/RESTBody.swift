@@ -29,7 +29,7 @@ package struct RESTUpdate: Equatable, Sendable {
 }
 
 extension RESTRequest {
-    /// Reads the body of a write to data. The body of a DELETE is ignored.
+    /// Reads the body of a write to data: of an upload its file. The body of a DELETE is ignored.
     /// - Parameters:
     ///   - bytes: The whole body. Its UTF-8 is checked here.
     ///   - byteLimit: A larger body is ``RESTError/writeTooLarge``, and so is one that would be larger in memory, at
@@ -42,8 +42,18 @@ extension RESTRequest {
         guard case .data(let target) = location else { throw .internalError }
         if method == .delete { return .value(Draft(.empty)) }
         guard bytes.byteCount <= byteLimit else { throw .writeTooLarge }
-        return try withCursor(over: bytes) { (cursor) throws(RESTError) in
-            var parser = BodyParser(cursor, nodeLimit: Limits.nodeCount(writeByteLimit: byteLimit))
+        let nodeLimit = Limits.nodeCount(writeByteLimit: byteLimit)
+        guard isUpload else { return try readBody(bytes, at: target, nodeLimit: nodeLimit) }
+        guard let uploadForm else { throw .malformedUpload }
+        return try readBody(
+            bytes.extracting(try uploadForm.file(in: bytes)), at: target, nodeLimit: nodeLimit)
+    }
+
+    private func readBody(
+        _ bytes: RawSpan, at target: Target, nodeLimit: Int
+    ) throws(RESTError) -> RESTBody {
+        try withCursor(over: bytes) { (cursor) throws(RESTError) in
+            var parser = BodyParser(cursor, nodeLimit: nodeLimit)
             switch method {
             case .put: return .value(try parser.readValue(at: target))
             case .post: return .value(try parser.readValue(at: target, levelsBetween: 1))

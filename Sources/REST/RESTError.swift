@@ -59,6 +59,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case noData
     case malformedData
     case malformedUpdate
+    /// The body of an upload has no file (§10).
+    case malformedUpload
     case valueWithSiblings
     case invalidData(InvalidData)
     /// The write exceeds `writeSizeLimit`.
@@ -128,7 +130,8 @@ package enum RESTError: Error, Equatable, Sendable {
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
             .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
-            .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
+            .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge,
+            .readTimedOut:
             .badRequest
         }
     }
@@ -185,6 +188,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .malformedData: "Invalid data; couldn't parse JSON object, array, or value."
         case .malformedUpdate, .invalidData(.key), .invalidData(.notAnObject), .invalidData(.reservedPath):
             "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
+        case .malformedUpload: "Invalid data; the body must be multipart/form-data with a file of JSON."
         case .invalidData(.serverValue): "unrecognized server value"
         case .valueWithSiblings: "Invalid data: .value may not stand beside other children"
         case .invalidData(let problem): problem.message

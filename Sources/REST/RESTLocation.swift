@@ -39,6 +39,13 @@ package enum RESTLocation: Equatable, Sendable {
         }
     }
 
+    /// The node into which a file is uploaded by `/<path>/.upload` (§10). Nil for another path.
+    /// - Throws: ``RESTError/invalidPath`` or ``RESTError/pathTooDeep``.
+    init?(uploadPath bytes: ArraySlice<UInt8>) throws(RESTError) {
+        guard bytes.span.hasSuffix("/.upload") else { return nil }
+        self = .data(try Self.target(bytes.dropLast(7)))
+    }
+
     /// The pages below `/.inspect` that are no JSON.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 

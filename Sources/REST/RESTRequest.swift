@@ -58,6 +58,10 @@ package final class RESTRequest: Sendable {
 
     // Writes.
 
+    /// `POST /<path>/.upload` under `--dev`: a PUT of the file in its body (§10).
+    let isUpload: Bool
+    /// What that body is; nil for none that has a file.
+    let uploadForm: UploadForm?
     package let writeSizeLimit: WriteSizeLimit?
     package let disablesTriggers: Bool
     package let isDryRun: Bool
@@ -82,13 +86,22 @@ package final class RESTRequest: Sendable {
 
     /// Reads a head in the order of §9: path, method, parameters. ``checkConditions()`` and
     /// ``readBody(_:byteLimit:)`` follow.
+    /// - Parameter acceptsUploads: Whether files may be uploaded (`--dev`).
     /// - Throws: ``RESTError``, 400, 404 or 405.
     /// - Complexity: O(bytes of the head).
-    package init(_ head: RequestHead, _ address: RESTAddress) throws(RESTError) {
+    package init(
+        _ head: RequestHead, _ address: RESTAddress, acceptsUploads: Bool = false
+    ) throws(RESTError) {
         self.address = address
         let parameters = address.parameters
-        location = try RESTLocation(path: head.pathBytes)
-        method = try RESTMethod(head, parameters, location)
+        if acceptsUploads, head.method == .post, let place = try RESTLocation(uploadPath: head.pathBytes) {
+            (isUpload, location, method) = (true, place, .put)
+            uploadForm = UploadForm(contentType: head.header("content-type") ?? "")
+        } else {
+            (isUpload, uploadForm) = (false, nil)
+            location = try RESTLocation(path: head.pathBytes)
+            method = try RESTMethod(head, parameters, location)
+        }
         let isRead = method.isRead
 
         credential = RESTCredential(head.fields, parameters)
@@ -127,7 +140,7 @@ package final class RESTRequest: Sendable {
         returnsETag = !isFiltered && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
-    /// As ``init(_:_:)``, where the address was not needed before.
+    /// As ``init(_:_:acceptsUploads:)``, where the address was not needed before.
     /// - Throws: ``RESTError``, 400, 404 or 405.
     package convenience init(_ head: RequestHead) throws(RESTError) {
         try self.init(head, RESTAddress(head))

@@ -40,7 +40,7 @@ extension HTTPConnection {
         let namespace = address.namespace ?? client.namespace(fromHost: head.authorityBytes)
         let request: RESTRequest
         do throws(RESTError) {
-            request = try RESTRequest(head, address)
+            request = try RESTRequest(head, address, acceptsUploads: context.settings.isDevelopment)
         } catch {
             // Its body is not read, so nothing behind it can be.
             if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }

@@ -1,7 +1,7 @@
 """Rules, settings and the emulator's endpoints (§10)."""
 
 from exchange import row
-from rest_client import OWNER, Rest
+from rest_client import OWNER, Rest, compact
 
 COMMENTED = '// line\n{ /* a */ "rules" : {\n\t"a" : { ".read":true }, // b\n\t"é":{".write" : false}\n} }\n'
 
@@ -39,7 +39,49 @@ def rules_survive_a_kill(world):
     rest.ask("GET", "/b.json").expect_error(401, "Permission denied")
 
 
+FORM = ("Content-Type", "multipart/form-data; boundary=----Form7")
+
+
+def form(text, name="data.json"):
+    """What a page sends that appends a file to a FormData."""
+    head = f'Content-Disposition: form-data; name="myFile"; filename="{name}"\r\nContent-Type: application/json'
+    return f"------Form7\r\n{head}\r\n\r\n{text}\r\n------Form7--\r\n"
+
+
+def uploads(world):
+    """The Emulator UI's import: a PUT of a file, with its checks (rest §10)."""
+    rest = Rest(world.port, world.ns)
+    rest.put("/a", {"old": 1})
+    query = "access_token=owner&writeSizeLimit=unlimited"
+    rest.ask("POST", f"/a/.upload?{query}", form('{"b":1}'), [FORM]).expect(200, '{"b":1}')
+    rest.ask("POST", f"/.upload?{query}", form('{"c":{"d":[1,2]}}'), [FORM]).expect(200)
+    assert rest.get("/") == {"c": {"d": [1, 2]}}
+    rest.put_rules({"rules": {"open": {".read": True, ".write": True, ".validate": "newData.isString()"}}})
+    rest.ask("POST", "/a/.upload", form("1"), [FORM]).expect_error(401, "Permission denied")
+    rest.ask("POST", "/open/.upload", form("1"), [FORM]).expect_error(401, "Permission denied")
+    rest.ask("POST", "/open/.upload", form('"x"'), [FORM]).expect(200, '"x"')
+    rest.ask("POST", "/open/.upload?access_token=garbage", form("1"), [FORM]).expect_error(401)
+    refusal = "Invalid data; the body must be multipart/form-data with a file of JSON."
+    for body, fields, text in [
+        ("1", [FORM], refusal), (form("1"), [], refusal), (form("1")[:-20], [FORM], refusal),
+        (form("{bad"), [FORM], "Invalid data; couldn't parse JSON object, array, or value."),
+        (form(""), [FORM], "Error: No data supplied."),
+    ]:
+        rest.ask("POST", f"/a/.upload?{query}", body, fields).expect_error(400, text)
+    rest.ask("POST", f"/a/.upload?{query.replace('unlimited', 'tiny')}", form(f'"{"x" * 5_000_000}"'), [FORM]).expect_error(400)
+    big = {f"key{number:06d}": "x" * 1000 for number in range(3000)}  # 3 MB: parsed by another thread
+    rest.ask("POST", f"/a/.upload?{query}&print=silent", form(compact(big)), [FORM]).expect(204)
+    assert rest.ask("GET", "/a.json", fields=[OWNER]).json() == big
+    for method in ("GET", "PUT", "DELETE"):
+        rest.ask(method, f"/a/.upload?{query}", "1", [FORM]).expect_error(404)
+
+
 ROWS = [
+    row("--dev takes an uploaded file", "10", uploads),
+    row("without --dev no file is taken", "10", """
+        POST /a/.upload 1 | Content-Type: multipart/form-data; boundary=b
+        < 404 error append .json to your request URI to use the REST API.
+    """, mode="locked"),
     row("rules come back verbatim, and strict without comments", "10", rules_verbatim),
     row("loaded rules are enforced at once, even by --dev", "10", loaded_rules_are_enforced),
     row("loaded rules survive kill -9", "10", rules_survive_a_kill),
