@@ -130,7 +130,8 @@ package enum RESTError: Error, Equatable, Sendable {
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
             .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
             .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
-            .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge, .readTimedOut:
+            .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge,
+            .readTimedOut:
             .badRequest
         }
     }

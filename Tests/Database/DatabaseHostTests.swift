@@ -235,7 +235,8 @@ import Testing
             (#"{"rules":{".read":true}}"#, ".value", true, "an order by value is declared, too"),
             (#"{"rules":{".read":true}}"#, ".key", false, "keys are always in order"),
         ] as [(String?, String, Bool, String)])
-    func listensWithoutAnIndexAreWarned(rules: String?, order: String, isWarned: Bool, because: String) throws {
+    func listensWithoutAnIndexAreWarned(rules: String?, order: String, isWarned: Bool, because: String) throws
+    {
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1)])
         if let rules { bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])]) }
@@ -244,7 +245,8 @@ import Testing
             bench.process([
                 try Bench.request(
                     1,
-                    #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/q","q":{"i":"\#(order)","l":2},"t":1,"h":""}}}"#)
+                    #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"/q","q":{"i":"\#(order)","l":2},"t":1,"h":""}}}"#
+                )
             ])
         }
         let data = isWarned ? #"{"w":["no_index"]}"# : "{}"

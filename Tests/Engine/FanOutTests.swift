@@ -95,14 +95,16 @@ import Testing
         var scene = Scene(#"{"b":{"old":5}}"#)
         scene.listen(1, "")
         func bases(_ operation: PandoEngine.Operation) -> [Path?] {
-            let command = Command(session: SessionID(2), credential: .anonymous, time: 1, operation: operation)
+            let command = Command(
+                session: SessionID(2), credential: .anonymous, time: 1, operation: operation)
             return scene.engine.execute(command).1.pushes.map(\.mergeBase)
         }
         let old = Write("b/old", "5")
         #expect(bases(.merge(base: "b", [Write("b/x", "1")])) == ["b"])
         #expect(bases(.merge(base: "b", [Write("b/x", "2"), old])) == ["b"], "the other one changes nothing")
         #expect(bases(.merge(base: "b", [Write("b/y/z", "1"), old])) == ["b"])
-        #expect(bases(.merge(base: "b", [Write("b/x", "3"), Write("b/y", "3")])) == [nil], "a merge as it is")
+        #expect(
+            bases(.merge(base: "b", [Write("b/x", "3"), Write("b/y", "3")])) == [nil], "a merge as it is")
         #expect(bases(.put(Write("b/x", "4"))) == [nil])
         #expect(bases(.onDisconnect([Write("x", "5")])).isEmpty)
         #expect(bases(.endSession) == [nil], "a put")

@@ -6,6 +6,7 @@ import Testing
 @testable import PandoREST
 
 private let type = "Content-Type: multipart/form-data; boundary=b"
+private let file = "Content-Disposition: form-data; name=\"f\"; filename=\"d.json\"\r\n"
 
 /// What the request is to a server under `--dev`.
 private func upload(_ method: String, _ target: String, _ fields: [String] = [type]) throws -> RESTRequest {
@@ -17,11 +18,12 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
 @Suite struct UploadTests {
     @Test(
         arguments: [
-            ("/.upload", "/"), ("/a/b/.upload?ns=demo", "/a/b"), ("/a//.upload", "/a"), ("/%61/.upload", "/a"),
+            ("/.upload", ""), ("/a/b/.upload?ns=demo", "a/b"), ("/a//.upload", "a"), ("/%61/.upload", "a"),
         ])
-    func pathsThatTakeFiles(target: String, path: Path) throws {
+    func pathsThatTakeFiles(target: String, path: String) throws {
         let request = try upload("POST", target)
-        #expect(request.location == .data(Target(Path(path.description))) && request.method == .put)
+        #expect(request.location == .data(Target(Path(trusted: path))))
+        #expect(request.method == .put)
     }
 
     @Test(
@@ -36,15 +38,14 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
         #expect(throws: RESTError.notREST, "only under --dev") { try request("POST", "/a/.upload", [type]) }
     }
 
-    private static let file = "Content-Disposition: form-data; name=\"f\"; filename=\"d.json\"\r\n"
-
     @Test(
         arguments: [
             // body                                                                      data          because
             ("--b\r\n\(file)\r\n{\"k\":1}\r\n--b--\r\n", #"{"k":1}"#, "a file"),
             ("--b\r\n\(file)Content-Type: application/json\r\n\r\n1\r\n--b--", "1", "with a type"),
             (
-                "--b\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n1\r\n--b\r\n\(file)\r\n2\r\n--b--", "2",
+                "--b\r\nContent-Disposition: form-data; name=\"n\"\r\n\r\n1\r\n--b\r\n\(file)\r\n2\r\n--b--",
+                "2",
                 "behind a field that is no file"
             ),
             ("--b\r\n\(file)\r\n1\r\n--b\r\n\(file)\r\n2\r\n--b--", "1", "the first of two files"),
@@ -59,8 +60,8 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
         ] as [(String, String, String)])
     func fileIsTheValue(body: String, data: String, because: String) throws {
         let request = try upload("POST", "/a/.upload")
-        let value = try request.readBody(Array(body.utf8).rawSpan)
-        #expect(value == .value(Draft(try node(data))), "\(because)")
+        let (value, expected) = (try request.readBody(Array(body.utf8).rawSpan), try node(data))
+        #expect(value == .value(Draft(expected)), "\(because)")
     }
 
     @Test(
@@ -75,10 +76,17 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
             ("--b", .malformedUpload, "half of a part"),
             ("\r\n--b", .malformedUpload, "half of a part behind a line"),
             ("--c\r\n\(file)\r\n1\r\n--c--", .malformedUpload, "another boundary"),
-            ("--b\r\nContent-Disposition: form-data; name=\"filename=\"\r\n\r\n1\r\n--b--", .malformedUpload, "no file"),
-            ("--b\r\nX: \(String(repeating: "x", count: 5000))\r\n\(file)\r\n1\r\n--b--", .malformedUpload, "long lines"),
             (
-                String(repeating: "--b\r\n\r\n1\r\n", count: 16) + "--b\r\n\(file)\r\n1\r\n--b--", .malformedUpload,
+                "--b\r\nContent-Disposition: form-data; name=\"filename=\"\r\n\r\n1\r\n--b--",
+                .malformedUpload, "no file"
+            ),
+            (
+                "--b\r\nX: \(String(repeating: "x", count: 5000))\r\n\(file)\r\n1\r\n--b--", .malformedUpload,
+                "long lines"
+            ),
+            (
+                String(repeating: "--b\r\n\r\n1\r\n", count: 16) + "--b\r\n\(file)\r\n1\r\n--b--",
+                .malformedUpload,
                 "many parts"
             ),
             ("--b\r\n\(file)\r\n\r\n--b--", .noData, "an empty file"),
@@ -95,12 +103,13 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
             ("multipart/form-data; boundary=b", true), (#"Multipart/Form-Data;  Boundary="b""#, true),
             ("multipart/form-data; charset=utf-8; boundary=b", true), ("multipart/form-data", false),
             ("multipart/form-data; boundary=", false), ("multipart/mixed; boundary=b", false),
-            ("multipart/form-data; boundary=\(String(repeating: "b", count: 71))", false), ("application/json", false),
+            ("multipart/form-data; boundary=\(String(repeating: "b", count: 71))", false),
+            ("application/json", false),
             ("", false),
         ])
     func typesOfForms(type: String, isForm: Bool) throws {
         let request = try upload("POST", "/a/.upload", type.isEmpty ? [] : ["Content-Type: \(type)"])
-        let body = Array("--b\r\n\(Self.file)\r\n1\r\n--b--".utf8)
+        let body = Array("--b\r\n\(file)\r\n1\r\n--b--".utf8)
         if isForm {
             #expect(try request.readBody(body.rawSpan) == .value(Draft(.integer(1))))
         } else {
@@ -110,7 +119,7 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
 
     @Test func limitIsThatOfTheBody() throws {
         let request = try upload("POST", "/a/.upload")
-        let body = Array("--b\r\n\(Self.file)\r\n1\r\n--b--".utf8)
+        let body = Array("--b\r\n\(file)\r\n1\r\n--b--".utf8)
         #expect(throws: RESTError.writeTooLarge) {
             try request.readBody(body.rawSpan, byteLimit: body.count - 1)
         }
@@ -120,11 +129,13 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
     @Test(arguments: 0..<4) func damagedBodies(seed: Int) throws {
         var random = SeededGenerator(seed: seed)
         let request = try upload("POST", "/a/.upload")
-        let pieces = ["--b", "\r\n", "\r", "\n", "--", Self.file, "1", "{}", "X: y", ";", "é"].map { Array($0.utf8) }
+        let pieces = ["--b", "\r\n", "\r", "\n", "--", file, "1", "{}", "X: y", ";", "é"].map {
+            Array($0.utf8)
+        }
         var readCount = 0
         for _ in 0..<5000 {
             var body: [UInt8] = []
-            if Bool.random(using: &random) { body = Array("--b\r\n\(Self.file)\r\n1\r\n--b--".utf8) }
+            if Bool.random(using: &random) { body = Array("--b\r\n\(file)\r\n1\r\n--b--".utf8) }
             for _ in 0..<Int.random(in: 0...6, using: &random) {
                 let place = Int.random(in: 0...body.count, using: &random)
                 body.insert(contentsOf: pieces.randomElement(using: &random)!, at: place)

@@ -84,13 +84,13 @@ extension LiveTree {
             return []
         }
         if changes.count == 1 { return write(changes[0], mergeBase: base) }
-        let base = base ?? .root
+        let pushBase = base ?? .root
         if let locations = root.locationsToPush(of: changes) {
-            return write(changes, pushing: locations, base: base)
+            return write(changes, pushing: locations, base: pushBase)
         }
         for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
         let olds = perform(changes)
-        let pushes = listens.table.pushes(for: changes, olds: olds, base: base, in: root, indexes)
+        let pushes = listens.table.pushes(for: changes, olds: olds, base: pushBase, in: root, indexes)
         for old in olds { replaced.store(old) }
         return pushes
     }

@@ -68,7 +68,7 @@ def uploads(world):
         (form(""), [FORM], "Error: No data supplied."),
     ]:
         rest.ask("POST", f"/a/.upload?{query}", body, fields).expect_error(400, text)
-    rest.ask("POST", f"/a/.upload?{query.replace('unlimited', 'tiny')}", form(f'"{"x" * 3_000_000}"'), [FORM]).expect_error(400)
+    rest.ask("POST", f"/a/.upload?{query.replace('unlimited', 'tiny')}", form(f'"{"x" * 5_000_000}"'), [FORM]).expect_error(400)
     big = {f"key{number:06d}": "x" * 1000 for number in range(3000)}  # 3 MB: parsed by another thread
     rest.ask("POST", f"/a/.upload?{query}&print=silent", form(compact(big)), [FORM]).expect(204)
     assert rest.ask("GET", "/a.json", fields=[OWNER]).json() == big
