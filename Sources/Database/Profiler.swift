@@ -88,7 +88,7 @@ struct ProfileRecord {
         if let unindexed {
             json.append(member: "unIndexed", .boolean(true))
             json.append(",\"querySet\":[")
-            json.append(index: unindexed.index)
+            json.append(index: unindexed.order)
             json.append("]")
         }
         json.append(member: "timestamp", .integer(time))

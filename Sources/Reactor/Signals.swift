@@ -25,15 +25,11 @@ package final class Signals: Pollable {
         precondition(result == 0, "cannot block signals: \(errorText(-result))")
     }
 
-    /// Lets SIGTERM and SIGINT end the process at once while `body` runs on this thread: for long work that a SIGKILL may
-    /// interrupt, too, and before anything handles the signals. `body` must not start threads.
-    package static func endingProcess<Result, Failure: Error>(
-        during body: () throws(Failure) -> Result
-    ) throws(Failure) -> Result {
-        let result = pando_signals_end_process(1)
-        precondition(result == 0, "cannot unblock signals: \(errorText(-result))")
-        defer { _ = pando_signals_end_process(0) }
-        return try body()
+    /// Lets SIGTERM and SIGINT end the process at once while this thread does long work that a SIGKILL may interrupt, too,
+    /// and that starts no thread; before anything handles the signals. Or blocks them again.
+    package static func setEndsProcess(_ endsProcess: Bool) {
+        let result = pando_signals_end_process(endsProcess ? 1 : 0)
+        precondition(result == 0, "cannot change which signals are blocked: \(errorText(-result))")
     }
 
     /// - Parameter handler: Called on the loop, once per signal received. The kernel keeps one bit for each

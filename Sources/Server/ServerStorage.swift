@@ -25,11 +25,12 @@ struct ServerStorage {
             let files = MachineMetrics.files(in: path)
             metrics.recoverableBytes.set(files.newestCheckpointByteCount + files.journalByteCount)
             // Minutes, where there is very much. A directory may be left like this at any time.
-            let opened = try Signals.endingProcess {
-                try DataDirectory.open(
-                    path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
-                    logger: logger)
-            }
+            Signals.setEndsProcess(true)
+            defer { Signals.setEndsProcess(false) }
+            let opened = try DataDirectory.open(
+                path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
+                logger: logger)
+            Signals.setEndsProcess(false)
             origin = JournalOrigin(opened)
             beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(

@@ -223,7 +223,7 @@ final class SessionServices {
         let job = BodyJob(
             bytes, isGzip: isGzip, byteLimit: resources.configuration.writeByteLimit, of: request,
             for: session,
-            answer: bodies)
+            results: bodies)
         resources.bodyThread.post(job)
         return job
     }
