@@ -59,7 +59,7 @@ import Testing
     // MARK: The server's end
 
     @Test func channelReportsItsEventsInOrder() {
-        let link = SimulatedLink(number: 0, pace: .whole)
+        let link = SimulatedLink(number: 0, rate: .whole)
         let channel = SimulatedChannel(link, lowWaterByteCount: 2)
         #expect(!channel.isReady)
         link.toServer.write([1, 2])
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test func channelDrainsWhenTheClientReads() {
-        let link = SimulatedLink(number: 0, pace: .slow(windowByteCount: 4))
+        let link = SimulatedLink(number: 0, rate: .slow(windowByteCount: 4))
         let channel = SimulatedChannel(link, lowWaterByteCount: 2)
         channel.write([1, 2, 3, 4, 5, 6, 7, 8])
         channel.flush()

@@ -36,7 +36,7 @@ class LoopConnection {
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
 
-    // MARK: Events of the state connection, each between ``prepare()`` and ``finish()``
+    // MARK: Events of the state machine, each between ``prepare()`` and ``finish()``
 
     func received(_ bytes: inout [UInt8]) {}
     func drained() {}
