@@ -123,12 +123,15 @@ package final class PostedRequest: @unchecked Sendable {
     private var isActionTaken = false
     /// When it was read from its socket; the latest time there is where that is not known.
     let received: MonotonicTime
+    /// What a large one takes of the process's memory, as long as this is held.
+    private let grant: ParsingBudget.Grant?
 
     package init(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
-        byteCount: Int, received: MonotonicTime
+        byteCount: Int, received: MonotonicTime, grant: ParsingBudget.Grant? = nil
     ) {
         self.received = received
+        self.grant = grant
         self.session = session
         number = request.number
         action = request.action
@@ -151,13 +154,16 @@ extension DatabaseMessage {
     ///   - signIn: Which of the session's sign-ins the credential belongs to, for requests that queue writes.
     ///   - byteCount: Bytes of the request's message.
     ///   - received: When it was read from its socket.
+    ///   - grant: What a large one takes of the process's memory.
     package static func request(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0,
-        byteCount: Int, received: MonotonicTime = MonotonicTime(nanoseconds: .max)
+        byteCount: Int, received: MonotonicTime = MonotonicTime(nanoseconds: .max),
+        grant: ParsingBudget.Grant? = nil
     ) -> DatabaseMessage {
         .request(
             PostedRequest(
-                session, request, credential, signIn: signIn, byteCount: byteCount, received: received))
+                session, request, credential, signIn: signIn, byteCount: byteCount, received: received,
+                grant: grant))
     }
 }
 

@@ -40,6 +40,8 @@ package final class RESTCall: Sendable {
     let newKey: Key?
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
+    /// What a large body takes of the process's memory, as long as this is held.
+    private let grant: ParsingBudget.Grant?
 
     /// Whether it may change data, rules or settings.
     package var isWrite: Bool {
@@ -53,14 +55,18 @@ package final class RESTCall: Sendable {
     /// Whether it was refused before it came to the databases: perhaps a write, whose client is to know.
     var isRefused: Bool { if case .refuse = action { true } else { false } }
 
-    package convenience init(namespace: String?, action: Action) {
-        self.init(namespace: namespace, action: action, newKey: nil)
+    /// - Parameter grant: What a large body takes of the process's memory.
+    package convenience init(namespace: String?, action: Action, grant: ParsingBudget.Grant? = nil) {
+        self.init(namespace: namespace, action: action, newKey: nil, grant)
     }
 
     /// The same POST, with the key of its child.
-    func choosing(_ key: Key) -> RESTCall { RESTCall(namespace: namespace, action: action, newKey: key) }
+    func choosing(_ key: Key) -> RESTCall {
+        RESTCall(namespace: namespace, action: action, newKey: key, grant)
+    }
 
-    private init(namespace: String?, action: Action, newKey: Key?) {
+    private init(namespace: String?, action: Action, newKey: Key?, _ grant: ParsingBudget.Grant?) {
+        self.grant = grant
         self.namespace = namespace
         self.action = action
         self.newKey = newKey

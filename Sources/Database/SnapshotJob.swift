@@ -185,6 +185,11 @@ package struct ParsedMessage: Sendable {
     package var byteCount: Int
     /// Why a compressed message could not be inflated; nil where it was.
     package var violation: ProtocolViolation?
+    /// What it takes of the process's memory, as long as the request is not finished.
+    package var grant: ParsingBudget.Grant?
+
+    /// Whether it is a request, which brings data.
+    var isRequest: Bool { if case .success(.request) = result { true } else { false } }
 }
 
 extension ParsedMessage {
@@ -242,9 +247,9 @@ extension SnapshotJob {
     /// - Complexity: O(`byteLimit`), at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         switch self {
-        // Real JSON is compressed to a tenth.
+        // A client chooses what a compressed message becomes: the worst counts.
         case .parse(let job):
-            job.message.count > byteLimit / (job.inflatedByteLimit == nil ? 4 : 40)
+            job.message.count > byteLimit / (job.inflatedByteLimit == nil ? 4 : InflationLimits().ratio)
         case .encode(let job):
             switch job.message.content {
             case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)

@@ -17,23 +17,26 @@ import PandoWebSocket
 ///
 /// Each thread serves sessions in turn by the time that their jobs take (``FairScheduler``): many jobs of one
 /// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while too
-/// much was encoded and not sent (``EncodingBudget``).
+/// much was encoded and not sent (``EncodingBudget``), and heavy messages while too much was parsed and is not finished
+/// (``ParsingBudget``).
 package final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane
     private let heavy: SnapshotLane
     private let indexing: SnapshotLane
 
-    /// - Parameter encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
-    ///   encoded.
+    /// - Parameters:
+    ///   - encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are encoded.
+    ///   - parsing: What is parsed counts there.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
-    package init(encodedByteLimit: Int) throws(SocketError) {
+    package init(encodedByteLimit: Int, parsing: ParsingBudget) throws(SocketError) {
         heavy = try SnapshotLane("pando-heavy", niceness: SnapshotLane.heavyNiceness)
         light = try SnapshotLane("pando-light", niceness: SnapshotLane.lightNiceness)
         indexing = try SnapshotLane("pando-index", niceness: SnapshotLane.heavyNiceness)
         let budget = EncodingBudget(byteLimit: encodedByteLimit, signalling: heavy.wakeup)
-        try heavy.start(budget, overflow: nil)
-        try light.start(budget, overflow: heavy)
-        try indexing.start(budget, overflow: nil)
+        parsing.wake(heavy.wakeup)
+        try heavy.start(budget, parsing, overflow: nil)
+        try light.start(budget, parsing, overflow: heavy)
+        try indexing.start(budget, parsing, overflow: nil)
     }
 
     /// Any thread: adds a job.
@@ -91,10 +94,13 @@ private final class SnapshotLane: Sendable {
 
     /// - Parameters:
     ///   - budget: What the heavy thread encodes waits for it; the light one only counts with it.
+    ///   - parsed: The same for what it parses.
     ///   - overflow: Where heavy jobs go; nil for the thread that does them.
-    func start(_ budget: EncodingBudget, overflow: SnapshotLane?) throws(SocketError) {
+    func start(
+        _ budget: EncodingBudget, _ parsed: ParsingBudget, overflow: SnapshotLane?
+    ) throws(SocketError) {
         try thread.start { queue in
-            var worker = Worker(budget, overflow: overflow)
+            var worker = Worker(budget, parsed, overflow: overflow)
             worker.serve(queue)
         }
     }
@@ -108,27 +114,38 @@ private final class SnapshotLane: Sendable {
     private struct Worker {
         private let overflow: SnapshotLane?
         private let budget: EncodingBudget
-        private var waiting: FairScheduler<UInt8, SessionID, SnapshotJob?>
-        /// Heavy messages to encode, which wait for the budget; other jobs do not wait for them.
-        private var printing: FairScheduler<UInt8, SessionID, SnapshotJob?>
-        private var printsNext = false
+        private let parsed: ParsingBudget
+        /// Jobs, each kind in turn: other jobs do not wait for those that wait for a budget.
+        private var queues: [FairScheduler<UInt8, SessionID, SnapshotJob?>]
+        private var next = Kind.other
         private var hashes = HashMemo()
         /// Deflaters and an inflater, made when they are needed first.
         private let compression = SharedCompression()
 
-        init(_ budget: EncodingBudget, overflow: SnapshotLane?) {
+        /// What a job waits for.
+        private enum Kind: Int, CaseIterable {
+            /// Heavy messages to encode, for ``EncodingBudget``.
+            case encoding
+            /// Heavy messages to parse, for ``ParsingBudget``.
+            case parsing
+            /// Everything else, for nothing.
+            case other
+        }
+
+        init(_ budget: EncodingBudget, _ parsed: ParsingBudget, overflow: SnapshotLane?) {
             self.overflow = overflow
             self.budget = budget
-            waiting = FairScheduler(
+            self.parsed = parsed
+            let queue = FairScheduler<UInt8, SessionID, SnapshotJob?>(
                 quantum: SnapshotLane.quantum, debtLimit: SnapshotLane.debtLimit, placeholder: nil)
-            printing = waiting
+            queues = Kind.allCases.map { _ in queue }
         }
 
         /// Until the thread is asked to stop: then what waits is dropped.
         mutating func serve(_ queue: WorkerQueue<Request>) {
             var batch: [Request] = []
             while !queue.isStopping {
-                let isIdle = !waiting.hasNext && !mayPrint
+                let isIdle = !Kind.allCases.contains(where: mayDo)
                 if isIdle { hashes = HashMemo() }
                 guard queue.receive(into: &batch, timeout: isIdle ? nil : .zero), !queue.isStopping else {
                     return
@@ -143,43 +160,65 @@ private final class SnapshotLane: Sendable {
                     }
                 }
                 batch.removeAll()
-                printsNext = mayPrint && (printsNext || !waiting.hasNext)
+                guard let kind = nextKind() else { continue }
                 let began = MonotonicTime.now
-                guard let job = printsNext ? printing.next()?.item : waiting.next()?.item else { continue }
+                guard let job = queues[kind.rawValue].next()?.item else { continue }
                 perform(job)
                 let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
-                if printsNext { printing.finish(work: work) } else { waiting.finish(work: work) }
-                printsNext.toggle()
+                queues[kind.rawValue].finish(work: work)
             }
         }
 
-        private var mayPrint: Bool { printing.hasNext && !budget.isExhausted }
+        /// The kind whose turn it is, of those that have a job which may be done.
+        private mutating func nextKind() -> Kind? {
+            for distance in 0..<Kind.allCases.count {
+                let kind = Kind.allCases[(next.rawValue + distance) % Kind.allCases.count]
+                guard mayDo(kind) else { continue }
+                next = Kind.allCases[(kind.rawValue + 1) % Kind.allCases.count]
+                return kind
+            }
+            return nil
+        }
+
+        private func mayDo(_ kind: Kind) -> Bool {
+            guard queues[kind.rawValue].hasNext else { return false }
+            return switch kind {
+            case .encoding: !budget.isExhausted
+            case .parsing: !parsed.isExhausted
+            case .other: true
+            }
+        }
 
         /// Drops the jobs of a session. A request that waits for one gets ``Preparation/abandoned``.
         private mutating func abandon(_ session: SessionID) {
-            waiting.drop(session) { job in
-                guard case .prepare(let job)? = job else { return true }
-                if !job.outlivesSession { job.finish(.abandoned) }
-                return !job.outlivesSession
+            for kind in Kind.allCases {
+                queues[kind.rawValue].drop(session) { job in
+                    guard case .prepare(let job)? = job else { return true }
+                    if !job.outlivesSession { job.finish(.abandoned) }
+                    return !job.outlivesSession
+                }
             }
-            printing.drop(session) { _ in true }
         }
 
         private mutating func add(_ job: SnapshotJob) {
             if let overflow, job.isHeavier(than: SnapshotLane.heavyByteCount, SnapshotLane.heavyChildCount) {
                 return overflow.post(job)
             }
-            if case .encode = job, overflow == nil {
-                printing.append(job, to: job.session, of: 0)
-            } else {
-                waiting.append(job, to: job.session, of: 0)
-            }
+            let kind: Kind =
+                switch job {
+                case .encode where overflow == nil: .encoding
+                case .parse where overflow == nil: .parsing
+                default: .other
+                }
+            queues[kind.rawValue].append(job, to: job.session, of: 0)
         }
 
         private mutating func perform(_ job: SnapshotJob) {
             switch job {
             case .parse(let job):
-                job.results.post(job.perform(compression))
+                var message = job.perform(compression)
+                if message.isRequest { message.grant = parsed.grant(forTextOf: message.byteCount) }
+                job.results.post(message)
             case .encode(let job):
                 job.message.encode(within: budget, &hashes)
                 if let window = job.window, let deflater = compression.deflater(for: window) {

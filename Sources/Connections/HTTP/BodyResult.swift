@@ -1,3 +1,4 @@
+import PandoDatabase
 import PandoEngine
 import PandoREST
 
@@ -15,6 +16,8 @@ package struct BodyResult: Sendable {
     package var content: Content
     /// Bytes, inflated.
     package var byteCount: Int
+    /// What it takes of the process's memory, as long as the request is not finished.
+    package var grant: ParsingBudget.Grant?
 
     package init(session: SessionID, content: Content, byteCount: Int) {
         self.session = session

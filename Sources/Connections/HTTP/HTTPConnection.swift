@@ -244,9 +244,10 @@ package struct HTTPConnection {
     // MARK: To the databases
 
     /// Posts a request that is in progress, or waits to be admitted.
+    /// - Parameter grant: What a large body takes of the process's memory.
     mutating func post(
         _ action: RESTCall.Action, _ pending: PendingRequest, byteCount: Int,
-        _ context: inout ConnectionContext
+        _ grant: ParsingBudget.Grant? = nil, _ context: inout ConnectionContext
     ) {
         switch stage {
         case .admitting: break
@@ -254,7 +255,7 @@ package struct HTTPConnection {
         }
         if case .refuse(.payloadTooLarge) = action { context.append(.countLimit(.bodyBytes)) }
         hasPosted = true
-        let call = RESTCall(namespace: pending.namespace, action: action)
+        let call = RESTCall(namespace: pending.namespace, action: action, grant: grant)
         context.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount)
     }
 

@@ -160,7 +160,8 @@ package struct RealtimeSession {
         parsingByteCount = 0
         guard isOpen else { return .nothing }
         switch message.result {
-        case .success(.request(let request)): return admit(request, byteCount: message.byteCount, &context)
+        case .success(.request(let request)):
+            return admit(request, byteCount: message.byteCount, message.grant, &context)
         case .success: break  // Control messages are small.
         case .failure: return .malformed
         }
@@ -169,13 +170,16 @@ package struct RealtimeSession {
 
     // MARK: Requests
 
+    /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's rate does not
+    ///   hold it: it would keep others from being parsed.
     private mutating func admit(
-        _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
+        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ context: inout ConnectionContext
     ) -> Outcome {
         guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,
             identity?.value.credential.isAdmin != true
         else {
-            hand(request, byteCount: byteCount, &context)
+            hand(request, byteCount: byteCount, grant, &context)
             return .nothing
         }
         let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
@@ -183,7 +187,7 @@ package struct RealtimeSession {
             byteCount, of: client, waitingAtMost: WriteRates.longestDelay, at: context.now,
             context.settings.limits)
         {
-        case .now: hand(request, byteCount: byteCount, &context)
+        case .now: hand(request, byteCount: byteCount, grant, &context)
         case .later(let excess):
             context.append(.countDelay(excess.limit))
             let end = context.now + excess.wait
@@ -204,7 +208,8 @@ package struct RealtimeSession {
 
     /// Posts a request, or replies to it.
     private mutating func hand(
-        _ request: consuming Request, byteCount: Int, _ context: inout ConnectionContext
+        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ context: inout ConnectionContext
     ) {
         let number = request.number
         var signIn: UInt32 = 0
@@ -227,7 +232,8 @@ package struct RealtimeSession {
         // In one place only: it is moved there, not copied.
         context.post(
             .request(
-                id, request, credential, signIn: signIn, byteCount: byteCount, received: context.now),
+                id, request, credential, signIn: signIn, byteCount: byteCount, received: context.now,
+                grant: grant),
             byteCount: byteCount)
         markWindow(byteCount, &context)
     }

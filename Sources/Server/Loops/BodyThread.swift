@@ -16,7 +16,8 @@ final class BodyJob: Sendable {
     fileprivate let isGzip: Bool
     fileprivate let byteLimit: Int
     fileprivate let results: Mailbox<BodyResult>
-    private let bytes: Mutex<[UInt8]>
+    /// nil once its client is gone.
+    private let bytes: Mutex<[UInt8]?>
 
     /// - Parameter byteLimit: Most bytes, inflated.
     init(
@@ -34,73 +35,103 @@ final class BodyJob: Sendable {
 
     /// Its client is gone: its memory is free at once, not when its turn comes. Also once it is being
     /// read: then nothing happens.
-    func cancel() {
-        _ = take()
+    func cancel() { bytes.withLock { $0 = nil } }
+
+    /// Empty once its client is gone.
+    fileprivate func take() -> [UInt8] {
+        bytes.withLock { bytes in
+            if bytes == nil { return [] }
+            return exchange(&bytes, with: []) ?? []
+        }
     }
 
-    fileprivate func take() -> [UInt8] {
-        bytes.withLock { exchange(&$0, with: []) }
+    /// Takes back what was taken.
+    fileprivate func put(_ taken: [UInt8]) {
+        bytes.withLock { if $0 != nil { $0 = taken } }
     }
 }
 
-/// Inflates and reads large bodies, one at a time, while the loops go on.
+/// Inflates and reads large bodies while the loops go on.
 ///
-/// In turns by connection (``BodyQueue``), so that small ones do not wait behind large ones, nor a large one for
-/// ever.
+///     loops ──▶ pando-bodies ──────────────────────────▶ result    bodies that have up to 1 MiB, inflated
+///                    └─ larger ones ──▶ pando-bodies-lg ──▶ result    while ``ParsingBudget`` is not exhausted
+///
+/// Each thread serves connections in turn (``BodyQueue``). So small bodies do not wait behind large ones, and what all large
+/// ones take together is bounded, whoever sends them.
 final class BodyThread: Sendable {
+    private let small: BodyLane
+    private let large: BodyLane
+
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
+    init(_ budget: ParsingBudget) throws(SocketError) {
+        large = try BodyLane("pando-bodies-lg", budget, overflow: nil)
+        small = try BodyLane("pando-bodies", budget, overflow: large)
+    }
+
+    func post(_ job: BodyJob) { small.post(job) }
+
+    /// Drops what was asked for, and ends the threads.
+    func stop() {
+        small.stop()
+        large.stop()
+    }
+}
+
+/// One thread of ``BodyThread``.
+private final class BodyLane: Sendable {
     /// Bytes of one connection's bodies in one round: those of a small body, about.
     private static let quantum = 256 << 10
+    /// Bytes of a body, inflated, that take a few milliseconds.
+    private static let smallByteCount = 1 << 20
+    private static let stackByteCount = 8 << 20
+    /// Where more threads want to run than there are processors, loops and databases come first.
+    private static let niceness = 10
 
-    private enum Order: Sendable {
-        case read(BodyJob)
-        case stop
-    }
+    private let thread: WorkerThread<BodyJob>
 
-    private let orders: Mailbox<Order>
-    private let thread: NamedThread
-
-    init() throws(SocketError) {
-        let wakeup = try WakeupEvent()
-        let orders = Mailbox<Order>(signalling: wakeup)
-        self.orders = orders
-        thread = try NamedThread.start("pando-bodies", stackByteCount: 8 << 20) {
-            lowerThreadPriority()
-            Self.run(wakeup, orders)
-        }
-    }
-
-    func post(_ job: BodyJob) {
-        orders.post(.read(job))
-    }
-
-    /// Drops what was asked for, and ends the thread.
-    func stop() {
-        orders.post(.stop)
-        thread.join()
-    }
-
-    private static func run(_ wakeup: WakeupEvent, _ orders: Mailbox<Order>) {
-        var batch: [Order] = []
-        var jobs = BodyQueue<BodyJob>(quantum: quantum)
-        while true {
-            if jobs.isEmpty { wakeup.wait() }
-            orders.drain(into: &batch)
-            for order in batch {
-                switch order {
-                case .read(let job): jobs.append(job, byteCount: job.byteCount, of: job.session)
-                case .stop: return
+    /// - Parameter overflow: Where large bodies go; nil for the thread that reads them.
+    init(_ name: String, _ budget: ParsingBudget, overflow: BodyLane?) throws(SocketError) {
+        thread = try WorkerThread(name, stackByteCount: Self.stackByteCount, niceness: Self.niceness)
+        if overflow == nil { budget.wake(thread.wakeup) }
+        try thread.start { queue in
+            var batch: [BodyJob] = []
+            var jobs = BodyQueue<BodyJob>(quantum: Self.quantum)
+            var mayRead: Bool { !jobs.isEmpty && (overflow != nil || !budget.isExhausted) }
+            while queue.receive(into: &batch, timeout: mayRead ? .zero : nil), !queue.isStopping {
+                for job in batch {
+                    if let overflow, job.byteCount > Self.smallByteCount {
+                        overflow.post(job)
+                    } else {
+                        jobs.append(job, byteCount: job.byteCount, of: job.session)
+                    }
                 }
+                batch.removeAll(keepingCapacity: true)
+                guard mayRead, let job = jobs.removeFirst() else { continue }
+                let byteLimit = overflow == nil ? job.byteLimit : Self.smallByteCount
+                if !Self.read(job, budget, upTo: byteLimit) { overflow?.post(job) }
             }
-            batch.removeAll()
-            if let job = jobs.removeFirst() { read(job) }
         }
     }
 
-    private static func read(_ job: BodyJob) {
+    func post(_ job: BodyJob) { thread.post(job) }
+    func stop() { thread.stop() }
+
+    /// Reads a body, and posts the result.
+    /// - Parameter byteLimit: Bytes, inflated, up to which it is read here.
+    /// - Returns: false where it has more, and is as it was.
+    private static func read(_ job: BodyJob, _ budget: ParsingBudget, upTo byteLimit: Int) -> Bool {
         var outcome = BodyResult(session: job.session, content: .bytes([]), byteCount: 0)
         do throws(RESTError) {
-            let bytes = try job.isGzip ? inflate(job.take(), byteLimit: job.byteLimit) : job.take()
+            var bytes = job.take()
+            if job.isGzip {
+                guard let inflated = try inflate(bytes, byteLimit: job.byteLimit, upTo: byteLimit) else {
+                    job.put(bytes)
+                    return false
+                }
+                bytes = inflated
+            }
             outcome.byteCount = bytes.count
+            outcome.grant = budget.grant(forTextOf: bytes.count)
             if case .data = job.request.location {
                 outcome.content = .data(try job.request.readBody(bytes.rawSpan, byteLimit: job.byteLimit))
             } else {
@@ -110,6 +141,7 @@ final class BodyThread: Sendable {
             outcome.content = .refused(error)
         }
         job.results.post(outcome)
+        return true
     }
 
     // MARK: Inflating
@@ -120,11 +152,18 @@ final class BodyThread: Sendable {
     /// What any body may inflate to: what repeats itself most is small, and so is the harm.
     private static let gzipAllowance = 4 << 20
 
-    private static func inflate(_ packed: [UInt8], byteLimit: Int) throws(RESTError) -> [UInt8] {
+    /// - Parameters:
+    ///   - byteLimit: The most bytes that it may have.
+    ///   - stop: Bytes at which this gives up.
+    /// - Returns: Nil where it has more than `stop`, and perhaps no more than it may have.
+    private static func inflate(
+        _ packed: [UInt8], byteLimit: Int, upTo stop: Int
+    ) throws(RESTError) -> [UInt8]? {
         // Nothing at all is no data, compressed or not.
         guard !packed.isEmpty else { return [] }
         let (scaled, overflows) = packed.count.multipliedReportingOverflow(by: gzipRatioLimit)
-        let limit = min(byteLimit, max(gzipAllowance, overflows ? .max : scaled))
+        let allowed = min(byteLimit, max(gzipAllowance, overflows ? .max : scaled))
+        let limit = min(allowed, stop)
         var bytes: [UInt8] = []
         do throws(GzipBody.Problem) {
             var gzip: GzipBody
@@ -135,6 +174,7 @@ final class BodyThread: Sendable {
             try gzip.finish()
         } catch {
             switch error {
+            case .tooLarge where limit < allowed: return nil
             case .tooLarge: throw .payloadTooLarge
             case .invalid(.noMemory): throw .unavailable
             case .invalid: throw .invalidGzip

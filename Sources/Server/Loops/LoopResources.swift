@@ -44,6 +44,8 @@ struct LoopResources {
 
     /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few milliseconds.
     private static let outputByteLimit = 4 << 20
+    /// Large requests that are parsed and not finished may take such a part of ``MemoryBudget``.
+    private static let parsedShare = 4
 
     /// Makes the event loops, and starts the threads of workers.
     /// - Throws: What the system refuses: descriptors, threads.
@@ -76,8 +78,9 @@ struct LoopResources {
             ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
         users = configuration.makeUserLimiter()
         database = try DatabaseExecutor()
-        workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit)
-        bodyThread = try BodyThread()
+        let parsing = ParsingBudget(byteLimit: memory.byteLimit / Self.parsedShare)
+        workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit, parsing: parsing)
+        bodyThread = try BodyThread(parsing)
         if let path = configuration.dataDirectory {
             history = try HistoryThread { () throws(DiskFailure) in
                 try SystemDisk(directory: path, create: false)
