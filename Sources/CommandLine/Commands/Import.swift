@@ -89,6 +89,11 @@ struct Import: ParsableCommand {
         progress.finish(
             "imported \(file) to \(target) of \(namespaceOptions.namespace), which is sequence \(header.sequence)"
         )
+        if !quiet, BackupPlace.read(.archive, in: dataOptions.data) != nil {
+            printError(
+                "an import is in no journal, so the archive of this directory has a gap before it: a restore from the archive needs a backup that is made from now on (with --backup-to, the next start makes one)"
+            )
+        }
         forget(directory.state)
     }
 

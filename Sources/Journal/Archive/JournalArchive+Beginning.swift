@@ -52,7 +52,7 @@ extension JournalArchive {
         if let partial {
             // The data directory does not have its segment any more. The copy may be whole all the same.
             if try lastSequence(of: partial, in: partial.partialText).successor == wanted.firstSequence {
-                try close(partial, before: wanted)
+                try nameWhole(partial)
                 note(.closed(partial))
             } else {
                 note(.gap(before: wanted))
@@ -121,7 +121,7 @@ extension JournalArchive {
     // MARK: Whether it is a beginning of this journal
 
     /// What a copy holds up to the first bytes that are no entry.
-    private struct Extent {
+    struct Extent {
         /// 0 without a whole header.
         var end: Int
         /// That before the first sequence for a copy without entries.
@@ -152,9 +152,15 @@ extension JournalArchive {
                 throw comparison.conflict(of: whole.text)
             }
             let isNext = wholeExtent.last.successor == next.firstSequence
-            // Otherwise the journal repeats records, or has more of them in the same segment.
-            guard isDamaged || isNext || !segments.contains(whole) && wholeExtent.last < next.firstSequence
-            else { throw comparison.conflict(of: whole.text) }
+            // Behind it an import may have taken a sequence, or the journal has lost segments. Otherwise the journal
+            // repeats records, or has more of them in the same segment.
+            let mayHaveGap =
+                if wholeExtent.last < next.firstSequence {
+                    try !hasMore(of: whole, than: wholeExtent, segments)
+                } else {
+                    false
+                }
+            guard isDamaged || isNext || mayHaveGap else { throw comparison.conflict(of: whole.text) }
         }
         if let partial, let partialExtent {
             try refuseIfDifferent(partial, in: partial.partialText, partialExtent, comparison)
@@ -163,6 +169,18 @@ extension JournalArchive {
                     throw comparison.conflict(of: partial.partialText)
                 }
             }
+        }
+    }
+
+    /// Whether the journal has a segment with more than its copy.
+    private func hasMore(
+        of name: SegmentName, than extent: Extent, _ segments: [SegmentName]
+    ) throws(JournalError) -> Bool {
+        guard segments.contains(name) else { return false }
+        do throws(DiskFailure) {
+            return try source.byteCount(of: try source.open(name.text, .read)) > extent.end
+        } catch {
+            throw .disk(error)
         }
     }
 
@@ -207,7 +225,7 @@ extension JournalArchive {
     }
 
     /// Reads the entries of a copy. What is behind them a power cut has torn, or it is damaged.
-    private func extent(_ name: SegmentName, in file: String) throws(JournalError) -> Extent {
+    func extent(_ name: SegmentName, in file: String) throws(JournalError) -> Extent {
         let last = SequenceNumber(name.firstSequence.rawValue &- 1)
         guard try header(of: name, in: file) != nil else {
             do throws(DiskFailure) {
@@ -229,7 +247,7 @@ extension JournalArchive {
     }
 
     /// - Returns: The last sequence of a copy, before any torn tail.
-    func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
+    private func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
         try extent(name, in: file).last
     }
 
