@@ -92,6 +92,27 @@ struct TestFailure: Error {
         #expect(try recover(disk).entries == [Entry("still working")], "the lock ends with the journal")
     }
 
+    /// A file that is made under one name and finished under another is named as it is now.
+    @Test func failuresNameTheFileAsItIsNow() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        _ = try disk.open("a.new", .create)
+        let file = try disk.open("a.new", .read)
+        func path() -> String? {
+            do throws(DiskFailure) {
+                try disk.write([1].rawSpan, to: file, at: 0)
+                return nil
+            } catch {
+                return error.path
+            }
+        }
+        #expect(path() == temporary.path + "/a.new")
+        try disk.rename("a.new", to: "a")
+        #expect(path() == temporary.path + "/a")
+        try disk.remove("a")
+        #expect(path() == temporary.path + "/a.new", "without a name, that under which it was opened")
+    }
+
     /// Another process holds the lock until it is killed: the kernel opens it.
     @Test func lockIsReleasedWhenItsProcessEnds() throws {
         let temporary = try TemporaryDirectory()

@@ -190,6 +190,21 @@ int pando_disk_is_no_directory(int error) {
     return error == ENOTDIR;
 }
 
+int pando_disk_name(int file, char *name, size_t capacity) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return -errno;
+    path[length] = 0;
+    const char *slash = strrchr(path, '/');
+    struct stat status;
+    // A file without a name has no path, but the kernel's description of it.
+    if (slash == NULL || fstat(file, &status) != 0 || status.st_nlink == 0) return -ENOENT;
+    if (strlen(slash + 1) >= capacity) return -ENAMETOOLONG;
+    strcpy(name, slash + 1);
+    return 0;
+}
+
 const char *pando_disk_error_text(int error) {
     const char *text = strerrordesc_np(error);
     return text != NULL ? text : "unknown error";

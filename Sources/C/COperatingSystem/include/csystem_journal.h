@@ -53,6 +53,8 @@ int pando_disk_lacks_descriptors(int error);
 int pando_disk_is_missing(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
 int pando_disk_is_no_directory(int error);
+/// Writes the present name of an open file, without its directory. -ENOENT when it has none any more.
+int pando_disk_name(int file, char *name, size_t capacity);
 /// The message of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 
