@@ -12,16 +12,22 @@ package final class SystemDisk: Disk {
         fileprivate let descriptor: Int32
         private let directory: String
         private let openedName: String
+        /// Of a lock: the descriptor that holds the lock of the directory.
+        private let directoryLock: Int32?
 
-        fileprivate init(descriptor: Int32, named name: String, in directory: String) {
+        fileprivate init(
+            descriptor: Int32, named name: String, in directory: String, directoryLock: Int32? = nil
+        ) {
             self.descriptor = descriptor
             openedName = name
             self.directory = directory
+            self.directoryLock = directoryLock
         }
 
         deinit {
             // The result does not matter: everything that must be durable was synced before, and its errors reported.
             _ = pando_disk_close(descriptor)
+            if let directoryLock { _ = pando_disk_close(directoryLock) }
         }
 
         /// The present path, for messages: a file that is being made gets another name when it is finished. Where the
@@ -131,10 +137,18 @@ package final class SystemDisk: Disk {
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         var owner: Int64 = 0
+        // The directory first: the lock of a file ends to protect when somebody removes the file.
+        let directoryLock = unsafe pando_disk_lock_directory(descriptor, name, &owner)
+        if directoryLock == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
+        try check(directoryLock, .lock, directory)
         let result = unsafe pando_disk_lock(descriptor, name, &owner)
-        if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
-        let file = try check(result, .lock, path(of: name))
-        return .acquired(File(descriptor: file, named: name, in: directory))
+        guard result >= 0 else {
+            _ = pando_disk_close(directoryLock)
+            if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
+            throw failure(result, .lock, path(of: name))
+        }
+        return .acquired(
+            File(descriptor: result, named: name, in: directory, directoryLock: directoryLock))
     }
 
     /// Whether a name of this directory is that of an open file: the same device and inode. Another directory may have come
@@ -154,8 +168,15 @@ private func check<Number: SignedInteger & FixedWidthInteger>(
     _ result: Number, _ operation: DiskOperation, _ path: @autoclosure () -> String
 ) throws(DiskFailure) -> Number {
     if result >= 0 { return result }
+    throw failure(result, operation, path())
+}
+
+/// - Parameter result: `-errno`.
+private func failure(
+    _ result: some SignedInteger & FixedWidthInteger, _ operation: DiskOperation, _ path: String
+) -> DiskFailure {
     let number = Int32(truncatingIfNeeded: 0 - result)
     // A constant of the C library, ended by NUL.
     let text = unsafe String(cString: pando_disk_error_text(number))
-    throw DiskFailure(operation: operation, path: path(), errorNumber: number, errorText: text)
+    return DiskFailure(operation: operation, path: path, errorNumber: number, errorText: text)
 }

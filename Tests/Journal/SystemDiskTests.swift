@@ -92,6 +92,28 @@ struct TestFailure: Error {
         #expect(try recover(disk).entries == [Entry("still working")], "the lock ends with the journal")
     }
 
+    /// The lock file may be removed: the directory itself is locked, too.
+    @Test func lockHoldsWithoutItsFile() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        do {
+            var none: [Entry] = []
+            let journal = try openJournal(on: disk, entries: &none)
+            try disk.remove("LOCK")
+            for _ in 0..<2 {
+                #expect(
+                    throws: JournalError.lockedByAnotherProcess(directory: temporary.path, processID: nil)
+                ) {
+                    try recover(try SystemDisk(directory: temporary.path, create: false))
+                }
+                #expect(try !disk.list().contains("LOCK"), "a refused start makes none")
+            }
+            #expect(journal.lastAppended == .zero)
+        }
+        _ = try recover(disk)
+        #expect(try disk.list().contains("LOCK"))
+    }
+
     /// A file that is made under one name and finished under another is named as it is now.
     @Test func failuresNameTheFileAsItIsNow() throws {
         let temporary = try TemporaryDirectory()

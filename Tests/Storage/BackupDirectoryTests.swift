@@ -76,6 +76,19 @@ import Testing
         }
     }
 
+    /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not let another one in.
+    @Test func lockFileThatWasRemovedIsMadeAgain() throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        let directory = try folder.open()
+        try FileManager.default.removeItem(atPath: folder.place + "/LOCK")
+        #expect(throws: StorageError.self) { try folder.open() }
+        #expect(!directory.isUnchanged)
+        _ = try directory.open()
+        #expect(directory.isUnchanged && folder.names(folder.place).contains("LOCK"))
+        #expect(throws: StorageError.self) { try folder.open() }
+    }
+
     @Test func missingOneIsUsedWhenItIsThere() throws {
         let folder = try Folder()
         try folder.make(folder.data)

@@ -140,6 +140,31 @@ int pando_disk_sync_directory(int directory) {
     return fsync(directory) != 0 ? -errno : 0;
 }
 
+/// The process id in a lock file; 0 where there is none.
+static int64_t read_owner(int file) {
+    char text[32] = {0};
+    return pread(file, text, sizeof text - 1, 0) > 0 ? strtoll(text, NULL, 10) : 0;
+}
+
+int pando_disk_lock_directory(int directory, const char *name, int64_t *owner) {
+    *owner = 0;
+    // An open file description of its own: a lock belongs to one.
+    int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) return -errno;
+    if (flock(own, LOCK_EX | LOCK_NB) == 0) return own;
+    if (errno == EWOULDBLOCK) {
+        int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
+        if (file >= 0) {
+            *owner = read_owner(file);
+            close(file);
+        }
+        close(own);
+        return -EWOULDBLOCK;
+    }
+    // A file system that locks only files, such as NFS: then the lock file alone protects the directory.
+    return own;
+}
+
 int pando_disk_lock(int directory, const char *name, int64_t *owner) {
     *owner = 0;
     int file = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -147,7 +172,7 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner) {
     char text[32] = {0};
     if (flock(file, LOCK_EX | LOCK_NB) != 0) {
         int error = errno;
-        if (pread(file, text, sizeof text - 1, 0) > 0) *owner = strtoll(text, NULL, 10);
+        *owner = read_owner(file);
         close(file);
         return -error;
     }
