@@ -135,6 +135,15 @@ struct TestFailure: Error {
         #expect(path() == temporary.path + "/a.new", "without a name, that under which it was opened")
     }
 
+    /// A parent that can be searched and written and not read: the first start is as good as the second.
+    @Test(.enabled(if: getuid() != 0, "root reads everything"))
+    func parentThatCannotBeRead() throws {
+        let temporary = try TemporaryDirectory()
+        #expect(unsafe chmod(temporary.path, 0o300) == 0)
+        defer { _ = unsafe chmod(temporary.path, 0o700) }
+        for _ in 0..<2 { _ = try SystemDisk(directory: temporary.path + "/data", create: true) }
+    }
+
     /// Another process holds the lock until it is killed: the kernel opens it.
     @Test func lockIsReleasedWhenItsProcessEnds() throws {
         let temporary = try TemporaryDirectory()

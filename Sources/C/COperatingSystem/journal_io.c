@@ -14,15 +14,36 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/// Makes the name of a directory durable.
+static int sync_name(int directory, int is_new) {
+    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0) {
+        if (errno != EACCES && errno != EPERM) return -errno;
+        // A parent that we may search but not read. A sync of the whole file system includes it.
+        return syncfs(directory) != 0 ? -errno : 0;
+    }
+    struct stat own, above;
+    int result = 0;
+    if (fstat(directory, &own) != 0 || fstat(parent, &above) != 0) {
+        result = -errno;
+    } else if (own.st_dev == above.st_dev && fsync(parent) != 0) {
+        result = -errno;
+        // A file system that cannot sync a directory, or cannot be written: the name was there before.
+        if (!is_new && (result == -EINVAL || result == -EROFS)) result = 0;
+    }  // Otherwise a file system is mounted here: its root has no name that could be lost.
+    close(parent);
+    return result;
+}
+
 int pando_disk_make_directory(const char *path) {
-    if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : -errno;
+    int is_new = mkdir(path, 0700) == 0;
+    if (!is_new && errno != EEXIST) return -errno;
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return -errno;
-    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int result = parent < 0 || fsync(parent) != 0 ? -errno : 1;
-    if (parent >= 0) close(parent);
+    // Also where it exists: the process that made it may have ended before its name was durable, or because the sync failed.
+    int result = sync_name(directory, is_new);
     close(directory);
-    return result;
+    return result < 0 ? result : is_new;
 }
 
 int pando_disk_open_directory(const char *path) {

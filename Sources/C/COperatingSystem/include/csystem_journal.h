@@ -8,7 +8,8 @@
 
 enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 
-/// Makes the directory (mode 0700) and syncs its parent: 1. If it exists already: 0.
+/// Makes the directory (mode 0700), or finds it, and makes its name durable: a sync of its parent, or of the whole file
+/// system where the parent cannot be read. 1 for a new one, 0 for one that exists.
 int pando_disk_make_directory(const char *path);
 /// A descriptor of the directory, for the functions below.
 int pando_disk_open_directory(const char *path);
