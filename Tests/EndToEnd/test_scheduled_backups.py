@@ -100,6 +100,23 @@ class TestScheduled:
         assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
         assert exported(tmp_path / "restored") == {"b": 2}
 
+    def test_an_empty_data_directory_removes_no_backup_of_another_one(self, servers, tmp_path):
+        """As a start before the disk of the data directory is mounted, which makes an empty one."""
+        folder = tmp_path / "backups"
+        options = ["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "1,0,0"]
+        server = servers(arguments=options)
+        put(server, "/a", "kept")
+        wait_for_backup_behind(server, time.time())
+        server.terminate()
+        good = backups(folder)
+        empty = servers(data=tmp_path / "empty", arguments=options)
+        empty.wait_for_log("is the right --data used, and its disk mounted?")
+        wait_for(lambda: metric(empty, "pando_scheduled_backups_total", result="written") >= 3)
+        empty.terminate()
+        assert set(good) <= set(backups(folder))
+        assert run("restore", good[-1], "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"a": "kept"}
+
     def test_failures_are_counted_and_the_next_time_is_another_attempt(self, servers, tmp_path):
         folder, aside = tmp_path / "backups", tmp_path / "aside"
         server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
