@@ -236,6 +236,26 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(world.events.contains { if case .damaged(whole, _) = $0 { true } else { false } })
     }
 
+    /// A whole copy whose header is damaged, or that is empty, is damage like any other.
+    @Test(arguments: [0, 20, nil] as [Int?])
+    func wholeCopyWithADamagedHeaderIsReported(offset: Int?) throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        try world.update()
+        let whole = try #require(world.target.fileNames.last { $0.hasSuffix(".log") })
+        var bytes = try #require(world.target.contents[whole])
+        if let offset { bytes[offset] ^= 1 } else { bytes = [] }
+        world.target.add(whole, bytes)
+        world.restart()
+        try world.write(["more"])
+        try world.update()
+        #expect(world.events.contains(.damaged(file: whole, byteOffset: 0)))
+        for number in 30..<60 { try world.write(["entry \(number)"]) }
+        try world.update()
+        let last = try #require(world.segments.last)
+        #expect(world.target.fileNames.contains(last + ".partial"))
+    }
+
     /// The copy of the open segment cannot be read at all: what is left out of the restore is reported.
     @Test func damagedHeaderOfTheOpenSegmentIsCounted() throws {
         let world = try World()

@@ -92,14 +92,12 @@ extension JournalArchive {
         return origin == timeline.origin ? nil : flaw
     }
 
-    /// - Returns: The header of a copy; nil for one that was begun only.
+    /// - Returns: The header of a copy; nil for one that was begun only, and for a damaged one.
     private func header(of name: SegmentName, in file: String) throws(JournalError) -> SegmentHeader? {
         do throws(JournalError) {
             return try SegmentReader.open(name, mode: .read, on: target, fileNamed: file).header
         } catch {
-            guard case .corrupt(let problem) = error, file != name.text, problem.flaw.isUnwrittenHeader else {
-                throw error
-            }
+            guard case .corrupt(let problem) = error, problem.flaw.isUnwrittenHeader else { throw error }
             return nil
         }
     }
@@ -145,7 +143,8 @@ extension JournalArchive {
         // Both: two histories may have a segment of the same name behind different records.
         if let whole, let wholeExtent {
             try refuseIfDifferent(whole, in: whole.text, wholeExtent, comparison)
-            let isDamaged = wholeExtent.end < wholeExtent.fileByteCount
+            // Without a header it is damaged even where it is empty.
+            let isDamaged = wholeExtent.end < max(wholeExtent.fileByteCount, 1)
             if isDamaged { note(.damaged(file: whole.text, byteOffset: wholeExtent.end)) }
             // A segment is whole in the archive only when the journal has gone on to the next.
             guard let next = segments.first(where: { $0 > whole }) else {
