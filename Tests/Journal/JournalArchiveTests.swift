@@ -256,6 +256,20 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(world.target.fileNames.contains(last + ".partial"))
     }
 
+    /// An archive that was begun later, or has lost its oldest segments, says where it begins.
+    @Test func beginIsTheFirstArchivedRecord() throws {
+        let world = try World()
+        #expect(world.archive.begin == nil)
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        let second = try #require(SegmentName(world.segments[1]))
+        try world.source.remove(world.segments[0])
+        for round in 0..<2 {
+            try world.update()
+            #expect(world.archive.begin?.rawValue == second.firstSequence.rawValue - 1, "round \(round)")
+            world.restart()
+        }
+    }
+
     /// The copy of the open segment cannot be read at all: what is left out of the restore is reported.
     @Test func damagedHeaderOfTheOpenSegmentIsCounted() throws {
         let world = try World()

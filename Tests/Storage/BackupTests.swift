@@ -579,4 +579,32 @@ import Testing
         #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(target.operationCount == operations, "nothing new, nothing to do")
     }
+
+    /// An archive that was begun later than the journal does not reach back to its first record, also for a new process.
+    @Test func beginIsThatOfTheArchive() throws {
+        let (source, target) = (SimulatedDisk(), SimulatedDisk())
+        var state = RecoveredState(access: .open)
+        var options = JournalOptions()
+        options.segmentByteLimit = 60
+        var journal = try Journal.open(
+            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+        for number in 0..<3 as Range<Int64> {
+            try journal.append(
+                entry: [JournalRecord(.settings, namespace: 1, timestamp: number, payload: [1, 65, 66])])
+            try journal.write()
+            try journal.sync()
+        }
+        try source.remove(SegmentName(timeline: 1, firstSequence: SequenceNumber(1)).text)
+        for _ in 0..<2 {
+            var copier = ArchiveCopier<SimulatedDisk>(
+                open: {
+                    JournalArchive(
+                        of: source, in: target,
+                        timeline: TimelineHistory(timeline: 1, directory: DirectoryID(1, 2)))
+                }, metrics: BackupMetrics(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+            #expect(copier.archived == SequenceNumber(1)...SequenceNumber(3))
+        }
+    }
 }

@@ -29,6 +29,15 @@ extension JournalArchive {
         return segments
     }
 
+    /// The first sequence of the oldest copy of this timeline.
+    /// - Precondition: There is one.
+    func firstSequence() throws(JournalError) -> SequenceNumber {
+        let listing = try targetListing()
+        let first = (listing.whole + listing.partial).filter { $0.timeline == timeline.timeline }.min()
+        guard let first else { preconditionFailure("a copy was begun") }
+        return first.firstSequence
+    }
+
     private func targetListing() throws(JournalError) -> ArchiveListing {
         ArchiveListing(try onDisk { () throws(DiskFailure) in try target.list() })
     }

@@ -42,6 +42,8 @@ package struct JournalArchive<Storage: Disk> {
     let timeline: TimelineHistory
     /// The copy that is continued; nil before the first update, and after a failure.
     private var copy: Copy?
+    /// The last record before the first that the archive has of this timeline; nil before the first update.
+    package private(set) var begin: SequenceNumber?
 
     struct Copy {
         let name: SegmentName
@@ -93,6 +95,7 @@ package struct JournalArchive<Storage: Disk> {
             current = copy
         } else {
             current = try beginAgain(segments, upTo: position, note)
+            begin = try firstSequence().predecessor
         }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil])
         where name >= current.name {

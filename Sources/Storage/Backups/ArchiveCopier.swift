@@ -61,7 +61,7 @@ struct ArchiveCopier<Storage: Disk> {
                 note(event)
             }
             self.archive = archive
-            if let gap { begin = SequenceNumber(gap.rawValue &- 1) }
+            begin = max(begin, gap?.predecessor ?? .zero, archive.begin ?? .zero)
             guard isDone else { return false }
         } catch {
             fail(error.archiveFailure, error.ofArchive)
