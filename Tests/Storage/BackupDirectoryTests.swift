@@ -76,6 +76,22 @@ import Testing
         }
     }
 
+    /// One directory for two options, by two paths.
+    @Test func ownDirectoryByAnotherPathIsNamedAsSuch() throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        let held = try folder.open()
+        let link = folder.path + "/link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.place)
+        #expect {
+            try BackupDirectory(link, use: .backups, remembered: nil)
+        } throws: { error in
+            guard case StorageError.locked(let text) = error else { return false }
+            return text.contains("which is this one: another option names the same directory")
+        }
+        _ = try held.open()
+    }
+
     /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not let another one in.
     @Test func lockFileThatWasRemovedIsMadeAgain() throws {
         let folder = try Folder()

@@ -251,6 +251,10 @@ int pando_disk_name(int file, char *name, size_t capacity) {
     return 0;
 }
 
+int64_t pando_disk_process_id(void) {
+    return getpid();
+}
+
 const char *pando_disk_error_text(int error) {
     const char *text = strerrordesc_np(error);
     return text != NULL ? text : "unknown error";

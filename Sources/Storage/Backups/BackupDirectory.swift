@@ -144,8 +144,7 @@ package final class BackupDirectory: Sendable {
         do throws(JournalError) { return try Journal.acquireLock(on: disk) } catch {
             switch error {
             case .lockedByAnotherProcess(_, let processID):
-                let process = processID.map { "process \($0)" } ?? "another process"
-                throw .inUse("\(disk.directory): in use by \(process)")
+                throw .inUse("\(disk.directory): in use by \(lockOwner(processID))")
             case .disk(let failure): throw .disk(failure)
             default: preconditionFailure("locking throws no other error: \(error)")
             }

@@ -60,6 +60,8 @@ int pando_disk_is_missing(int error);
 int pando_disk_is_no_directory(int error);
 /// Writes the present name of an open file, without its directory. -ENOENT when it has none any more.
 int pando_disk_name(int file, char *name, size_t capacity);
+/// The id of this process.
+int64_t pando_disk_process_id(void);
 /// The message of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 
