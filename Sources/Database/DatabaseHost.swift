@@ -95,6 +95,9 @@ package final class DatabaseHost {
             options.configure(database)
             processor.indexes.startWork(in: database)
         }
+        sessions.end(recovered.unendedSessions)
+        // Has the first of them tried, before a client writes.
+        if !sessions.isIdle { post(.storage(.spaceAvailable)) }
     }
 
     // MARK: Receiving

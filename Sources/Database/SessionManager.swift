@@ -81,6 +81,11 @@ final class SessionManager {
         performDeferred()
     }
 
+    /// Ends sessions of an earlier process, for whose onDisconnect writes the disk had no space at the start.
+    func end(_ unended: [(database: StoredDatabase, session: SessionID)]) {
+        for (database, session) in unended { deferred.append(.endSession, of: session, in: database) }
+    }
+
     /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is
     /// dropped with the connection.
     /// - Returns: false for a session that has none.
@@ -135,8 +140,8 @@ final class SessionManager {
     }
 }
 
-/// Operations that cannot be refused and wait because the journal has no space: the ends of sessions, whose
-/// onDisconnect writes run when there is space or at the next start, and the removal of such writes by
+/// Operations that cannot be refused and wait because the journal has no space: the ends of sessions, also of an earlier
+/// process, whose onDisconnect writes run when there is space or at the next start, and the removal of such writes by
 /// revocations. The oldest first.
 struct DeferredOperations {
     struct Item {

@@ -28,9 +28,9 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
         self.name = name ?? header.name.text
         unfinishedName = self.name + CheckpointName.unfinishedEnd
         let bytes = header.bytes
-        let file = try disk.open(unfinishedName, .create)
-        try disk.write(bytes.rawSpan, to: file, at: 0)
-        self.file = file
+        file = try disk.makeFile(unfinishedName) { file throws(DiskFailure) in
+            try disk.write(bytes.rawSpan, to: file, at: 0)
+        }
         byteCount = bytes.count
     }
 
@@ -55,12 +55,12 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
         do throws(DiskFailure) {
             try write(rest)
             try disk.sync(file)
+            try disk.rename(unfinishedName, to: name)
         } catch {
             // Releases the space of a full disk. If that fails, the next start removes the file.
             try? disk.remove(unfinishedName)
             throw error
         }
-        try disk.rename(unfinishedName, to: name)
         try disk.syncDirectory()
         return byteCount
     }

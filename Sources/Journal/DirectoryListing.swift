@@ -1,3 +1,9 @@
+/// The files of a data directory that say where the directories beside it are: of its backups, and of its archive.
+package enum PlaceFile {
+    package static let backups = "backup.place"
+    package static let archive = "archive.place"
+}
+
 /// The journal's files in a data directory, by their names. All other names are ignored.
 struct DirectoryListing {
     /// In journal order.
@@ -31,10 +37,21 @@ struct DirectoryListing {
                 }
             } else if let timeline = TimelineHistory.timeline(ofFile: name) {
                 histories.append(timeline)
+            } else if Self.isUnfinishedSmallFile(name) {
+                unfinished.append(name)
             }
         }
         segments.sort()
         checkpoints.sort()
+    }
+
+    /// Whether it is a file that a crash has kept from replacing another one as a whole (``replaceSmallFile(_:with:on:)``): a
+    /// history, or where a directory beside this one is.
+    private static func isUnfinishedSmallFile(_ name: String) -> Bool {
+        guard name.hasSuffix(CheckpointName.unfinishedEnd) else { return false }
+        let finished = String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))
+        return [PlaceFile.backups, PlaceFile.archive].contains(finished)
+            || TimelineHistory.timeline(ofFile: finished) != nil
     }
 
     /// Segments and checkpoints of timelines that a restore has ended. The next start removes them.

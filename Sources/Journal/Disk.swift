@@ -74,3 +74,23 @@ package enum LockOutcome<File> {
     /// Another process has the lock: its id, if the lock file contains one.
     case held(processID: Int64?)
 }
+
+extension Disk {
+    /// Makes a file and fills it. After a failure it is removed: on a full disk it would keep its space, and each further attempt
+    /// may make another file. One that cannot be removed now is removed by the next start.
+    /// - Parameter fill: Writes the file.
+    /// - Throws: What `fill` throws, and ``DiskFailure`` where the file cannot be made.
+    func makeFile(
+        _ name: String, _ fill: (File) throws(DiskFailure) -> Void
+    ) throws(DiskFailure) -> File {
+        let file = try open(name, .create)
+        do throws(DiskFailure) {
+            try fill(file)
+        } catch {
+            // The first failure is reported.
+            try? remove(name)
+            throw error
+        }
+        return file
+    }
+}

@@ -87,10 +87,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         switch self {
         case .disk(let failure): failure.description
         case .poisoned(let failure): "the journal cannot be written after this failure: \(failure)"
-        case .lockedByAnotherProcess(let directory, let processID?):
-            "\(directory): in use by process \(processID); one data directory serves one process"
-        case .lockedByAnotherProcess(let directory, nil):
-            "\(directory): in use by another process; one data directory serves one process"
+        case .lockedByAnotherProcess(let directory, let processID):
+            "\(directory): in use by \(lockOwner(processID)); one data directory serves one process"
         case .corrupt(let problem):
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
                 + "prints what can be read; restore a backup, or move the file away to start without it"
@@ -103,6 +101,14 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
             "an entry of \(byteCount) bytes: the limit of the journal is \(byteLimit)"
         }
     }
+}
+
+/// Who holds the lock of a directory, for messages.
+/// - Parameter processID: What the lock file says; nil where it says nothing.
+package func lockOwner(_ processID: Int64?) -> String {
+    guard let processID else { return "another process" }
+    guard processID == pando_disk_process_id() else { return "process \(processID)" }
+    return "process \(processID), which is this one: another option names the same directory"
 }
 
 /// Calls `body`, and turns its failure into ``JournalError/disk(_:)``.

@@ -13,14 +13,23 @@ enum SegmentMaker {
         let bytes = header.bytes
         let isPrepared = preparedByteCount > 0
         let unfinished = isPrepared ? PreparedSegment.name : name.unfinishedText
-        // Opened anew: the kernel reports a failed sync once to each open file, so this one sees it.
-        let file = try disk.open(unfinished, isPrepared ? .readWrite : .create)
-        // Before the header and the name: the space that was reserved in the old segment must be reserved here.
         let end = bytes.count + reserved
-        if reserved > 0, end > preparedByteCount { try disk.reserve(preparedByteCount..<end, of: file) }
-        try disk.write(bytes.rawSpan, to: file, at: 0)
-        try disk.sync(file)
-        try disk.rename(unfinished, to: name.text)
+        func fill(_ file: Storage.File) throws(DiskFailure) {
+            // Before the header and the name: the space that was reserved in the old segment must be reserved here.
+            if reserved > 0, end > preparedByteCount { try disk.reserve(preparedByteCount..<end, of: file) }
+            try disk.write(bytes.rawSpan, to: file, at: 0)
+            try disk.sync(file)
+            try disk.rename(unfinished, to: name.text)
+        }
+        let file: Storage.File
+        if isPrepared {
+            // Opened anew: the kernel reports a failed sync once to each open file, so this one sees it. After a shortage
+            // the next attempt uses it.
+            file = try disk.open(unfinished, .readWrite)
+            try fill(file)
+        } else {
+            file = try disk.makeFile(unfinished, fill)
+        }
         // Before any record: a power cut could otherwise lose the name, and all records with it.
         try disk.syncDirectory()
         return file

@@ -12,7 +12,7 @@ package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConve
     package var successor: SequenceNumber { SequenceNumber(rawValue &+ 1) }
 
     /// The number before it; ``zero`` for ``zero``.
-    var predecessor: SequenceNumber { SequenceNumber(rawValue == 0 ? 0 : rawValue &- 1) }
+    package var predecessor: SequenceNumber { SequenceNumber(rawValue == 0 ? 0 : rawValue &- 1) }
 
     package static func < (left: SequenceNumber, right: SequenceNumber) -> Bool {
         left.rawValue < right.rawValue

@@ -27,9 +27,10 @@ package func replaceSmallFile<Storage: Disk>(
     _ name: String, with bytes: [UInt8], on disk: Storage
 ) throws(DiskFailure) {
     let unfinished = name + CheckpointName.unfinishedEnd
-    let file = try disk.open(unfinished, .create)
-    try disk.write(bytes.rawSpan, to: file, at: 0)
-    try disk.sync(file)
-    try disk.rename(unfinished, to: name)
+    _ = try disk.makeFile(unfinished) { file throws(DiskFailure) in
+        try disk.write(bytes.rawSpan, to: file, at: 0)
+        try disk.sync(file)
+        try disk.rename(unfinished, to: name)
+    }
     try disk.syncDirectory()
 }

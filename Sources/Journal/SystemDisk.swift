@@ -10,16 +10,38 @@ package final class SystemDisk: Disk {
     /// An open file, or a held lock.
     package final class File: Sendable {
         fileprivate let descriptor: Int32
-        fileprivate let path: String
+        private let directory: String
+        private let openedName: String
+        /// Of a lock: the descriptor that holds the lock of the directory.
+        private let directoryLock: Int32?
 
-        fileprivate init(descriptor: Int32, path: String) {
+        fileprivate init(
+            descriptor: Int32, named name: String, in directory: String, directoryLock: Int32? = nil
+        ) {
             self.descriptor = descriptor
-            self.path = path
+            openedName = name
+            self.directory = directory
+            self.directoryLock = directoryLock
         }
 
         deinit {
             // The result does not matter: everything that must be durable was synced before, and its errors reported.
             _ = pando_disk_close(descriptor)
+            if let directoryLock { _ = pando_disk_close(directoryLock) }
+        }
+
+        /// The present path, for messages: a file that is being made gets another name when it is finished. Where the
+        /// system does not say it, the path under which the file was opened.
+        fileprivate var path: String {
+            // The longest name has 255 bytes.
+            var name = [CChar](repeating: 0, count: 256)
+            let count = name.count
+            // The function fills no more than `count` bytes, and ends them with NUL.
+            guard unsafe pando_disk_name(descriptor, &name, count) == 0 else {
+                return directory + "/" + openedName
+            }
+            let bytes = name.prefix { $0 != 0 }.map(UInt8.init(bitPattern:))
+            return directory + "/" + String(decoding: bytes, as: UTF8.self)
         }
     }
 
@@ -64,7 +86,7 @@ package final class SystemDisk: Disk {
             }
         let file = try check(
             unsafe pando_disk_open(descriptor, name, Int32(modeNumber)), .open, path(of: name))
-        return File(descriptor: file, path: path(of: name))
+        return File(descriptor: file, named: name, in: directory)
     }
 
     package func byteCount(of file: File) throws(DiskFailure) -> Int {
@@ -115,10 +137,18 @@ package final class SystemDisk: Disk {
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         var owner: Int64 = 0
+        // The directory first: the lock of a file ends to protect when somebody removes the file.
+        let directoryLock = unsafe pando_disk_lock_directory(descriptor, name, &owner)
+        if directoryLock == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
+        try check(directoryLock, .lock, directory)
         let result = unsafe pando_disk_lock(descriptor, name, &owner)
-        if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
-        let file = try check(result, .lock, path(of: name))
-        return .acquired(File(descriptor: file, path: path(of: name)))
+        guard result >= 0 else {
+            _ = pando_disk_close(directoryLock)
+            if result == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
+            throw failure(result, .lock, path(of: name))
+        }
+        return .acquired(
+            File(descriptor: result, named: name, in: directory, directoryLock: directoryLock))
     }
 
     /// Whether a name of this directory is that of an open file: the same device and inode. Another directory may have come
@@ -132,13 +162,21 @@ package final class SystemDisk: Disk {
 }
 
 /// Throws a ``DiskFailure`` for a result of `-errno`.
+/// - Parameter path: Computed for a failure only.
 @discardableResult
 private func check<Number: SignedInteger & FixedWidthInteger>(
-    _ result: Number, _ operation: DiskOperation, _ path: String
+    _ result: Number, _ operation: DiskOperation, _ path: @autoclosure () -> String
 ) throws(DiskFailure) -> Number {
     if result >= 0 { return result }
+    throw failure(result, operation, path())
+}
+
+/// - Parameter result: `-errno`.
+private func failure(
+    _ result: some SignedInteger & FixedWidthInteger, _ operation: DiskOperation, _ path: String
+) -> DiskFailure {
     let number = Int32(truncatingIfNeeded: 0 - result)
     // A constant of the C library, ended by NUL.
     let text = unsafe String(cString: pando_disk_error_text(number))
-    throw DiskFailure(operation: operation, path: path, errorNumber: number, errorText: text)
+    return DiskFailure(operation: operation, path: path, errorNumber: number, errorText: text)
 }

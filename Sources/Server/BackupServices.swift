@@ -81,7 +81,9 @@ final class BackupServices: @unchecked Sendable {
             backups = try BackupThread(
                 configuration.backups,
                 in: BackupThread.Places(
-                    backups: directory, archive: directories.archive,
+                    backups: directory,
+                    timeline: Self.timeline(of: origin, in: configuration.dataDirectory),
+                    archive: directories.archive,
                     mark: archive == nil ? nil : mark, beginning: beginning),
                 test: RestoreTester.test(cancelled: cancelled), metrics: metrics, logger: logger,
                 cancelled: cancelled
@@ -90,6 +92,16 @@ final class BackupServices: @unchecked Sendable {
                 "a backup is made every \(configuration.backups.interval.components.seconds) s in \(directory.path)"
             )
         }
+    }
+
+    /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is damaged, the ancestors
+    /// count as other data directories.
+    private static func timeline(of origin: JournalOrigin?, in path: String?) -> TimelineHistory? {
+        guard let origin, let path else { return nil }
+        let history = (try? SystemDisk(directory: path, create: false)).flatMap {
+            try? DataDirectory.timeline(of: origin, on: $0)
+        }
+        return history ?? TimelineHistory(timeline: origin.timeline, directory: origin.directory)
     }
 
     /// Gives up the backup being written. Before the journal thread ends.

@@ -130,6 +130,9 @@ package final class Server: @unchecked Sendable {
         journal = storage.journal
         resources.history?.openDisk()
         unruledNames = storage.state.databases.values.filter(\.hasNoRules).map(\.name).sorted()
+        if let used = storage.state.unendedSessions.map(\.session.generation).max() {
+            for loop in ioLoops { loop.table.skipGenerations(upTo: used) }
+        }
         resources.database.open(Self.makeHost(storage, resources, databaseMetrics))
         backups = try BackupServices(
             configuration, in: directories, origin: storage.origin, mark: mark,

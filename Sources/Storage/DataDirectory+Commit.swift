@@ -51,24 +51,41 @@ extension DataDirectory {
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
     ///   - progress: Called after each record with the bytes encoded so far.
+    ///   - warn: Gets a sentence for the operator where the change took effect, and old files could not be removed.
     /// - Returns: The header of the checkpoint.
     /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
     package static func commit(
         _ state: RecoveredState, to path: String, behind journal: borrowing Journal<SystemDisk>,
         at time: Int64,
-        progress: (_ byteCount: Int) -> Void
+        progress: (_ byteCount: Int) -> Void, warn: (String) -> Void
+    ) throws(StorageError) -> CheckpointHeader {
+        let disk: SystemDisk
+        do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
+            throw .disk(error.description)
+        }
+        return try commit(state, to: disk, behind: journal, at: time, progress: progress, warn: warn)
+    }
+
+    /// The same on any disk.
+    /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
+    static func commit<Storage: Disk>(
+        _ state: RecoveredState, to disk: Storage, behind journal: borrowing Journal<Storage>, at time: Int64,
+        progress: (_ byteCount: Int) -> Void, warn: (String) -> Void
     ) throws(StorageError) -> CheckpointHeader {
         let header = CheckpointHeader(
             directory: journal.directory, timeline: journal.timeline,
             sequence: journal.lastAppended.successor,
             timestamp: state.time(notBefore: time), beginsJournal: true)
+        do throws(DiskFailure) { try write(state, as: header, on: disk, progress: progress) } catch {
+            throw .disk(error.description)
+        }
         do throws(DiskFailure) {
-            let disk = try SystemDisk(directory: path, create: false)
-            try write(state, as: header, on: disk, progress: progress)
             _ = try removeSuperseded(
                 on: disk, timeline: header.timeline, keepingCheckpoints: keptCheckpointCount)
         } catch {
-            throw .disk(error.description)
+            warn(
+                "everything is there, but old checkpoints and segments cannot be removed now; the server removes them after its next checkpoint: \(error)"
+            )
         }
         return header
     }
@@ -77,7 +94,7 @@ extension DataDirectory {
 
     /// Writes `state` as a checkpoint, with a second thread for the disk.
     static func write(
-        _ state: RecoveredState, as header: CheckpointHeader, on disk: SystemDisk,
+        _ state: RecoveredState, as header: CheckpointHeader, on disk: some Disk,
         progress: (_ byteCount: Int) -> Void
     ) throws(DiskFailure) {
         var pipe = try CheckpointPipe(header, on: disk)

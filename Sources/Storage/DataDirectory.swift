@@ -10,7 +10,8 @@ import PandoTime
 package enum DataDirectory {
     /// Opens a directory, creating it where it is missing, locks it, and recovers its content into `state`.
     /// - Parameter endsSessions: Whether to end the sessions that the last process had when it died, under the
-    ///   access that `state` gives. A server does; an offline command leaves that to the next server.
+    ///   access that `state` gives. A server does; an offline command leaves that to the next server. On a full disk some are
+    ///   left to ``RecoveredState/unendedSessions``.
     /// - Returns: The journal; everything in it is durable.
     /// - Throws: ``StorageError``; after `.badData` and `.locked` the directory is unchanged.
     /// - Complexity: O(bytes of the newest checkpoint and the journal behind it).
@@ -42,7 +43,7 @@ package enum DataDirectory {
                 options: options, into: &recovered)
             report(journal.recovery, in: environment.monotonicTime - began, disk.directory, logger)
             reportClock(behind: recovered.lastTime, environment, disk.directory, logger)
-            if endsSessions { try endDeadSessions(&recovered, &journal, environment) }
+            if endsSessions { try endDeadSessions(&recovered, &journal, environment, logger) }
             state = recovered
             return journal
         } catch {
@@ -97,29 +98,33 @@ package enum DataDirectory {
     }
 
     /// A crash disconnects all sessions: their onDisconnect writes are applied and written to the journal before any client
-    /// can connect.
+    /// can connect. Where the disk has no space for them, they wait in ``RecoveredState/unendedSessions``.
     private static func endDeadSessions<Storage: Disk>(
-        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: Environment
+        _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: Environment,
+        _ logger: Logger
     ) throws(JournalError) {
         let clock = WallClock(notBefore: state.lastTime, in: environment)
         let time = clock.now()
-        let entries = state.endDeadSessions(at: time)
-        let byteCount = entries.reduce(0) { sum, entry in
-            entry.records.reduce(sum) {
+        try state.endDeadSessions(at: time) { namespace, records throws(JournalError) in
+            let byteCount = records.reduce(0) {
                 $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
             }
-        }
-        // Reserved first, because a write that fails would be final.
-        guard try journal.reserve(byteCount) else { throw .diskFull(byteCount: byteCount) }
-        for (namespace, records) in entries {
+            // Reserved first, because a write that fails would be final.
+            guard try journal.reserve(byteCount) else { return false }
             try journal.append(
                 entry: records.map {
                     JournalRecord(
                         $0.kind.journalKind, namespace: namespace, timestamp: time, payload: $0.payload)
                 })
+            return true
         }
         try journal.write()
         try journal.sync()
+        let waitingCount = state.unendedSessions.count
+        guard waitingCount > 0 else { return }
+        logger.error(
+            "the disk is full: the onDisconnect writes of \(waitingCount) sessions that the last process had when it ended run as soon as there is space; free some space"
+        )
     }
 
     /// Reads a directory without locking or changing it: everything that a server which runs on it has written

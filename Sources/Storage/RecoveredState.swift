@@ -155,20 +155,28 @@ package struct RecoveredState: RecoveryTarget, Sendable {
 
     /// Ends the sessions that the process had when it died: their onDisconnect writes run now (realtime
     /// §12).
-    /// - Parameter time: Milliseconds since 1970.
-    /// - Returns: The records for the journal, one entry for each session.
-    mutating func endDeadSessions(at time: Int64) -> [(namespace: UInt32, records: [EngineRecord])] {
-        var entries: [(namespace: UInt32, records: [EngineRecord])] = []
-        for id in databases.keys.sorted() {
-            guard let database = databases[id] else { continue }
-            for session in database.engine.sessionsWithQueue {
-                let command = Command(
-                    session: session, credential: .anonymous, time: time, operation: .endSession)
-                let (delta, _) = database.engine.execute(command)
-                entries.append((id, delta.records(hadQueue: true)))
-            }
+    /// - Parameters:
+    ///   - time: Milliseconds since 1970.
+    ///   - append: Gets the records of one session, which are one entry of the journal. When it returns false, this session
+    ///     and all behind it are left in ``unendedSessions``.
+    /// - Throws: What `append` throws.
+    func endDeadSessions<Failure: Error>(
+        at time: Int64, append: (_ namespace: UInt32, [EngineRecord]) throws(Failure) -> Bool
+    ) throws(Failure) {
+        for (database, session) in unendedSessions {
+            let delta = database.engine.decide(
+                Command(session: session, credential: .anonymous, time: time, operation: .endSession))
+            guard try append(database.id, delta.records(hadQueue: true)) else { return }
+            _ = database.engine.commit(delta)
         }
-        return entries
+    }
+
+    /// The sessions with pending onDisconnect writes: before a server runs, those of the last process. In the order in which they
+    /// are to be ended. O(sessions).
+    package var unendedSessions: [(database: StoredDatabase, session: SessionID)] {
+        databases.values.sorted { $0.id < $1.id }.flatMap { database in
+            database.engine.sessionsWithQueue.map { (database, $0) }
+        }
     }
 }
 

@@ -174,6 +174,45 @@ extension FullDiskTests {
         return bench
     }
 
+    /// A start on a full disk: reads are served, and the sessions that the crash has ended are ended when there is space.
+    @Test func sessionsThatACrashHasEndedWaitForSpace() throws {
+        try withDirectory { directory in
+            let gauge = LimitedDisk.Gauge()
+            do {
+                let bench = try Self.benchOnAFullDisk(
+                    directory, gauge,
+                    queued: [
+                        try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/3","d":3}}}"#)
+                    ])
+                bench.journal.stop()
+            }
+            let bench = try HostBench(directory: directory, gauge: gauge, endsSessions: true)
+            let client = 7 as UInt32
+            bench.process([
+                HostBench.open(client), try HostBench.listen(client, 1, "/gone"),
+                try HostBench.request(client, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/gone","q":{}}}}"#),
+                try HostBench.put(client, 3, "/a", "1"),
+            ])
+            let before = bench.messages(until: #""r":3,"#)
+            #expect(
+                before.contains(#"7 {"t":"d","d":{"r":2,"b":{"s":"ok","d":null}}}"#), "reads go on: \(before)"
+            )
+            #expect(before.contains(#"7 {"t":"d","d":{"r":3,\#(Self.refusal)}}"#), "\(before)")
+            #expect(before.allSatisfy { !$0.contains("gone/1") && !$0.contains("gone/3") })
+
+            gauge.isFull.store(false, ordering: .relaxed)
+            let messages = bench.messages(until: "gone/3")
+            #expect(
+                messages.contains { $0.contains("gone/1") },
+                "the older one first: \(messages.map { $0.prefix(80) })")
+            bench.journal.stop()
+            var state = RecoveredState(access: .open)
+            try DataDirectory.read(directory, into: &state)
+            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
+            #expect(gone.children.count == 2 && state.unendedSessions.isEmpty)
+        }
+    }
+
     /// A revocation cannot be refused either: it waits, and the end of its session waits behind it.
     @Test func revocationsWaitForSpaceAndComeBeforeTheEnd() throws {
         try withDirectory { directory in
@@ -214,7 +253,8 @@ private final class HostBench {
     let host: DatabaseHost
     private var batch: [OutputBatch] = []
 
-    init(directory: String, gauge: LimitedDisk.Gauge) throws {
+    /// - Parameter endsSessions: As a server does that was started after a crash.
+    init(directory: String, gauge: LimitedDisk.Gauge, endsSessions: Bool = false) throws {
         wakeup = try WakeupEvent()
         mailbox = Mailbox(signalling: wakeup)
         outputs = Mailbox(signalling: wakeup)
@@ -225,9 +265,9 @@ private final class HostBench {
         logger.logLevel = .critical
         var journalOptions = JournalOptions()
         journalOptions.reservationByteCount = 4 << 20
-        let opened = try Journal.open(
-            on: try LimitedDisk(directory, gauge), newDirectoryID: DirectoryID(1, 2), options: journalOptions,
-            into: &state)
+        let opened = try DataDirectory.open(
+            try LimitedDisk(directory, gauge), into: &state, endsSessions: endsSessions,
+            options: journalOptions, logger: logger)
         journal = try JournalThread(
             opened, checkpointDisk: try LimitedDisk(directory, gauge),
             segmentDisk: try LimitedDisk(directory, gauge), options: StorageOptions(), logger: logger,

@@ -231,8 +231,13 @@ def test_a_full_disk_refuses_only_writes(servers, full_disk, tmp_path):
         wait_until(lambda: put("/b.json", "z" * 1_000_000).status == 200, "write after there was room again")
         assert "disk has space again" in server.stderr()
 
-        # Killed while it is full, and opened while it still is.
+        # Killed while it is full, and opened while it still is: an onDisconnect write waits.
+        connection.must("o", {"p": "/gone", "d": "ran"})
         switch.touch()
         server.restart()
     with Connection(server.port, "default") as connection:
         assert connection.get("/a") == 1 and len(connection.get("/b")) == 1_000_000
+        assert connection.get("/gone") is None
+        server.wait_for_log("the onDisconnect writes of 1 sessions")
+        switch.unlink()
+        wait_until(lambda: connection.get("/gone") == "ran", "onDisconnect write after there was space")

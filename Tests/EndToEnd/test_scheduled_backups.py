@@ -100,6 +100,23 @@ class TestScheduled:
         assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
         assert exported(tmp_path / "restored") == {"b": 2}
 
+    def test_an_empty_data_directory_removes_no_backup_of_another_one(self, servers, tmp_path):
+        """As a start before the disk of the data directory is mounted, which makes an empty one."""
+        folder = tmp_path / "backups"
+        options = ["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "1,0,0"]
+        server = servers(arguments=options)
+        put(server, "/a", "kept")
+        wait_for_backup_behind(server, time.time())
+        server.terminate()
+        good = backups(folder)
+        empty = servers(data=tmp_path / "empty", arguments=options)
+        empty.wait_for_log("is the right --data used, and its disk mounted?")
+        wait_for(lambda: metric(empty, "pando_scheduled_backups_total", result="written") >= 3)
+        empty.terminate()
+        assert set(good) <= set(backups(folder))
+        assert run("restore", good[-1], "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"a": "kept"}
+
     def test_failures_are_counted_and_the_next_time_is_another_attempt(self, servers, tmp_path):
         folder, aside = tmp_path / "backups", tmp_path / "aside"
         server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
@@ -447,6 +464,40 @@ class TestArchive:
         with pytest.raises(StartFailure) as failure:
             second.start()
         assert failure.value.code == BAD_CONFIGURATION and "not the archive of this data directory" in str(failure.value)
+
+    @pytest.mark.parametrize("stops", ["terminate", "kill"])
+    def test_an_import_leaves_a_gap_and_the_archive_goes_on(self, servers, tmp_path, stops):
+        """The import is in no journal. The backup that the next start makes at once has it."""
+        folder, archive = tmp_path / "backups", tmp_path / "archive"
+        options = ["--admin-listen", "0", *self.SMALL, "--backup-every", "1h", "--backup-to", folder, "--archive-to", archive]
+        server = servers(arguments=options)
+        wait_for(lambda: backups(folder))
+        first = backups(folder)[0]
+        before = shutil.copy(first, tmp_path / "before.backup")
+        for number in range(20):
+            put(server, f"/old/k{number}", "x" * 1000)
+        wait_for_archive_behind(server, time.time())
+        getattr(server, stops)()
+        done = run("import", "--data", server.data, "--replace", write(tmp_path / "in.json", {"b": 2}))
+        assert done.returncode == 0 and "the archive of this directory has a gap" in done.stderr
+        server.start()
+        wait_for(lambda: metric(server, "pando_archive_gaps_total") == 1 and backups(folder)[-1] != first)
+        server.wait_for_log("the archive has a gap")
+        put(server, "/c", 3)
+        wait_for_archive_behind(server, time.time())
+        # The gap is noted once, and a further start finds nothing wrong.
+        server.restart()
+        put(server, "/d", 4)
+        wait_for_archive_behind(server, time.time())
+        assert metric(server, "pando_archive_gaps_total") == 0
+        assert sum(metric(server, "pando_archive_failures_total", reason=reason)
+                   for reason in ("disk", "missing", "conflict", "damaged")) == 0
+        server.kill()
+        shutil.rmtree(server.data)
+        done = run("restore", before, "--archive", archive, "--data", tmp_path / "d")
+        assert done.returncode == BAD_DATA and "a gap" in done.stderr
+        assert run("restore", folder, "--archive", archive, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"b": 2, "c": 3, "d": 4}
 
     def test_a_torn_end_of_the_archive_is_cut_off_with_a_warning(self, servers, tmp_path):
         folder, archive = tmp_path / "backups", tmp_path / "archive"

@@ -40,16 +40,30 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
             archivedCount = count
         }
 
+        /// Replaces everything, as `pando import` does, and starts the journal again.
+        func importEntries(_ new: [Entry]) throws {
+            let header = CheckpointHeader(
+                directory: testID, timeline: 1, sequence: journal.lastAppended.successor, timestamp: 1000,
+                beginsJournal: true)
+            try writeCheckpoint(header, of: new, on: source)
+            source.killProcess()
+            journal = try openJournal(on: source, options: smallOptions(600), entries: &entries)
+            #expect(entries == new)
+            restart()
+        }
+
         /// A new process, which knows nothing but the directories.
         func restart() { archive = JournalArchive(of: source, in: target, timeline: firstTimeline) }
 
         var segments: [String] { source.fileNames.filter { $0.hasSuffix(".log") } }
 
         /// A backup behind so many entries, and what is restored from it and the archive.
-        func restore(behind count: Int, until moment: PointInTime? = nil) throws -> (History, RecoverySummary)
-        {
+        /// - Parameter sequence: Of the backup; nil where each entry has one.
+        func restore(
+            behind count: Int, as sequence: SequenceNumber? = nil, until moment: PointInTime? = nil
+        ) throws -> (History, RecoverySummary) {
             let backups = SimulatedDisk()
-            let header = checkpointHeader(SequenceNumber(UInt64(count)))
+            let header = checkpointHeader(sequence ?? SequenceNumber(UInt64(count)))
             var writer = try CheckpointWriter(header, on: backups, named: "a.backup")
             for entry in entries.prefix(count) {
                 try writer.append(.tree, namespace: 1, payload: entry.flat.rawSpan)
@@ -127,6 +141,49 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(history.entries == world.entries)
     }
 
+    /// An import takes a sequence and writes no record: the archive goes on behind it, and says that it has a gap. A backup that is
+    /// made after the import restores; one that was made before it is refused.
+    @Test(arguments: [1, 2], [true, false])
+    func archiveGoesOnBehindAnImport(importCount: Int, isArchivedBefore: Bool) throws {
+        let world = try World()
+        for number in 0..<20 { try world.write(["entry \(number)"]) }
+        if isArchivedBefore { try world.update() }
+        for _ in 0..<importCount { try world.importEntries([Entry("imported")]) }
+        var gaps: [ArchiveEvent] { world.events.filter { if case .gap = $0 { true } else { false } } }
+        try world.update()
+        let last = try #require(world.segments.last)
+        let segment = try #require(SegmentName(last))
+        #expect(gaps.count == importCount, "a segment without records is between two imports")
+        #expect(gaps.last == .gap(before: segment) && world.archive.segment == segment)
+        // A new process finds nothing wrong, also where the last one has ended before the next segment was begun.
+        try world.target.remove(last + ".partial")
+        world.restart()
+        #expect(throws: Never.self) { try world.archive.refuseIfForeign(at: world.journal.writtenPosition) }
+        for number in 20..<40 { try world.write(["entry \(number)"]) }
+        try world.update()
+        #expect(gaps.count == importCount)
+        let behind = UInt64(20 + importCount)
+        let (history, summary) = try world.restore(behind: 1, as: SequenceNumber(behind))
+        #expect(history.entries == world.entries && summary.lastSequence.rawValue == behind + 20)
+        #expect(throws: JournalError.self) { try world.restore(behind: 5) }
+    }
+
+    /// A whole copy that lacks an entry of its segment is no copy of it: no import comes inside a segment.
+    @Test func wholeCopyThatIsShorterThanItsSegmentIsAConflict() throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        let segment = world.segments[0]
+        let entryByteCount = JournalFormat.recordByteCount(payloadByteCount: 8)
+        world.target.add(
+            segment, try #require(world.source.contents[segment]).dropLast(entryByteCount) as [UInt8])
+        #expect {
+            try world.archive.refuseIfForeign(at: world.journal.writtenPosition)
+        } throws: { error in
+            guard case JournalError.corrupt(let problem) = error else { return false }
+            return problem.flaw == .archiveDiffers
+        }
+    }
+
     /// Segments that are removed when the archive has them leave no gap, also for a new process.
     @Test func removedSegmentsThatAreArchivedLeaveNoGap() throws {
         let world = try World()
@@ -177,6 +234,40 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         try world.write(["more"])
         try world.update()
         #expect(world.events.contains { if case .damaged(whole, _) = $0 { true } else { false } })
+    }
+
+    /// A whole copy whose header is damaged, or that is empty, is damage like any other.
+    @Test(arguments: [0, 20, nil] as [Int?])
+    func wholeCopyWithADamagedHeaderIsReported(offset: Int?) throws {
+        let world = try World()
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        try world.update()
+        let whole = try #require(world.target.fileNames.last { $0.hasSuffix(".log") })
+        var bytes = try #require(world.target.contents[whole])
+        if let offset { bytes[offset] ^= 1 } else { bytes = [] }
+        world.target.add(whole, bytes)
+        world.restart()
+        try world.write(["more"])
+        try world.update()
+        #expect(world.events.contains(.damaged(file: whole, byteOffset: 0)))
+        for number in 30..<60 { try world.write(["entry \(number)"]) }
+        try world.update()
+        let last = try #require(world.segments.last)
+        #expect(world.target.fileNames.contains(last + ".partial"))
+    }
+
+    /// An archive that was begun later, or has lost its oldest segments, says where it begins.
+    @Test func beginIsTheFirstArchivedRecord() throws {
+        let world = try World()
+        #expect(world.archive.begin == nil)
+        for number in 0..<30 { try world.write(["entry \(number)"]) }
+        let second = try #require(SegmentName(world.segments[1]))
+        try world.source.remove(world.segments[0])
+        for round in 0..<2 {
+            try world.update()
+            #expect(world.archive.begin?.rawValue == second.firstSequence.rawValue - 1, "round \(round)")
+            world.restart()
+        }
     }
 
     /// The copy of the open segment cannot be read at all: what is left out of the restore is reported.

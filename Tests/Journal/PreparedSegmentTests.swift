@@ -362,4 +362,41 @@ import Testing
             disk.onOperation = nil
         }
     }
+
+    /// Whatever fails while a file is made: it is not left behind. On a full disk each attempt would leave another one.
+    @Test func filesThatCannotBeFinishedAreRemoved() throws {
+        let disk = SimulatedDisk()
+        var none: [Entry] = []
+        let options = smallOptions(300)
+        var journal = try openJournal(on: disk, options: options, entries: &none)
+        var refusedCount = 0
+        for refused in [DiskOperation.reserve, .write, .rename] {
+            disk.onOperation = { [unowned disk] operation in
+                // No space for anything but the segment that is there.
+                guard operation == refused, disk.fileNames.contains(where: { $0.hasSuffix(".new") }) else {
+                    return .succeed
+                }
+                refusedCount += 1
+                return .fail(28)
+            }
+            let count = refusedCount
+            for number in 0..<20 {
+                try journal.append(entry: Entry("entry \(number)").journalRecords)
+                try journal.write()
+                try journal.sync()
+            }
+            #expect(refusedCount > count && journal.postponedRotation != nil)
+            #expect(disk.fileNames == [firstSegment])
+        }
+        disk.onOperation = { $0 == .write ? .fail(28) : .succeed }
+        #expect(throws: DiskFailure.self) {
+            _ = try CheckpointWriter(checkpointHeader(SequenceNumber(1)), on: disk)
+        }
+        #expect(throws: DiskFailure.self) { try replaceSmallFile("small", with: [1], on: disk) }
+        disk.onOperation = { $0 == .rename ? .fail(28) : .succeed }
+        #expect(throws: DiskFailure.self) {
+            try writeCheckpoint(checkpointHeader(SequenceNumber(1)), of: [], on: disk)
+        }
+        #expect(disk.fileNames == [firstSegment])
+    }
 }

@@ -190,6 +190,18 @@ import Testing
         #expect(try recover(disk).summary.isNew == false)
     }
 
+    /// A crash while a small file was replaced leaves one that the next start removes, and that keeps no restore from a directory.
+    @Test(arguments: [
+        ("timeline-00000002.history.new", true), ("archive.place.new", true), ("backup.place.new", true),
+        ("timeline-2.history.new", false), ("notes.new", false), ("notes.place.new", false),
+    ])
+    func unfinishedSmallFileIsRemoved(name: String, isOurs: Bool) throws {
+        let disk = SimulatedDisk(files: [name: [1]])
+        #expect(try DirectoryContents(of: disk).otherFiles == (isOurs ? [] : [name]))
+        _ = try recover(disk)
+        #expect(disk.fileNames.contains(name) != isOurs)
+    }
+
     @Test func inspectionListsEveryRecord() throws {
         let disk = SimulatedDisk(files: [firstSegment: FormatTests.golden])
         var records: [InspectedRecord] = []

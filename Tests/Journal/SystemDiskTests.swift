@@ -92,6 +92,58 @@ struct TestFailure: Error {
         #expect(try recover(disk).entries == [Entry("still working")], "the lock ends with the journal")
     }
 
+    /// The lock file may be removed: the directory itself is locked, too.
+    @Test func lockHoldsWithoutItsFile() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        do {
+            var none: [Entry] = []
+            let journal = try openJournal(on: disk, entries: &none)
+            try disk.remove("LOCK")
+            for _ in 0..<2 {
+                #expect(
+                    throws: JournalError.lockedByAnotherProcess(directory: temporary.path, processID: nil)
+                ) {
+                    try recover(try SystemDisk(directory: temporary.path, create: false))
+                }
+                #expect(try !disk.list().contains("LOCK"), "a refused start makes none")
+            }
+            #expect(journal.lastAppended == .zero)
+        }
+        _ = try recover(disk)
+        #expect(try disk.list().contains("LOCK"))
+    }
+
+    /// A file that is made under one name and finished under another is named as it is now.
+    @Test func failuresNameTheFileAsItIsNow() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: true)
+        _ = try disk.open("a.new", .create)
+        let file = try disk.open("a.new", .read)
+        func path() -> String? {
+            do throws(DiskFailure) {
+                try disk.write([1].rawSpan, to: file, at: 0)
+                return nil
+            } catch {
+                return error.path
+            }
+        }
+        #expect(path() == temporary.path + "/a.new")
+        try disk.rename("a.new", to: "a")
+        #expect(path() == temporary.path + "/a")
+        try disk.remove("a")
+        #expect(path() == temporary.path + "/a.new", "without a name, that under which it was opened")
+    }
+
+    /// A parent that can be searched and written and not read: the first start is as good as the second.
+    @Test(.enabled(if: getuid() != 0, "root reads everything"))
+    func parentThatCannotBeRead() throws {
+        let temporary = try TemporaryDirectory()
+        #expect(unsafe chmod(temporary.path, 0o300) == 0)
+        defer { _ = unsafe chmod(temporary.path, 0o700) }
+        for _ in 0..<2 { _ = try SystemDisk(directory: temporary.path + "/data", create: true) }
+    }
+
     /// Another process holds the lock until it is killed: the kernel opens it.
     @Test func lockIsReleasedWhenItsProcessEnds() throws {
         let temporary = try TemporaryDirectory()

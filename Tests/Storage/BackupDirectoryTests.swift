@@ -76,6 +76,35 @@ import Testing
         }
     }
 
+    /// One directory for two options, by two paths.
+    @Test func ownDirectoryByAnotherPathIsNamedAsSuch() throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        let held = try folder.open()
+        let link = folder.path + "/link"
+        try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.place)
+        #expect {
+            try BackupDirectory(link, use: .backups, remembered: nil)
+        } throws: { error in
+            guard case StorageError.locked(let text) = error else { return false }
+            return text.contains("which is this one: another option names the same directory")
+        }
+        _ = try held.open()
+    }
+
+    /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not let another one in.
+    @Test func lockFileThatWasRemovedIsMadeAgain() throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        let directory = try folder.open()
+        try FileManager.default.removeItem(atPath: folder.place + "/LOCK")
+        #expect(throws: StorageError.self) { try folder.open() }
+        #expect(!directory.isUnchanged)
+        _ = try directory.open()
+        #expect(directory.isUnchanged && folder.names(folder.place).contains("LOCK"))
+        #expect(throws: StorageError.self) { try folder.open() }
+    }
+
     @Test func missingOneIsUsedWhenItIsThere() throws {
         let folder = try Folder()
         try folder.make(folder.data)

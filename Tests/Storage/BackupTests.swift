@@ -223,6 +223,7 @@ import Testing
         var outcome = RestoreTest.Outcome.passed("fine")
         var archiveOutcome = RestoreTest.Outcome.passed("fine")
         var options = BackupOptions()
+        var timeline: TimelineHistory?
         let mark = JournalMark()
 
         init() {
@@ -237,7 +238,8 @@ import Testing
                     tests.append(job)
                     return job.archive == nil ? outcome : archiveOutcome
                 }, clean: { [unowned self] _ in cleanCount += 1 }),
-            mark: mark, metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
+            timeline: timeline, mark: mark, metrics: metrics,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
             cancelled: cancelled, archiveTimeout: .zero)
 
         static func snapshot(at milliseconds: Int64, _ json: String = #"{"a":{"b":1,".priority":2}}"#) throws
@@ -320,6 +322,52 @@ import Testing
                 "monday.backup", "pando-1-42.backup", "pando-19700101T030200.000Z-1-7.backup",
                 "pando-19700101T040200.000Z-1-7.backup",
             ])
+    }
+
+    /// An empty data directory, as where its disk is not mounted, does not take another one's backups for its own; those of the
+    /// directories that it was restored from are its own.
+    @Test func backupsOfOtherDirectoriesAreNotCountedAndStay() throws {
+        let world = World()
+        world.timeline = TimelineHistory(
+            timeline: 2, directory: DirectoryID(1, 2),
+            ancestors: [.init(timeline: 1, directory: DirectoryID(5, 6), end: SequenceNumber(3))])
+        world.options.retention = BackupRetention(hours: 1, days: 0, weeks: 0)
+        func add(_ milliseconds: Int64, _ directory: DirectoryID, _ timeline: UInt32) -> String {
+            let header = CheckpointHeader(
+                directory: directory, timeline: timeline, sequence: SequenceNumber(2), timestamp: milliseconds
+            )
+            world.disk.add(BackupName(header).text, header.bytes)
+            return BackupName(header).text
+        }
+        let foreign = [add(1000, DirectoryID(3, 4), 1), add(2000, DirectoryID(3, 4), 2)]
+        let replaced = add(3000, DirectoryID(5, 6), 1)
+        let ancestor = add(4000, DirectoryID(5, 6), 1)
+        let damaged = BackupName(milliseconds: 5000, timeline: 2, sequence: SequenceNumber(1)).text
+        world.disk.add(damaged, [1])
+        let old = add(6000, DirectoryID(1, 2), 2)
+        #expect(world.writer.write(try world.job(at: 60_000, timeline: 2)))
+        let own = BackupName(milliseconds: 60_000, timeline: 2, sequence: SequenceNumber(7)).text
+        #expect(world.backups == foreign + [ancestor, damaged, own])
+        #expect(!world.backups.contains(replaced) && !world.backups.contains(old))
+        let owners = try BackupOwners(
+            of: world.backups.compactMap { BackupName($0) }, on: world.disk, timeline: world.timeline)
+        #expect(owners.own.map(\.text) == [ancestor, own])
+        #expect(
+            owners.foreign.map(\.name.text) == foreign && owners.foreign[0].directory == DirectoryID(3, 4))
+    }
+
+    /// A restore test of the archive begins with a backup of this data directory.
+    @Test func restoreTestOfTheArchiveIgnoresBackupsOfOtherDirectories() throws {
+        let world = World()
+        world.timeline = TimelineHistory(timeline: 1, directory: DirectoryID(1, 2))
+        world.options.testInterval = 1
+        world.options.archiveDirectory = "/archive"
+        world.mark.archived = SequenceNumber(0)...SequenceNumber(9)
+        let header = CheckpointHeader(
+            directory: DirectoryID(3, 4), timeline: 1, sequence: SequenceNumber(8), timestamp: 1000)
+        world.disk.add(BackupName(header).text, header.bytes)
+        #expect(world.writer.write(try world.job(at: 60_000, sequence: 9)))
+        #expect(world.tests.map { BackupName($0.file)?.sequence.rawValue } == [9, 9])
     }
 
     @Test(
@@ -530,5 +578,33 @@ import Testing
         let operations = target.operationCount
         #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
         #expect(target.operationCount == operations, "nothing new, nothing to do")
+    }
+
+    /// An archive that was begun later than the journal does not reach back to its first record, also for a new process.
+    @Test func beginIsThatOfTheArchive() throws {
+        let (source, target) = (SimulatedDisk(), SimulatedDisk())
+        var state = RecoveredState(access: .open)
+        var options = JournalOptions()
+        options.segmentByteLimit = 60
+        var journal = try Journal.open(
+            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+        for number in 0..<3 as Range<Int64> {
+            try journal.append(
+                entry: [JournalRecord(.settings, namespace: 1, timestamp: number, payload: [1, 65, 66])])
+            try journal.write()
+            try journal.sync()
+        }
+        try source.remove(SegmentName(timeline: 1, firstSequence: SequenceNumber(1)).text)
+        for _ in 0..<2 {
+            var copier = ArchiveCopier<SimulatedDisk>(
+                open: {
+                    JournalArchive(
+                        of: source, in: target,
+                        timeline: TimelineHistory(timeline: 1, directory: DirectoryID(1, 2)))
+                }, metrics: BackupMetrics(),
+                logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+            #expect(copier.copy(upTo: journal.writtenPosition, at: 5000) { false })
+            #expect(copier.archived == SequenceNumber(1)...SequenceNumber(3))
+        }
     }
 }

@@ -14,15 +14,36 @@
 #include <sys/vfs.h>
 #include <unistd.h>
 
+/// Makes the name of a directory durable.
+static int sync_name(int directory, int is_new) {
+    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (parent < 0) {
+        if (errno != EACCES && errno != EPERM) return -errno;
+        // A parent that we may search but not read. A sync of the whole file system includes it.
+        return syncfs(directory) != 0 ? -errno : 0;
+    }
+    struct stat own, above;
+    int result = 0;
+    if (fstat(directory, &own) != 0 || fstat(parent, &above) != 0) {
+        result = -errno;
+    } else if (own.st_dev == above.st_dev && fsync(parent) != 0) {
+        result = -errno;
+        // A file system that cannot sync a directory, or cannot be written: the name was there before.
+        if (!is_new && (result == -EINVAL || result == -EROFS)) result = 0;
+    }  // Otherwise a file system is mounted here: its root has no name that could be lost.
+    close(parent);
+    return result;
+}
+
 int pando_disk_make_directory(const char *path) {
-    if (mkdir(path, 0700) != 0) return errno == EEXIST ? 0 : -errno;
+    int is_new = mkdir(path, 0700) == 0;
+    if (!is_new && errno != EEXIST) return -errno;
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (directory < 0) return -errno;
-    int parent = openat(directory, "..", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    int result = parent < 0 || fsync(parent) != 0 ? -errno : 1;
-    if (parent >= 0) close(parent);
+    // Also where it exists: the process that made it may have ended before its name was durable, or because the sync failed.
+    int result = sync_name(directory, is_new);
     close(directory);
-    return result;
+    return result < 0 ? result : is_new;
 }
 
 int pando_disk_open_directory(const char *path) {
@@ -140,6 +161,31 @@ int pando_disk_sync_directory(int directory) {
     return fsync(directory) != 0 ? -errno : 0;
 }
 
+/// The process id in a lock file; 0 where there is none.
+static int64_t read_owner(int file) {
+    char text[32] = {0};
+    return pread(file, text, sizeof text - 1, 0) > 0 ? strtoll(text, NULL, 10) : 0;
+}
+
+int pando_disk_lock_directory(int directory, const char *name, int64_t *owner) {
+    *owner = 0;
+    // An open file description of its own: a lock belongs to one.
+    int own = openat(directory, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (own < 0) return -errno;
+    if (flock(own, LOCK_EX | LOCK_NB) == 0) return own;
+    if (errno == EWOULDBLOCK) {
+        int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
+        if (file >= 0) {
+            *owner = read_owner(file);
+            close(file);
+        }
+        close(own);
+        return -EWOULDBLOCK;
+    }
+    // A file system that locks only files, such as NFS: then the lock file alone protects the directory.
+    return own;
+}
+
 int pando_disk_lock(int directory, const char *name, int64_t *owner) {
     *owner = 0;
     int file = openat(directory, name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
@@ -147,7 +193,7 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner) {
     char text[32] = {0};
     if (flock(file, LOCK_EX | LOCK_NB) != 0) {
         int error = errno;
-        if (pread(file, text, sizeof text - 1, 0) > 0) *owner = strtoll(text, NULL, 10);
+        *owner = read_owner(file);
         close(file);
         return -error;
     }
@@ -188,6 +234,25 @@ int pando_disk_is_missing(int error) {
 
 int pando_disk_is_no_directory(int error) {
     return error == ENOTDIR;
+}
+
+int pando_disk_name(int file, char *name, size_t capacity) {
+    char link[64], path[4096];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path - 1);
+    if (length < 0) return -errno;
+    path[length] = 0;
+    const char *slash = strrchr(path, '/');
+    struct stat status;
+    // A file without a name has no path, but the kernel's description of it.
+    if (slash == NULL || fstat(file, &status) != 0 || status.st_nlink == 0) return -ENOENT;
+    if (strlen(slash + 1) >= capacity) return -ENAMETOOLONG;
+    strcpy(name, slash + 1);
+    return 0;
+}
+
+int64_t pando_disk_process_id(void) {
+    return getpid();
 }
 
 const char *pando_disk_error_text(int error) {

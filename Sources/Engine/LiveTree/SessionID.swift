@@ -27,6 +27,9 @@ extension SessionID {
     @inlinable
     package var loop: UInt8 { UInt8(truncatingIfNeeded: rawValue >> 24) }
 
+    /// Tells sessions apart that had the same place one after the other.
+    package var generation: UInt32 { UInt32(truncatingIfNeeded: rawValue >> 32) }
+
     /// The connection's place on its thread.
     @inlinable
     package var slot: UInt32 { UInt32(truncatingIfNeeded: rawValue) & 0xFF_FFFF }

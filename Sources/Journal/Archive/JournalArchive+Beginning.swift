@@ -29,6 +29,15 @@ extension JournalArchive {
         return segments
     }
 
+    /// The first sequence of the oldest copy of this timeline.
+    /// - Precondition: There is one.
+    func firstSequence() throws(JournalError) -> SequenceNumber {
+        let listing = try targetListing()
+        let first = (listing.whole + listing.partial).filter { $0.timeline == timeline.timeline }.min()
+        guard let first else { preconditionFailure("a copy was begun") }
+        return first.firstSequence
+    }
+
     private func targetListing() throws(JournalError) -> ArchiveListing {
         ArchiveListing(try onDisk { () throws(DiskFailure) in try target.list() })
     }
@@ -52,7 +61,7 @@ extension JournalArchive {
         if let partial {
             // The data directory does not have its segment any more. The copy may be whole all the same.
             if try lastSequence(of: partial, in: partial.partialText).successor == wanted.firstSequence {
-                try close(partial, before: wanted)
+                try nameWhole(partial)
                 note(.closed(partial))
             } else {
                 note(.gap(before: wanted))
@@ -92,14 +101,12 @@ extension JournalArchive {
         return origin == timeline.origin ? nil : flaw
     }
 
-    /// - Returns: The header of a copy; nil for one that was begun only.
+    /// - Returns: The header of a copy; nil for one that was begun only, and for a damaged one.
     private func header(of name: SegmentName, in file: String) throws(JournalError) -> SegmentHeader? {
         do throws(JournalError) {
             return try SegmentReader.open(name, mode: .read, on: target, fileNamed: file).header
         } catch {
-            guard case .corrupt(let problem) = error, file != name.text, problem.flaw.isUnwrittenHeader else {
-                throw error
-            }
+            guard case .corrupt(let problem) = error, problem.flaw.isUnwrittenHeader else { throw error }
             return nil
         }
     }
@@ -121,7 +128,7 @@ extension JournalArchive {
     // MARK: Whether it is a beginning of this journal
 
     /// What a copy holds up to the first bytes that are no entry.
-    private struct Extent {
+    struct Extent {
         /// 0 without a whole header.
         var end: Int
         /// That before the first sequence for a copy without entries.
@@ -145,16 +152,23 @@ extension JournalArchive {
         // Both: two histories may have a segment of the same name behind different records.
         if let whole, let wholeExtent {
             try refuseIfDifferent(whole, in: whole.text, wholeExtent, comparison)
-            let isDamaged = wholeExtent.end < wholeExtent.fileByteCount
+            // Without a header it is damaged even where it is empty.
+            let isDamaged = wholeExtent.end < max(wholeExtent.fileByteCount, 1)
             if isDamaged { note(.damaged(file: whole.text, byteOffset: wholeExtent.end)) }
             // A segment is whole in the archive only when the journal has gone on to the next.
             guard let next = segments.first(where: { $0 > whole }) else {
                 throw comparison.conflict(of: whole.text)
             }
             let isNext = wholeExtent.last.successor == next.firstSequence
-            // Otherwise the journal repeats records, or has more of them in the same segment.
-            guard isDamaged || isNext || !segments.contains(whole) && wholeExtent.last < next.firstSequence
-            else { throw comparison.conflict(of: whole.text) }
+            // Behind it an import may have taken a sequence, or the journal has lost segments. Otherwise the journal
+            // repeats records, or has more of them in the same segment.
+            let mayHaveGap =
+                if wholeExtent.last < next.firstSequence {
+                    try !hasMore(of: whole, than: wholeExtent, segments)
+                } else {
+                    false
+                }
+            guard isDamaged || isNext || mayHaveGap else { throw comparison.conflict(of: whole.text) }
         }
         if let partial, let partialExtent {
             try refuseIfDifferent(partial, in: partial.partialText, partialExtent, comparison)
@@ -163,6 +177,18 @@ extension JournalArchive {
                     throw comparison.conflict(of: partial.partialText)
                 }
             }
+        }
+    }
+
+    /// Whether the journal has a segment with more than its copy.
+    private func hasMore(
+        of name: SegmentName, than extent: Extent, _ segments: [SegmentName]
+    ) throws(JournalError) -> Bool {
+        guard segments.contains(name) else { return false }
+        do throws(DiskFailure) {
+            return try source.byteCount(of: try source.open(name.text, .read)) > extent.end
+        } catch {
+            throw .disk(error)
         }
     }
 
@@ -207,7 +233,7 @@ extension JournalArchive {
     }
 
     /// Reads the entries of a copy. What is behind them a power cut has torn, or it is damaged.
-    private func extent(_ name: SegmentName, in file: String) throws(JournalError) -> Extent {
+    func extent(_ name: SegmentName, in file: String) throws(JournalError) -> Extent {
         let last = SequenceNumber(name.firstSequence.rawValue &- 1)
         guard try header(of: name, in: file) != nil else {
             do throws(DiskFailure) {
@@ -229,7 +255,7 @@ extension JournalArchive {
     }
 
     /// - Returns: The last sequence of a copy, before any torn tail.
-    func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
+    private func lastSequence(of name: SegmentName, in file: String) throws(JournalError) -> SequenceNumber {
         try extent(name, in: file).last
     }
 

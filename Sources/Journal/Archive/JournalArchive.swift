@@ -21,8 +21,9 @@ package enum ArchiveEvent: Equatable, Sendable {
     case copied(byteCount: Int)
     /// The copy of a segment is whole.
     case closed(SegmentName)
-    /// The data directory does not have the segments any more that belong between the archive and this one: a
-    /// checkpoint has made them superfluous before they were copied. A restore needs a backup from behind the gap.
+    /// Something is missing between the archive and this segment: the data directory does not have the segments any more,
+    /// because a checkpoint has made them superfluous before they were copied; or an import came between, which is in no
+    /// journal. A restore needs a backup from behind the gap.
     case gap(before: SegmentName)
     /// A copy that is whole cannot be read from an offset on. A restore cannot pass it.
     case damaged(file: String, byteOffset: Int)
@@ -41,6 +42,8 @@ package struct JournalArchive<Storage: Disk> {
     let timeline: TimelineHistory
     /// The copy that is continued; nil before the first update, and after a failure.
     private var copy: Copy?
+    /// The last record before the first that the archive has of this timeline; nil before the first update.
+    package private(set) var begin: SequenceNumber?
 
     struct Copy {
         let name: SegmentName
@@ -92,6 +95,7 @@ package struct JournalArchive<Storage: Disk> {
             current = copy
         } else {
             current = try beginAgain(segments, upTo: position, note)
+            begin = try firstSequence().predecessor
         }
         for (name, next) in zip(segments, segments.dropFirst().map(Optional.some) + [nil])
         where name >= current.name {
@@ -102,8 +106,9 @@ package struct JournalArchive<Storage: Disk> {
                 copy = current
                 return isWhole
             }
-            try close(current.name, before: next)
+            let last = try close(current)
             note(.closed(name))
+            if last.successor < next.firstSequence { note(.gap(before: next)) }
         }
         preconditionFailure("the last segment has no next")
     }
@@ -169,16 +174,23 @@ package struct JournalArchive<Storage: Disk> {
         try target.sync(copy.file)
     }
 
-    /// Reads a copy that should be whole, and gives it its name.
-    /// - Throws: ``JournalError/corrupt(_:)`` where it is not whole.
-    func close(_ name: SegmentName, before next: SegmentName) throws(JournalError) {
-        let last = try lastSequence(of: name, in: name.partialText)
-        guard last.successor == next.firstSequence else {
+    /// Reads a copy that has every byte of its segment, and gives it its name.
+    /// - Returns: Its last sequence. The journal may go on behind a later one: an import takes a sequence, and has no record.
+    /// - Throws: ``JournalError/corrupt(_:)`` where the bytes cannot be read.
+    private func close(_ copy: Copy) throws(JournalError) -> SequenceNumber {
+        let found = try extent(copy.name, in: copy.name.partialText)
+        guard found.end == copy.byteCount else {
             throw .corrupt(
                 JournalProblem(
-                    file: name.partialText, byteOffset: 0,
-                    flaw: .sequenceGap(expected: last.successor, found: next.firstSequence)))
+                    file: copy.name.partialText, byteOffset: found.end,
+                    flaw: .entryUnfinished(sequence: found.last.successor)))
         }
+        try nameWhole(copy.name)
+        return found.last
+    }
+
+    /// Gives a copy that is whole its name.
+    func nameWhole(_ name: SegmentName) throws(JournalError) {
         do throws(DiskFailure) {
             try target.rename(name.partialText, to: name.text)
             try target.syncDirectory()

@@ -91,7 +91,7 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .counter, "pando_archive_gaps_total",
-                "Segments that were removed from the data directory before they were archived: gaps of the archive."
+                "Gaps of the archive: segments that were removed from the data directory before they were archived, and imports, which are in no journal."
             ) {
                 .unsigned(backups.archiveGaps.value)
             },

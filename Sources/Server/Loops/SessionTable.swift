@@ -44,6 +44,10 @@ final class SessionTable {
 
     // MARK: Changing
 
+    /// Has sessions begin behind a generation that an earlier process has used, so that none gets the id of a session whose
+    /// onDisconnect writes still wait. Before the first one.
+    func skipGenerations(upTo used: UInt32) { generation = used }
+
     /// Makes a session with an id of its own, and adds it.
     func add<Session: LoopSession>(_ make: (SessionID) -> Session) -> Session {
         let slot: UInt32

@@ -61,7 +61,7 @@ struct ArchiveCopier<Storage: Disk> {
                 note(event)
             }
             self.archive = archive
-            if let gap { begin = SequenceNumber(gap.rawValue &- 1) }
+            begin = max(begin, gap?.predecessor ?? .zero, archive.begin ?? .zero)
             guard isDone else { return false }
         } catch {
             fail(error.archiveFailure, error.ofArchive)
@@ -98,7 +98,7 @@ struct ArchiveCopier<Storage: Disk> {
         case .gap(let segment):
             metrics.archiveGaps.add()
             logger.error(
-                "the archive has a gap before \(segment.text): the data directory does not have the segments before it any more, and they were not copied. A restore with the archive needs a backup made from now on"
+                "the archive has a gap before \(segment.text): an import came before it, which is in no journal; or the data directory does not have the segments before it any more, and they were not copied. A restore with the archive needs a backup that is made from now on"
             )
         case .damaged(let file, let byteOffset):
             metrics.archiveFailures.add(.damaged)

@@ -89,6 +89,8 @@ package final class BackupDirectory: Sendable {
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
             let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
             try refuseOther(found, on: disk, state.id)
+            // Somebody may have removed the lock file: then this is the directory itself whose lock is still held.
+            state.lock = nil
             let lock = try Self.lock(disk)
             let id = found ?? randomID
             try onPlace { () throws(DiskFailure) in
@@ -146,8 +148,7 @@ package final class BackupDirectory: Sendable {
         do throws(JournalError) { return try Journal.acquireLock(on: disk) } catch {
             switch error {
             case .lockedByAnotherProcess(_, let processID):
-                let process = processID.map { "process \($0)" } ?? "another process"
-                throw .inUse("\(disk.directory): in use by \(process)")
+                throw .inUse("\(disk.directory): in use by \(lockOwner(processID))")
             case .disk(let failure): throw .disk(failure)
             default: preconditionFailure("locking throws no other error: \(error)")
             }

@@ -12,6 +12,8 @@ package final class BackupThread: Sendable {
     /// Where backups and the archive are.
     package struct Places: Sendable {
         package var backups: BackupDirectory
+        /// That of the data directory; nil for a server in memory.
+        package var timeline: TimelineHistory?
         /// The archive whose segments the backups make superfluous; nil for none.
         package var archive: BackupDirectory?
         /// How far the journal is archived; nil without an archive.
@@ -21,10 +23,11 @@ package final class BackupThread: Sendable {
         package var beginning: CheckpointHeader?
 
         package init(
-            backups: BackupDirectory, archive: BackupDirectory?, mark: JournalMark?,
-            beginning: CheckpointHeader?
+            backups: BackupDirectory, timeline: TimelineHistory?, archive: BackupDirectory?,
+            mark: JournalMark?, beginning: CheckpointHeader?
         ) {
             self.backups = backups
+            self.timeline = timeline
             self.archive = archive
             self.mark = mark
             self.beginning = beginning
@@ -47,7 +50,7 @@ package final class BackupThread: Sendable {
     ) throws {
         self.cancelled = cancelled
         metrics.interval.set(Int(options.interval.components.seconds))
-        let newest = Self.findNewest(in: places.backups, metrics)
+        let newest = Self.findNewest(in: places.backups, of: places.timeline, metrics, logger)
         thread = try WorkerThread(
             "pando-backup", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         let mailbox = thread.mailbox
@@ -59,8 +62,8 @@ package final class BackupThread: Sendable {
             }
             var writer = BackupWriter<SystemDisk>(
                 options, open: { () throws(BackupDirectory.Failure) in try backups.open() },
-                openArchive: openArchive, test: test, mark: places.mark, metrics: metrics, logger: logger,
-                cancelled: cancelled, pause: { queue.pause(for: $0) })
+                openArchive: openArchive, test: test, timeline: places.timeline, mark: places.mark,
+                metrics: metrics, logger: logger, cancelled: cancelled, pause: { queue.pause(for: $0) })
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
             if (try? backups.open()) != nil { test.clean(backups.path) }
@@ -95,15 +98,30 @@ package final class BackupThread: Sendable {
         thread.stop()
     }
 
-    /// The newest backup; nil where there is none, or the directory is not there. Removes what a process has left
-    /// unfinished.
-    private static func findNewest(in directory: BackupDirectory, _ metrics: BackupMetrics) -> BackupName? {
+    /// The newest backup of the data directory; nil where there is none, or the directory is not there. Removes what a process
+    /// has left unfinished, and says where other data directories have backups there.
+    private static func findNewest(
+        in directory: BackupDirectory, of timeline: TimelineHistory?, _ metrics: BackupMetrics,
+        _ logger: Logger
+    ) -> BackupName? {
         guard let disk = try? directory.open(), let names = try? disk.list() else { return nil }
         for name in names where name.hasSuffix(CheckpointName.unfinishedEnd) {
             let finished = String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))
             if BackupName(finished) != nil { try? disk.remove(name) }
         }
-        let newest = names.compactMap { BackupName($0) }.max()
+        let backups = names.compactMap { BackupName($0) }
+        guard let owners = try? BackupOwners(of: backups, on: disk, timeline: timeline) else { return nil }
+        if let timeline, let other = owners.foreign.last {
+            let text =
+                "\(owners.foreign.count) backups in \(directory.path) are of other data directories than this one, \(timeline.directory), and are never removed; the newest, \(other.name.text), is of \(other.directory)"
+            if owners.own.isEmpty {
+                logger.error(
+                    "\(text). There is none of this one: is the right --data used, and its disk mounted?")
+            } else {
+                logger.warning("\(text)")
+            }
+        }
+        let newest = owners.own.last
         if let newest { metrics.lastSuccessTime.set(Int(newest.milliseconds / 1000)) }
         if let record = try? RestoreTestRecord.read(on: disk) { metrics.lastTestTime.set(Int(record.time)) }
         return newest

@@ -15,6 +15,8 @@ package struct BackupWriter<Storage: Disk> {
     /// Opens the archive of the same data directory; nil where there is none.
     private let openArchive: Opener?
     private let test: RestoreTest
+    /// That of the data directory; nil for a server in memory.
+    private let timeline: TimelineHistory?
     /// How far the journal is archived.
     private let mark: JournalMark?
     private let metrics: BackupMetrics
@@ -30,18 +32,21 @@ package struct BackupWriter<Storage: Disk> {
 
     /// - Parameters:
     ///   - open: Opens the directory of the backups, for each backup anew.
+    ///   - timeline: That of the data directory; nil for a server in memory.
     ///   - mark: How far the journal is archived; nil without an archive.
     ///   - cancelled: Gives up the backup being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
         _ options: BackupOptions, open: @escaping Opener, openArchive: Opener? = nil, test: RestoreTest,
-        mark: JournalMark? = nil, metrics: BackupMetrics, logger: Logger, cancelled: CancellationFlag,
+        timeline: TimelineHistory? = nil, mark: JournalMark? = nil, metrics: BackupMetrics, logger: Logger,
+        cancelled: CancellationFlag,
         archiveTimeout: Duration = Self.archiveTimeout, pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.options = options
         self.open = open
         self.openArchive = openArchive
         self.test = test
+        self.timeline = timeline
         self.mark = mark
         self.metrics = metrics
         self.logger = logger
@@ -134,7 +139,7 @@ package struct BackupWriter<Storage: Disk> {
             return false
         }
         var job = job
-        let earlier = (try? disk.list())?.compactMap { BackupName($0) }.filter {
+        let earlier = (try? ownBackups(on: disk))?.filter {
             $0.timeline == name.timeline && $0.sequence <= name.sequence && $0 < name
                 && $0.sequence >= archived.lowerBound
         }.max()
@@ -169,9 +174,14 @@ package struct BackupWriter<Storage: Disk> {
 
     // MARK: What is kept no more
 
+    /// Those of this data directory. Another one's are not counted and never removed: they may be all that is left of it.
+    private func ownBackups(on disk: Storage) throws(DiskFailure) -> [BackupName] {
+        try BackupOwners(of: try disk.list().compactMap { BackupName($0) }, on: disk, timeline: timeline).own
+    }
+
     private func removeSuperfluous(on disk: Storage, at newest: BackupName, _ header: CheckpointHeader) {
         do {
-            let names = try disk.list().compactMap { BackupName($0) }
+            let names = try ownBackups(on: disk)
             let tested =
                 options.testInterval > 0
                 ? try RestoreTestRecord.read(on: disk)?.backup : nil

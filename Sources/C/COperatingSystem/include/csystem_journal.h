@@ -8,7 +8,8 @@
 
 enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 
-/// Makes the directory (mode 0700) and syncs its parent: 1. If it exists already: 0.
+/// Makes the directory (mode 0700), or finds it, and makes its name durable: a sync of its parent, or of the whole file
+/// system where the parent cannot be read. 1 for a new one, 0 for one that exists.
 int pando_disk_make_directory(const char *path);
 /// A descriptor of the directory, for the functions below.
 int pando_disk_open_directory(const char *path);
@@ -37,6 +38,10 @@ int pando_disk_rename(int directory, const char *from, const char *to);
 int pando_disk_remove(int directory, const char *name);
 /// fsync(2) of the directory: makes new, changed and removed names durable.
 int pando_disk_sync_directory(int directory);
+/// Locks the directory itself, which nobody can remove while a file is in it, and returns the descriptor that holds the lock. On
+/// a file system that does not lock directories, the descriptor holds none. -EWOULDBLOCK when another process holds it; `owner`
+/// is then the process id found in the lock file of that name, or 0.
+int pando_disk_lock_directory(int directory, const char *name, int64_t *owner);
 /// Opens the lock file, locks it (flock: one open file description at a time, freed by the kernel when the process
 /// dies) and writes the process id into it. Returns the descriptor that holds the lock. -EWOULDBLOCK when another process
 /// holds it; `owner` is then the process id found in the file, or 0.
@@ -53,6 +58,10 @@ int pando_disk_lacks_descriptors(int error);
 int pando_disk_is_missing(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
 int pando_disk_is_no_directory(int error);
+/// Writes the present name of an open file, without its directory. -ENOENT when it has none any more.
+int pando_disk_name(int file, char *name, size_t capacity);
+/// The id of this process.
+int64_t pando_disk_process_id(void);
 /// The message of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 
