@@ -76,6 +76,30 @@ package struct HeaderFields: Sendable {
         return fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
     }
 
+    /// The end of a list: its last elements, of all field lines of that name, with commas between the lines.
+    /// - Parameter byteLimit: Of all of it. Positive. An element that does not fit is left out, with those before it.
+    /// - Complexity: O(fields + `byteLimit`).
+    package func lastElements(of name: StaticString, byteLimit: Int) -> [UInt8] {
+        guard mayHave(name) else { return [] }
+        let comma = UInt8(ascii: ",")
+        var left = byteLimit
+        var lines: [ArraySlice<UInt8>] = []
+        for field in fields.reversed() where has(field, name: name) {
+            let line = value(field)
+            guard line.count > left else {
+                lines.append(line)
+                left -= line.count + 1
+                if left > 0 { continue } else { break }
+            }
+            // A part of an element could be another one.
+            let fitting = line.suffix(left).drop { $0 != comma }.dropFirst()
+            if !fitting.isEmpty { lines.append(fitting) }
+            break
+        }
+        if lines.count == 1, let line = lines.first { return Array(line) }
+        return Array(lines.reversed().joined(separator: [comma]))
+    }
+
     /// Whether a list such as `Connection: keep-alive, Upgrade` has the token, in any field line of that
     /// name.
     /// - Parameter token: Lower case; ASCII case is ignored. An element with parameters (`;…`) is not equal

@@ -74,19 +74,23 @@ package final class RequestHead: Sendable {
         }
     }
 
-    /// The values of `X-Forwarded-For`, of all lines in order. They count only where a trusted proxy sends them.
-    package var forwardedFor: [String] { fields.values(of: "x-forwarded-for") }
+    /// Bytes of `X-Forwarded-For` that are looked at: those of 32 addresses with their ports, and space.
+    private static let forwardedForByteLimit = 2048
+
+    /// The last elements of `X-Forwarded-For`, of all lines in order, with commas between them: at most 2048 bytes. They
+    /// count only where a trusted proxy sends them.
+    package var forwardedFor: [UInt8] {
+        fields.lastElements(of: "x-forwarded-for", byteLimit: Self.forwardedForByteLimit)
+    }
 
     /// Whether the client uses TLS, by `X-Forwarded-Proto`, of several the first; nil where that says neither. It counts
     /// only where a trusted proxy sends it.
     package var forwardedIsSecure: Bool? {
         let value = fields.bytes(of: "x-forwarded-proto") ?? []
         let first = trimmed(value[..<(value.firstIndex(of: UInt8(ascii: ",")) ?? value.endIndex)])
-        return switch String(decoding: first, as: UTF8.self).lowercased() {
-        case "https", "wss": true
-        case "http", "ws": false
-        default: nil
-        }
+        if first.span.equals(ignoringCase: "https") || first.span.equals(ignoringCase: "wss") { return true }
+        if first.span.equals(ignoringCase: "http") || first.span.equals(ignoringCase: "ws") { return false }
+        return nil
     }
 
     /// The method as it was received.
@@ -114,6 +118,14 @@ package final class RequestHead: Sendable {
     /// ``authorityBytes`` without the word of a proxy: what the peer itself has addressed.
     package var receivedAuthorityBytes: ArraySlice<UInt8> {
         if let authority = line.authority { fields.bytes[authority] } else { fields.bytes(of: "host") ?? [] }
+    }
+
+    /// The host of ``authorityBytes``, without the port; nil for none. An IPv6 address stays in its brackets.
+    package var hostBytes: ArraySlice<UInt8>? {
+        let authority = authorityBytes
+        let end = authority.lastIndex(of: UInt8(ascii: "]")).map { $0 + 1 } ?? authority.startIndex
+        let host = authority[..<(authority[end...].firstIndex(of: UInt8(ascii: ":")) ?? authority.endIndex)]
+        return host.isEmpty ? nil : host
     }
 
     /// The value of the first field of that (lower-case) name.

@@ -65,38 +65,58 @@ package struct TrustedProxies: Equatable, Sendable {
 
     package func contains(_ address: SocketAddress) -> Bool { ranges.contains { $0.contains(address) } }
 
-    /// The client behind a trusted proxy, by the values of `X-Forwarded-For`: the last address that is not a trusted
-    /// proxy itself, since each proxy appends the address that it sees.
+    /// Addresses of `X-Forwarded-For` that are looked at: nowhere do more proxies stand behind one another.
+    package static let hopLimit = 32
+
+    /// The client behind a trusted proxy, by `X-Forwarded-For`: the last address that is not a trusted proxy itself, since
+    /// each proxy appends the address that it sees. At most ``hopLimit`` elements are looked at.
     /// - Parameters:
-    ///   - values: Of all field lines, in order.
+    ///   - forwardedFor: The end of the field, of all its lines in order, with commas between them.
     ///   - peer: The proxy.
-    /// - Returns: The proxy itself where there is no such address. What stands before text that is no address does not
-    ///   count.
-    package func client(forwardedFor values: [String], by peer: SocketAddress) -> SocketAddress {
+    /// - Returns: The last proxy that is named where there is no such address. What stands before text that is no
+    ///   address does not count.
+    /// - Complexity: O(bytes of the elements that are looked at).
+    package func client(forwardedFor: [UInt8], by peer: SocketAddress) -> SocketAddress {
         var client = peer
-        for text in values.joined(separator: ",").split(separator: ",", omittingEmptySubsequences: true)
-            .reversed()
-        {
-            guard contains(client), let address = SocketAddress(forwarded: text) else { break }
+        var rest = forwardedFor[...]
+        for _ in 0..<Self.hopLimit where !rest.isEmpty {
+            let comma = rest.lastIndex(of: UInt8(ascii: ","))
+            let element = rest[(comma.map { $0 + 1 } ?? rest.startIndex)...]
+            rest = rest[..<(comma ?? rest.startIndex)]
+            if element.isEmpty { continue }
+            guard contains(client), let address = SocketAddress(forwarded: element) else { break }
             client = address
         }
         return client
     }
+
+    /// As ``client(forwardedFor:by:)``, and nil where the proxy names no client: then all of its clients are one to us,
+    /// and no limit of an address may count them.
+    package func namedClient(forwardedFor: [UInt8], by peer: SocketAddress) -> SocketAddress? {
+        let client = client(forwardedFor: forwardedFor, by: peer)
+        return contains(client) ? nil : client
+    }
 }
 
 extension SocketAddress {
+    /// Bytes of an element: an address with a scope has at most 57, and brackets and a port come on top.
+    private static let forwardedByteLimit = 80
+
     /// One element of `X-Forwarded-For`: an address, which may have a port.
-    fileprivate init?(forwarded text: Substring) {
-        var host = text.drop { $0 == " " || $0 == "\t" }
-        while host.last == " " || host.last == "\t" { host.removeLast() }
-        if host.first == "[" {
-            guard let end = host.firstIndex(of: "]") else { return nil }
-            host = host[host.index(after: host.startIndex)..<end]
-        } else if host.contains("."), let colon = host.firstIndex(of: ":"), !host[..<colon].isEmpty,
-            host.lastIndex(of: ":") == colon
+    fileprivate init?(forwarded element: ArraySlice<UInt8>) {
+        func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        let colon = UInt8(ascii: ":")
+        var host = element.drop(while: isSpace)
+        while let last = host.last, isSpace(last) { host.removeLast() }
+        guard host.count <= Self.forwardedByteLimit else { return nil }
+        if host.first == UInt8(ascii: "[") {
+            guard let end = host.firstIndex(of: UInt8(ascii: "]")) else { return nil }
+            host = host[host.startIndex..<end].dropFirst()
+        } else if host.contains(UInt8(ascii: ".")), let first = host.firstIndex(of: colon),
+            first > host.startIndex, host.lastIndex(of: colon) == first
         {
-            host = host[..<colon]
+            host = host[..<first]
         }
-        self.init(String(host), port: 0)
+        self.init(String(decoding: host, as: UTF8.self), port: 0)
     }
 }

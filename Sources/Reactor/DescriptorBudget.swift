@@ -1,8 +1,8 @@
 /// Divides the descriptors that the process may have, so that connections never use up those that files need.
 ///
-///     limit ┌────────────────────────────────────────────────────────────────────────────┐
-///           │ open at start │ standing │ program │ accepting │ administrators │ clients … │
-///           └────────────────────────────────────────────────────────────────────────────┘
+///     limit ┌──────────────────────────────────────────────────────────────────────────────────────────┐
+///           │ open at start │ standing │ program │ other ports │ accepting │ administrators │ clients … │
+///           └──────────────────────────────────────────────────────────────────────────────────────────┘
 package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     /// Descriptors that a server always has open: the listening socket, the data directory
     /// (three times, with its lock and the segment being written), the eventfds of its threads and of
@@ -51,11 +51,12 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     ///   - limit: The soft limit, after it was raised (``raiseDescriptorLimit()``).
     ///   - openCount: Descriptors that are open before the server opens any.
     ///   - loopCount: I/O loops.
+    ///   - otherPortCount: Listening sockets but for one, and connections that are not clients'.
     /// - Throws: ``TooFewDescriptors`` when fewer than ``connectionMinimum`` connections are left.
-    package init(limit: Int, openCount: Int, loopCount: Int) throws(TooFewDescriptors) {
+    package init(limit: Int, openCount: Int, loopCount: Int, otherPortCount: Int) throws(TooFewDescriptors) {
         let needed =
             openCount + Self.standingCount + loopCount * Self.countPerLoop + Self.programReserve
-            + Self.acceptingReserve + 2 * Self.administratorReserve
+            + otherPortCount + Self.acceptingReserve + 2 * Self.administratorReserve
         guard limit - needed >= Self.connectionMinimum else {
             throw TooFewDescriptors(limit: limit, minimum: needed + Self.connectionMinimum)
         }
@@ -64,13 +65,17 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     }
 
     package var description: String {
-        "at most \(connectionCeiling) clients are connected at once: the process may have \(limit) descriptors (ulimit -Hn), and the others are reserved for files, threads and administrators"
+        "at most \(connectionCeiling) clients are connected at once: the process may have \(limit) descriptors (ulimit -Hn), and the others are reserved for files, threads, other ports and administrators"
     }
 
     /// The budget of this process. Call it before the server opens anything.
-    /// - Throws: As ``init(limit:openCount:loopCount:)``.
-    package static func ofProcess(loopCount: Int) throws(TooFewDescriptors) -> DescriptorBudget {
-        try DescriptorBudget(limit: descriptorLimit(), openCount: openDescriptorCount(), loopCount: loopCount)
+    /// - Throws: As ``init(limit:openCount:loopCount:otherPortCount:)``.
+    package static func ofProcess(
+        loopCount: Int, otherPortCount: Int
+    ) throws(TooFewDescriptors) -> DescriptorBudget {
+        try DescriptorBudget(
+            limit: descriptorLimit(), openCount: openDescriptorCount(), loopCount: loopCount,
+            otherPortCount: otherPortCount)
     }
 }
 

@@ -2,63 +2,123 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`). Confined to its
-/// loop.
+/// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`), at one or more
+/// addresses. Confined to its loop.
 ///
 /// `@unchecked Sendable`: everything mutable is used on the loop's thread only.
 final class RedirectPort: @unchecked Sendable {
-    /// Connections at a time: each is over after one response. More are closed at once.
+    /// Connections at a time, to all addresses together; for more, others are closed (``ShortConnections``).
     static let connectionLimit = 64
     /// A request must be there, and its response taken, by then.
     static let requestTimeout: Duration = .seconds(5)
 
-    private let acceptor: Acceptor
-    private let counter = ConnectionCounter()
-
-    /// - Parameters:
-    ///   - securePort: The port with TLS.
-    /// - Throws: As ``Acceptor``.
-    init(at address: SocketAddress, on loop: EventLoop, securePort: UInt16) throws(SocketError) {
-        acceptor = try Acceptor(
-            at: address, on: loop, targets: [loop],
-            adopt: { [counter] socket, loop in
-                guard counter.count < Self.connectionLimit else { return }
-                _ = try? Channel.adopt(socket, on: loop) { channel in
-                    counter.count += 1
-                    loop.schedule(after: Self.requestTimeout) { [weak channel] in channel?.close() }
-                    return RedirectConnection(securePort, counter)
-                }
-            })
+    /// One address that redirects, and where to.
+    struct Redirection {
+        var acceptor: Acceptor
+        /// The address with TLS.
+        var target: SocketAddress
     }
 
-    /// Where it listens.
-    var address: SocketAddress { acceptor.address }
+    let redirections: [Redirection]
 
-    func close() { acceptor.close() }
+    /// - Parameters:
+    ///   - targets: The addresses with TLS: each is redirected to from the same host. Not empty.
+    ///   - port: 0 lets the system choose.
+    /// - Throws: As ``Acceptor``.
+    init(
+        to targets: [SocketAddress], port: UInt16, on loop: EventLoop, trustedProxies: TrustedProxies
+    ) throws(SocketError) {
+        let clients = RedirectClients(trustedProxies)
+        let addresses = targets.map { $0.with(port: port) }
+        var redirections: [Redirection] = []
+        for (target, address) in zip(targets, addresses) {
+            var configuration = Acceptor.Configuration()
+            configuration.options.isIPv6Only = Listeners.leavesIPv4(address, addresses)
+            let acceptor = try Acceptor(
+                at: address, on: loop, targets: [loop], configuration: configuration,
+                adopt: { socket, loop in clients.adopt(socket, on: loop, securePort: target.port) })
+            redirections.append(Redirection(acceptor: acceptor, target: target))
+        }
+        self.redirections = redirections
+    }
+
+    func close() {
+        for redirection in redirections { redirection.acceptor.close() }
+    }
+
+    /// Of the addresses with TLS, those whose host is redirected from: each host once, and none that another one of them
+    /// stands for. Unix sockets have none.
+    static func targets(_ addresses: [SocketAddress]) -> [SocketAddress] {
+        let network = addresses.filter { !$0.isUnix }
+        var targets: [SocketAddress] = []
+        for address in network where !targets.contains(where: { $0.host == address.host }) {
+            let isCovered =
+                !address.isUnspecified
+                && network.contains { other in
+                    other.isUnspecified
+                        && (other.family == address.family
+                            || other.family == 6 && !Listeners.leavesIPv4(other, network))
+                }
+            if !isCovered { targets.append(address) }
+        }
+        return targets
+    }
 }
 
+/// The connections of a ``RedirectPort``.
+///
 /// `@unchecked Sendable`: used on one loop's thread only.
-private final class ConnectionCounter: @unchecked Sendable {
-    var count = 0
+private final class RedirectClients: @unchecked Sendable {
+    let trustedProxies: TrustedProxies
+    private var connections = ShortConnections<RedirectConnection>(limit: RedirectPort.connectionLimit)
+
+    init(_ trustedProxies: TrustedProxies) {
+        self.trustedProxies = trustedProxies
+    }
+
+    func adopt(_ socket: ConnectedSocket, on loop: EventLoop, securePort: UInt16) {
+        if connections.isFull {
+            guard let other = connections.leastUseful else { return }
+            connections.remove(other)
+            other.cut()
+        }
+        let readsProxyHeader = trustedProxies.contains(socket.peer)
+        _ = try? Channel.adopt(socket, on: loop, readsProxyHeader: readsProxyHeader) { channel in
+            loop.schedule(after: RedirectPort.requestTimeout) { [weak channel] in channel?.close() }
+            let connection = RedirectConnection(channel, securePort, self)
+            connections.add(connection)
+            return connection
+        }
+    }
+
+    func answered(_ connection: RedirectConnection) { connections.move(connection, to: .answered) }
+
+    func closed(_ connection: RedirectConnection) { connections.remove(connection) }
 }
 
 /// One connection: a request's head, and the response to it.
 private final class RedirectConnection: ChannelDelegate {
+    private let channel: Channel
     private let securePort: UInt16
-    private let counter: ConnectionCounter
+    private let clients: RedirectClients
     private var reader = RequestHeadReader()
     private var isAnswered = false
 
-    init(_ securePort: UInt16, _ counter: ConnectionCounter) {
+    init(_ channel: Channel, _ securePort: UInt16, _ clients: RedirectClients) {
+        self.channel = channel
         self.securePort = securePort
-        self.counter = counter
+        self.clients = clients
     }
+
+    /// Another connection takes its place.
+    func cut() { channel.reset() }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         guard !isAnswered, let response = answer(bytes.bytes) else { return }
         isAnswered = true
         channel.write(response.rawSpan)
         channel.closeAfterFlush()
+        clients.answered(self)
     }
 
     /// - Returns: nil while the head is not complete.
@@ -71,22 +131,17 @@ private final class RedirectConnection: ChannelDelegate {
         }
     }
 
-    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { counter.count -= 1 }
+    func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) { clients.closed(self) }
 
-    private func redirection(of head: RequestHead) -> [UInt8] {
+    private func redirection(of received: RequestHead) -> [UInt8] {
+        let isForwarded = channel.peerAddress.map { clients.trustedProxies.contains($0) } ?? false
+        let head = isForwarded ? RequestHead(forwarded: received) : received
         // The target stays as it was received, byte by byte: the head reader lets no control character through.
-        guard let host = Self.host(of: head.authority) else { return Self.response("400 Bad Request") }
-        var location = Array("Location: https://\(host):\(securePort)".utf8)
+        guard let host = head.hostBytes else { return Self.response("400 Bad Request") }
+        var location = Array("Location: https://".utf8) + host + Array(":\(securePort)".utf8)
         location += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
         if let query = head.queryBytes { location += Array("?".utf8) + query }
         return Self.response("308 Permanent Redirect", location + Array("\r\n".utf8))
-    }
-
-    /// The host of `host:port`; nil for none. An IPv6 address stays in its brackets.
-    static func host(of authority: String) -> Substring? {
-        let end = authority.lastIndex(of: "]").map { authority.index(after: $0) } ?? authority.startIndex
-        let host = authority[..<(authority[end...].firstIndex(of: ":") ?? authority.endIndex)]
-        return host.isEmpty ? nil : host
     }
 
     private static func response(_ status: String, _ fields: [UInt8] = []) -> [UInt8] {

@@ -55,7 +55,7 @@ extension Server {
             storage: sources.storage, backups: sources.backups,
             machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
             limiter: resources.limiter, memory: resources.memory, status: sources.status,
-            log: resources.log.writer,
+            log: resources.log.writer, certificates: resources.certificates,
             version: programVersion,
             durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
         return try AdminServer(

@@ -90,7 +90,9 @@ package final class Server: @unchecked Sendable {
         self.logger = logger
         // Before anything else is opened.
         do throws(TooFewDescriptors) {
-            descriptors = try .ofProcess(loopCount: configuration.effectiveLoopCount)
+            descriptors = try .ofProcess(
+                loopCount: configuration.effectiveLoopCount,
+                otherPortCount: configuration.otherPortDescriptorCount)
         } catch {
             throw StartError.descriptors(error.description)
         }
@@ -198,7 +200,9 @@ package final class Server: @unchecked Sendable {
             )
         }
         reload.watchFiles()
-        if let port = listeners.redirectPort { logger.info("http://\(port.address) redirects to \(urls[0])") }
+        for redirection in listeners.redirectPort?.redirections ?? [] {
+            logger.info("http://\(redirection.acceptor.address) redirects to https://\(redirection.target)")
+        }
         Task.detached { await authenticator.prefetch() }
         status.phase = .ready
         onListening()

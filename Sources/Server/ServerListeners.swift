@@ -35,16 +35,21 @@ struct ServerListeners {
                         onLimit: { report in logger.warning("\(report)") }))
             }
             self.acceptors = acceptors
-            if let port = configuration.redirectPort,
-                let secure = acceptors.map(\.address).first(where: { !$0.isUnix })
-            {
-                redirectPort = try RedirectPort(
-                    at: secure.with(port: port), on: accepting, securePort: secure.port)
-            } else {
-                redirectPort = nil
-            }
+            let targets = RedirectPort.targets(acceptors.map(\.address))
+            redirectPort =
+                if let port = configuration.redirectPort, !targets.isEmpty {
+                    try RedirectPort(
+                        to: targets, port: port, on: accepting, trustedProxies: configuration.trustedProxies)
+                } else {
+                    nil
+                }
         } catch {
             throw .address("\(error)")
+        }
+        if configuration.redirectPort != nil, redirectPort == nil {
+            throw .address(
+                "--http-redirect-port: needs an address to listen on, and the service manager has passed Unix sockets only"
+            )
         }
     }
 

@@ -47,6 +47,8 @@ package final class CertificateStore: Sendable {
     private static let ticketKeySeconds: Int64 = 8 * 3600
     /// Before a certificate ends, for a warning.
     private static let expiryWarningSeconds: Int64 = 7 * 86_400
+    /// Between two warnings of the same.
+    private static let warningIntervalSeconds: Int64 = 86_400
 
     private let locations: CertificateLocations
     private let tickets: TicketKeys
@@ -86,6 +88,8 @@ package final class CertificateStore: Sendable {
         /// What the last look found changed: it counts when the next look sees the same.
         var changing: Look?
         var rotatedSeconds: Int64?
+        /// When it was last looked whether there is something to warn of.
+        var warnedSeconds: Int64?
     }
 
     private struct Look: Equatable {
@@ -93,6 +97,8 @@ package final class CertificateStore: Sendable {
         var clientIssuers: FileStamp?
         /// false where the directory can't be read.
         var isComplete = true
+        /// Host names of the directory beyond ``nameLimit``.
+        var leftOutCount = 0
     }
 
     /// Everything that is wrong at the start, as texts for an operator.
@@ -144,12 +150,32 @@ package final class CertificateStore: Sendable {
     /// How many certificates there are.
     package var certificateCount: Int { state.withLock { $0.loaded.count } }
 
-    /// Warnings about what was read: keys that every user may read, certificates that end soon.
+    /// When the first of the certificates ends, in seconds since 1970. O(certificates).
+    package var earliestExpirySeconds: Int64 {
+        state.withLock { state in state.loaded.values.map(\.identity.expirySeconds).min() ?? 0 }
+    }
+
+    /// Warnings about what was read: keys that every user may read, certificates that end soon, directories that are left
+    /// out. ``reloadIfChanged(at:)`` repeats them each day.
     /// - Parameter now: Seconds since 1970.
     package func warnings(at now: Int64) -> [Message] {
-        state.withLock { state in
-            Self.sorted(state.loaded.keys).flatMap { warnings(of: $0, state.loaded[$0], at: now) }
-        }
+        state.withLock { warnings($0, at: now) }
+    }
+
+    private func warnings(_ state: State, at now: Int64) -> [Message] {
+        Self.sorted(state.loaded.keys).flatMap { warnings(of: $0, state.loaded[$0], at: now) }
+            + warnings(of: state.seen)
+    }
+
+    private func warnings(of look: Look) -> [Message] {
+        guard look.leftOutCount > 0 else { return [] }
+        return [
+            Message(
+                level: .warning,
+                text:
+                    "\(locations.directory ?? ""): has more than \(Self.nameLimit) names; the last \(look.leftOutCount) in the order of names are not used"
+            )
+        ]
     }
 
     private func warnings(of source: Source, _ loaded: Loaded?, at now: Int64) -> [Message] {
@@ -170,22 +196,28 @@ package final class CertificateStore: Sendable {
     // MARK: Reloading
 
     /// Looks at the files, and reads those that have changed and look the same as at the last call: a file may be
-    /// half written. Blocks for the time of some system calls. Also makes new ticket keys when it is time.
+    /// half written. Blocks for the time of some system calls. Also makes new ticket keys when it is time, and repeats
+    /// ``warnings(at:)`` each day.
     /// - Parameter now: Seconds since 1970.
     package func reloadIfChanged(at now: Int64) -> [Message] {
         let look = Self.look(locations)
         return state.withLock { state in
             if now - (state.rotatedSeconds ?? now) >= Self.ticketKeySeconds { tickets.rotate() }
             if now - (state.rotatedSeconds ?? 0) >= Self.ticketKeySeconds { state.rotatedSeconds = now }
+            let warned = state.warnedSeconds ?? now
+            let isDue = now - warned >= Self.warningIntervalSeconds
+            state.warnedSeconds = isDue ? now : warned
+            // Those of what is read now come with it.
+            let repeated = isDue ? warnings(state, at: now) : []
             guard look != state.seen else {
                 state.changing = nil
-                return []
+                return repeated
             }
             guard look == state.changing else {
                 state.changing = look
-                return []
+                return repeated
             }
-            return reload(look, &state, at: now, all: false)
+            return repeated + reload(look, &state, at: now, all: false)
         }
     }
 
@@ -208,6 +240,7 @@ package final class CertificateStore: Sendable {
                     level: .error,
                     text: "\(locations.directory ?? ""): can't be read; its certificates stay as they were"))
         }
+        if look.leftOutCount != before.leftOutCount { messages += warnings(of: look) }
         let issuersChanged = reloadClientIssuers(look, before, &state, &messages, all: all)
         var loaded = state.loaded
         for source in Self.sorted(look.stamps.keys) {
@@ -294,6 +327,7 @@ package final class CertificateStore: Sendable {
         if let directory = locations.directory {
             let names = CertificateFile.names(in: directory)
             look.isComplete = names != nil
+            look.leftOutCount = max(0, (names?.count ?? 0) - nameLimit)
             for name in (names ?? []).prefix(nameLimit) where !name.hasPrefix(".") {
                 let source = Source(
                     name: name, certificate: "\(directory)/\(name)/\(chainName)",

@@ -104,7 +104,7 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
     troubles = {
         "healthy": servers(arguments=["--admin-listen", "0"]),
         "denial storm": servers(memory=True, arguments=["--admin-listen", "0", "--rules", closed]),
-        "descriptor limit": troubled(memory=True, limit=220),
+        "descriptor limit": troubled(memory=True, limit=300),
         "backups failing": servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder]),
         "disk nearly full": troubled("FAULT_SMALL_DISK"),
         "fsync slow": troubled("FAULT_SLOW_SYNC"),
@@ -123,7 +123,7 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
         assert time.monotonic() < deadline
         time.sleep(0.05)
     done = threading.Event()
-    limited = [socket.create_connection(("127.0.0.1", troubles["descriptor limit"].port)) for _ in range(200)]
+    limited = [socket.create_connection(("127.0.0.1", troubles["descriptor limit"].port)) for _ in range(280)]
 
     def work(server, value):
         with Connection(server.port, "default") as connection:
@@ -194,6 +194,8 @@ SERIES = [
      {'reason="conflict"'}),
     ("PandoArchiveBehind", {'pando_archive_gaps_total{instance="a"}': "0 1x10"}, "5m", set()),
     ("PandoSlowClients", {'pando_slow_client_disconnects_total{instance="a",cause="stalled"}': "0+120x20"}, "15m", set()),
+    ("PandoCertificateEnds", {
+        'pando_tls_certificate_expiry_timestamp_seconds{instance="a"}': "600000x20"}, "10m", set()),
     ("PandoDiskNearlyFull", {
         'pando_disk_full{instance="a"}': "1x10", 'pando_disk_free_bytes{instance="a"}': "50x10",
         'pando_disk_size_bytes{instance="a"}': "100x10"}, "5m", set()),
@@ -208,6 +210,7 @@ QUIET = {
     'pando_disk_full{instance="a"}': "0x40", 'pando_journal_uncovered_bytes{instance="a"}': "0x40",
     'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",
     'pando_rule_evaluations_total{instance="a"}': "0x40",
+    'pando_tls_certificate_expiry_timestamp_seconds{instance="a"}': "0x40",
 }
 ALERT = re.compile(r"- alert: (\w+)\n(?:.*\n)*?        labels: \{severity: (\w+)\}\n(?:.*\n)*?          summary: \"(.*)\"")
 

@@ -13,11 +13,13 @@ import time
 
 import pytest
 
+from admin import Admin
 from pando_client import DEADLINE, Closed, Connection, RawSocket
 from rest_client import OWNER, Rest, Wire
-from server import StartFailure
+from server import REPOSITORY, StartFailure
 from test_checkpoints import SMALL, checkpoints, expected, rows, segments, wait_until, write_until_checkpoints
 
+FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 LIMIT = 256
 BAD_CONFIGURATION = 78
 RESERVE = 4  # places for administrators
@@ -205,6 +207,30 @@ def test_idle_connections_make_place(small):
         assert client.get("/a") == 1
         assert idle[0].ask("GET", "/a.json?ns=demo").status == 200
         assert idle[2].ask("GET", "/a.json?ns=demo").status == 200
+
+
+def test_clients_of_other_ports_take_no_descriptors_of_the_disk(small):
+    """The admin port, the port that redirects, and a second listener, all full of connections that say nothing."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        redirect = free.getsockname()[1]
+    certificate = [FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
+    arguments = ["--tls-cert", *certificate, "--admin-listen", "0", "--http-redirect-port", redirect,
+                 "--listen", "127.0.0.1:0", "--listen", "127.0.0.1:0"]
+    limit = 400
+    server = small(*arguments, limit=limit, memory=True)
+    quiet = server.open_descriptors()
+    server.wait_for_log("clients are connected at once")
+    most = int(CEILING.search(server.stderr(10**7)).group(1))
+    assert quiet <= limit - most - 64 - 16 - 2 * RESERVE - 128, "what is always open was counted on"
+    with contextlib.ExitStack() as stack, flood(server):
+        wait_until(lambda: server.open_descriptors() > most, "flood of connections")
+        counts = []
+        for port in (Admin(server).port, redirect):
+            for _ in range(80):
+                stack.enter_context(socket.create_connection(("127.0.0.1", port)))
+                counts.append(server.open_descriptors())
+        assert max(counts) > most + 64 and max(counts) <= limit - 64, "those of the disk are not taken"
+    assert server.alive
 
 
 def test_a_limit_too_small_is_a_bad_configuration(small):

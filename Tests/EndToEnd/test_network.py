@@ -5,6 +5,7 @@ import gzip
 import json
 import os
 import re
+import select
 import socket
 import ssl
 import subprocess
@@ -21,6 +22,10 @@ from tokens import bearer, unsigned
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
+PAIR = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
+TRUSTING = ssl.create_default_context(cafile=FIXTURES / "issuer.pem")
+UPGRADE = (
+    "Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==", "Sec-WebSocket-Version: 13")
 REQUEST = b"GET /a.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 
 
@@ -40,6 +45,17 @@ def exchange(connection, data=REQUEST):
 
 def connect(port, host="127.0.0.1"):
     return socket.create_connection((host, port), timeout=DEADLINE)
+
+
+def connect_unix(path):
+    connection = socket.socket(socket.AF_UNIX)
+    connection.settimeout(DEADLINE)
+    connection.connect(str(path))
+    return connection
+
+
+def secure(port):
+    return TRUSTING.wrap_socket(connect(port), server_hostname="localhost")
 
 
 def status(answer):
@@ -186,13 +202,78 @@ def test_bad_proxy_headers(proxied, first, expected):
 
 
 def test_proxy_header_before_tls(servers):
-    pair = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]
-    port = servers(memory=True, arguments=[*pair, "--trusted-proxy", "127.0.0.0/8"]).port
-    context = ssl.create_default_context(cafile=FIXTURES / "issuer.pem")
+    port = servers(memory=True, arguments=[*PAIR, "--trusted-proxy", "127.0.0.0/8"]).port
     for first in (b"", header("198.51.100.1")):
         plain = connect(port)
         plain.sendall(first)
-        assert status(exchange(context.wrap_socket(plain, server_hostname="localhost"))) == "200"
+        assert status(exchange(TRUSTING.wrap_socket(plain, server_hostname="localhost"))) == "200"
+
+
+def redirected(port, first=b"", host="127.0.0.1", fields=""):
+    """The status, and where to."""
+    answer = exchange(connect(port, host), first + f"GET /a?b HTTP/1.1\r\nHost: db.example.com\r\n{fields}\r\n".encode())
+    location = re.search(rb"\r\nLocation: (\S+)\r\n", answer)
+    return status(answer), location and location[1].decode()
+
+
+def redirect_ports(server, count=1):
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        found = re.findall(r"http://(\S+):(\d+) redirects to https://(\S+):(\d+)$", server.stderr(), re.MULTILINE)
+        if len(found) == count:
+            return [(host.strip("[]"), int(port), int(target)) for host, port, _, target in found]
+        assert time.monotonic() < deadline, server.stderr()
+        time.sleep(0.02)
+
+
+def test_the_ports_beside_read_what_a_proxy_says(servers):
+    arguments = [*PAIR, "--trusted-proxy", "127.0.0.1", "--http-redirect-port", "0", "--admin-listen", "0"]
+    server = servers(memory=True, arguments=arguments)
+    [(_, port, _)] = redirect_ports(server)
+    target = f"https://db.example.com:{server.port}/a?b"
+    for first in (b"", header("198.51.100.1"), header("127.0.0.1", command=0x20)):
+        assert redirected(port, first) == ("308", target)
+    assert redirected(port, header("1.2.3.4")[:12] + b"\x31" + header("1.2.3.4")[13:]) == (b"", None)
+    stated = "X-Forwarded-Host: shop.example.com:80\r\n"
+    assert redirected(port, fields=stated) == ("308", f"https://shop.example.com:{server.port}/a?b")
+    assert redirected(port, header("198.51.100.1"), fields=stated) == ("308", target), "the client's own word"
+    for first in (b"", header("198.51.100.1")):
+        answer = exchange(connect(Admin(server).port), first + b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        assert status(answer) == "200" and answer.endswith(b"alive\n")
+
+
+def test_every_address_is_redirected_to(servers, tmp_path):
+    arguments = [*PAIR, "--listen", "127.0.0.1:0", "--listen", "[::1]:0", "--http-redirect-port", "0"]
+    server = servers(memory=True, arguments=arguments)
+    second = int(server.lines.get(timeout=DEADLINE).rsplit(":", 1)[1])
+    ports = redirect_ports(server, 2)
+    assert [(host, target) for host, _, target in ports] == [("127.0.0.1", server.port), ("::1", second)]
+    for host, port, target in ports:
+        assert redirected(port, host=host) == ("308", f"https://db.example.com:{target}/a?b")
+
+
+def test_a_redirect_without_an_address_is_a_bad_configuration(tmp_path):
+    """The service manager has passed a Unix socket, and nothing else."""
+    with socket.socket(socket.AF_UNIX) as local:
+        local.bind(str(tmp_path / "passed.sock"))
+        local.listen()
+        done = subprocess.run(
+            ["/bin/bash", "-c", f'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@" 9<&{local.fileno()} 3<&9', "bash",
+             str(BINARY), "serve", "--memory", *map(str, PAIR), "--http-redirect-port", "0"],
+            capture_output=True, text=True, env=clean_environment(), pass_fds=(local.fileno(),), timeout=START_DEADLINE)
+    assert done.returncode == 78 and "--http-redirect-port: needs an address" in done.stderr
+
+
+def test_silent_connections_do_not_shut_the_port_that_redirects(servers):
+    server = servers(memory=True, arguments=[*PAIR, "--http-redirect-port", "0"])
+    [(_, port, _)] = redirect_ports(server)
+    silent = [connect(port) for _ in range(64)]
+    for _ in range(3):
+        assert redirected(port)[0] == "308"
+    with pytest.raises(ConnectionResetError):
+        silent[0].recv(1)
+    for one in silent:
+        one.close()
 
 
 def test_nothing_is_trusted_otherwise(servers):
@@ -397,6 +478,91 @@ def test_clients_behind_a_proxy_by_rest_and_long_polling(servers):
     assert limit_counts(Admin(server))["connections_per_address"] == 3
 
 
+POLLING = "GET /.lp?start=t&ser=1&cb=1&v=5&ns=default"
+BEGINNINGS = {
+    "websocket": ("GET /.ws?v=5&ns=default", UPGRADE, "101"),
+    "long polling": (POLLING, (), "200"),
+    "event stream": ("GET /a.json", ("Accept: text/event-stream",), "200"),
+}
+
+
+def begun(connection, kind, *fields):
+    """Begins a session that stays: the status."""
+    line, own, _ = BEGINNINGS[kind]
+    connection.sendall("\r\n".join([line + " HTTP/1.1", "Host: localhost", *own, *fields, "", ""]).encode())
+    return status(connection.recv(1 << 16))
+
+
+@pytest.mark.parametrize("kind", BEGINNINGS)
+def test_clients_that_a_proxy_does_not_name_are_not_counted_as_one(servers, tmp_path, kind):
+    path = tmp_path / "pando.sock"
+    arguments = ["--listen", "127.0.0.1:0", "--listen", f"unix:{path}", "--max-connections-per-address", "1",
+                 "--trusted-proxy", "127.0.0.0/8", "--trusted-proxy", "unix"]
+    port = servers(memory=True, arguments=arguments).port
+    expected = BEGINNINGS[kind][2]
+    kept = []
+
+    def begin(connection, *fields, first=b""):
+        kept.append(connection)
+        connection.sendall(first)
+        return begun(connection, kind, *fields)
+
+    for fields in [(), ("X-Forwarded-For: unknown",), ("X-Forwarded-For:",), ("X-Forwarded-For: 127.0.0.9",)]:
+        assert [begin(connect(port), *fields) for _ in range(2)] == [expected] * 2, fields
+    assert [begin(connect(port), first=header("1.2.3.4", command=0x20)) for _ in range(2)] == [expected] * 2
+    for _ in range(2):
+        assert begin(connect_unix(path)) == expected
+    # Those that it names are, however they come.
+    assert begin(connect(port), "X-Forwarded-For: 198.51.100.1") == expected
+    for connection in (connect(port), connect_unix(path)):
+        assert begin(connection, "X-Forwarded-For: 198.51.100.1, 127.0.0.9") == "429"
+    for connection in kept:
+        connection.close()
+
+
+def test_programs_of_this_machine_are_not_counted_as_one(servers, tmp_path):
+    path = tmp_path / "pando.sock"
+    arguments = ["--listen", "127.0.0.1:0", "--listen", f"unix:{path}", "--max-connections-per-address", "1"]
+    server = servers(memory=True, arguments=arguments)
+    kept = [connect_unix(path) for _ in range(3)] + [connect(server.port)]
+    assert [begun(connection, "event stream") for connection in kept] == ["200"] * 4
+    assert status(exchange(connect(server.port))) == "429"
+    for connection in kept:
+        connection.close()
+
+
+@pytest.mark.parametrize("kind", ["websocket", "long polling"])
+def test_refusals_through_tls_are_answered_once_the_handshake_is_done(servers, kind):
+    arguments = [*PAIR, "--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1"]
+    port = servers(memory=True, arguments=arguments).port
+    client = "X-Forwarded-For: 198.51.100.1"
+    with secure(port) as first, secure(port) as second:
+        assert begun(first, kind, client) == BEGINNINGS[kind][2]
+        assert begun(second, kind, client) == "429"
+    # Before it nothing is said.
+    with connect(port) as first, connect(port) as second:
+        first.sendall(header("198.51.100.2"))
+        kept = TRUSTING.wrap_socket(first, server_hostname="localhost")
+        second.sendall(header("198.51.100.2"))
+        with pytest.raises((ssl.SSLError, ConnectionResetError)):
+            TRUSTING.wrap_socket(second, server_hostname="localhost")
+        kept.close()
+
+
+def test_a_long_forwarding_field_costs_little(servers):
+    """Most of a head of 48 KiB: the end decides, and the rest is not looked at."""
+    arguments = ["--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1", "--access-log"]
+    server = servers(memory=True, arguments=arguments)
+    with connect(server.port) as kept, connect(server.port) as proxy:
+        assert begun(kept, "event stream", "X-Forwarded-For: 198.51.100.1") == "200"
+        for value, expected in [
+            ("," * 40_000 + "198.51.100.1", "429"), ("198.51.100.1" + "," * 40_000, "200"),
+            ("198.51.100.1, " * 2800 + "198.51.100.2", "200"), ("x" * 40_000 + ", 198.51.100.1", "429"),
+        ]:
+            proxy.sendall(forwarded("GET /a.json", value))
+            assert status(proxy.recv(1 << 16)) == expected
+
+
 def test_other_limits_are_counted(servers):
     arguments = [
         "--max-head-bytes", "2000", "--max-write-bytes", "1000", "--chunk-limit", "2", "--max-listens", "1",
@@ -464,6 +630,43 @@ def test_clients_are_told_to_go_over_a_time(servers):
     assert 1.5 < max(ends)
     with pytest.raises(ConnectionRefusedError):
         connect(server.port)
+
+
+def test_event_streams_and_long_polls_are_ended_over_a_time(servers):
+    """In the order in which they came: streams end, and polls are answered with the end of their session."""
+    server = servers(memory=True, arguments=["--drain-time", "2", "--loops", "1"])
+    kinds = {}
+    for _ in range(8):
+        stream, poll = connect(server.port), connect(server.port)
+        assert begun(stream, "event stream") == "200"
+        poll.sendall(f"{POLLING} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        start = poll.recv(1 << 16).decode()
+        session, password = re.search(r"\('start', *'(\d+)', *'(\w+)'", start.replace('"', "'")).groups()
+        poll.sendall(f"GET /.lp?id={session}&pw={password}&ser=1&ns=default HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        kinds |= {stream: "event stream", poll: "long polling"}
+    # Behind them: the loop has read the polls.
+    assert status(exchange(connect(server.port))) == "200"
+    began = time.monotonic()
+    server.signal(15)
+    ends, answers = [], {connection: b"" for connection in kinds}
+    open_ones = set(kinds)
+    while open_ones:
+        for connection in select.select(open_ones, [], [], DEADLINE)[0]:
+            piece = connection.recv(1 << 16)
+            answers[connection] += piece
+            if not piece:
+                ends.append((time.monotonic() - began, connection))
+                open_ones.remove(connection)
+        assert time.monotonic() - began < DEADLINE
+    assert server.process.wait(START_DEADLINE) == 0
+    for kind in ("event stream", "long polling"):
+        times = [moment for moment, connection in ends if kinds[connection] == kind]
+        assert len(times) == 8 and 1 < max(times) - min(times) < DEADLINE, (kind, times)
+    streams = [connection for _, connection in ends if kinds[connection] == "event stream"]
+    assert streams == [connection for connection in kinds if kinds[connection] == "event stream"], "the oldest first"
+    for connection, answer in answers.items():
+        assert kinds[connection] == "event stream" or b"pLPCommand('close')" in answer, answer
+        connection.close()
 
 
 def test_silent_clients_do_not_hold_up_the_end(servers):

@@ -140,6 +140,7 @@ def test_a_certificate_of_an_unknown_authority_is_refused(terminator, tmp_path):
     done = run("export", "--url", terminator.url)
     assert done.returncode == BAD_CONFIGURATION and not done.stdout, (done.returncode, done.stdout)
     assert "certificate" in done.stderr and terminator.url in done.stderr, done.stderr
+    assert "update-ca-certificates" in done.stderr, "the remedy"
 
 
 def test_https_to_a_port_without_tls_is_an_error(servers):

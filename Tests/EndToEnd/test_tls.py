@@ -2,10 +2,12 @@
 records and messages do is in Tests/TLS."""
 
 import asyncio
+import base64
 import contextlib
 import http.client
 import json
 import random
+import re
 import shutil
 import socket
 import ssl
@@ -266,6 +268,31 @@ def test_a_flood_of_handshakes_leaves_others_served(servers):
     assert server.alive
 
 
+def ticks(admin):
+    """Ticks of the only I/O thread so far."""
+    return int(re.search(r'^pando_loop_tick_seconds_count\{thread="pando-io-0"\} (\d+)$', admin.text(), re.MULTILINE)[1])
+
+
+def test_handshakes_with_a_large_key_are_few_in_a_tick(servers):
+    """A signature with RSA-4096 takes longer than the 2 ms that a tick has for handshakes: each tick makes one, at most two
+    on a fast machine, however many clients ask at once; and the others are served between two of them."""
+    server = servers(memory=True, arguments=[*pair("rsa4096"), "--admin-listen", "0", "--loops", "1"])
+    admin, client = Admin(server), Client(server.port)
+    client.ask("PUT", "/a.json", "1")
+    first, count = hello(), 100
+    with contextlib.ExitStack() as stack:
+        sockets = [
+            stack.enter_context(socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE)) for _ in range(count)]
+        before = ticks(admin)
+        for plain in sockets:
+            plain.sendall(first)
+        assert client.ask("GET", "/a.json") == (200, b"1")
+        for plain in sockets:
+            assert plain.recv(1) == b"\x16", "the server's part of a handshake"
+        assert ticks(admin) - before >= count / 2
+    assert client.ask("GET", "/a.json") == (200, b"1")
+
+
 # What goes through it
 
 
@@ -487,6 +514,12 @@ def test_client_certificates(servers):
         response = administrator.getresponse()
         response.read()
         assert response.status == status, (field, value)
+    # Old browsers say nothing of the page that loads a script.
+    for fields, status in [({}, 401), ({"Sec-Fetch-Site": "none"}, 401), ({"Sec-Fetch-Site": "same-origin"}, 200)]:
+        administrator.request("GET", "/a.json?callback=f", headers=fields)
+        response = administrator.getresponse()
+        response.read()
+        assert response.status == status, fields
     for identity in ("stranger", "localhost"):  # of another issuer; not for clients
         with pytest.raises((ssl.SSLError, ConnectionResetError, http.client.RemoteDisconnected)):
             Client(server.port, client_context(identity)).ask("GET", "/a.json")
@@ -506,6 +539,38 @@ def test_client_certificates(servers):
             assert (await request(page, 1, "p", {"p": "/b", "d": 4}))["s"] == "permission_denied"
 
     asyncio.run(talk())
+
+
+def polled(client, message, fields):
+    """What a session by long polling answers to its first message: a client on one connection."""
+    def ask(query):
+        client.request("GET", "/.lp?" + query, headers=fields)
+        response = client.getresponse()
+        assert response.status == 200
+        return response.read().decode()
+
+    first = ask("start=t&ser=1&cb=1&v=5&ns=default")
+    session, password = re.search(r'pLPCommand\(\s*[\'"]start[\'"],\s*[\'"]?(\d+)[\'"]?,\s*[\'"](\w+)[\'"]', first).groups()
+    data = base64.urlsafe_b64encode(json.dumps(message).encode()).decode().replace("=", ".")
+    answer = ask(f"id={session}&pw={password}&ser=1&ns=default&seg0=0&ts0=1&d0={data}")
+    deadline = time.monotonic() + DEADLINE
+    serial = 1
+    while '"r":1' not in answer:
+        assert time.monotonic() < deadline, answer
+        serial += 1
+        answer = ask(f"id={session}&pw={password}&ser={serial}&ns=default")
+    return answer
+
+
+def test_client_certificates_by_long_polling_count_for_pages_of_the_server_alone(servers):
+    server = servers(dev=False, arguments=[*pair("localhost"), "--tls-client-ca", FIXTURES / "issuer.pem"])
+    write = {"t": "d", "d": {"r": 1, "a": "p", "b": {"p": "/a", "d": 1}}}
+    for identity, fields, expected in [
+        ("client", {"Sec-Fetch-Site": "same-origin"}, '"s":"ok"'), ("client", {}, "permission_denied"),
+        ("client", {"Sec-Fetch-Site": "cross-site"}, "permission_denied"),
+        (None, {"Sec-Fetch-Site": "same-origin"}, "permission_denied"),
+    ]:
+        assert expected in polled(Client(server.port, client_context(identity)), write, fields), (identity, fields)
 
 
 # The port that redirects
@@ -535,6 +600,45 @@ def test_redirect(servers):
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
             plain.sendall(bad)
             assert b"".join(iter(lambda: plain.recv(4096), b"")).startswith(b"HTTP/1.1 400 ")
+
+
+# The guide
+
+
+GUIDE = REPOSITORY / "public/docs/guide.md"
+
+
+@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="no openssl, or no curl")
+def test_the_guides_way_to_the_internet(tmp_path):
+    """The commands of the section, one after the other, with other ports."""
+    section = GUIDE.read_text().split("## From localhost to the internet\n")[1].split("\n## ")[0]
+    ports = {"9443": str(free_port()), "9080": str(free_port())}
+    blocks = []
+    for block in re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[:3]:
+        for old, new in ports.items():
+            block = block.replace(old, new)
+        blocks.append(block)
+    made, command = blocks[0].split("pando serve", 1)
+
+    def shell(script):
+        done = subprocess.run(
+            ["bash", "-euc", script], cwd=tmp_path, capture_output=True, text=True, env=clean_environment(), timeout=DEADLINE)
+        assert done.returncode == 0, script + done.stderr
+        return done.stdout
+
+    shell(made)
+    process = subprocess.Popen(
+        ["bash", "-euc", f"exec {BINARY} serve{command}"], cwd=tmp_path, env=clean_environment(), stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL, text=True)
+    try:
+        assert process.stdout.readline() == f"listening on https://127.0.0.1:{ports['9443']}\n"
+        refused, redirection = shell(blocks[1]).split("HTTP/1.1 308 ", 1)
+        assert "error" in refused
+        assert f"Location: https://localhost:{ports['9443']}/rooms.json\n" in redirection.replace("\r", "")
+        assert shell(blocks[2]).endswith('{"a":1}')
+    finally:
+        process.kill()
+        process.communicate()
 
 
 # pando-echo
@@ -591,6 +695,31 @@ def test_admin_listener_for_other_machines_speaks_tls(servers):
     assert b"pando_" not in answer
     with pytest.raises(ssl.SSLError):
         open_socket(port, host="another.example")
+
+
+def test_client_certificates_at_the_admin_port(servers):
+    arguments = [*pair("localhost"), "--tls-client-ca", FIXTURES / "issuer.pem", "--admin-listen", "0.0.0.0:0"]
+    port = Admin(servers(memory=True, dev=False, arguments=arguments)).port
+    for identity, fields, expected in [
+        ("client", {}, 200), (None, {}, 401), ("client", {"Authorization": "Bearer bad"}, 401),
+        ("client", {"Origin": "https://elsewhere.example"}, 401), ("client", {"Sec-Fetch-Site": "cross-site"}, 401),
+        ("client", {"Sec-Fetch-Site": "none"}, 200),
+    ]:
+        for path in ("/varz", "/connz", "/slowz", "/topz"):
+            client = Client(port, client_context(identity))
+            client.request("GET", path, headers=fields)
+            response = client.getresponse()
+            response.read()
+            assert response.status == expected, (identity, fields, path)
+
+
+def test_the_end_of_the_certificate_is_a_metric(servers):
+    name = "pando_tls_certificate_expiry_timestamp_seconds"
+    server = servers(memory=True, arguments=[*pair("localhost"), "--admin-listen", "0"])
+    with open_socket(server.port) as secure:
+        expected = ssl.cert_time_to_seconds(secure.getpeercert()["notAfter"])
+    assert f"\n{name} {expected}\n" in Admin(server).text()
+    assert f"\n{name} 0\n" in Admin(servers(memory=True, arguments=["--admin-listen", "0"])).text()
 
 
 def test_admin_listener_on_loopback_is_plain(servers):

@@ -50,6 +50,37 @@ func readRequest(
 
     @Test(
         arguments: [
+            // values of the lines              last elements in 10 bytes
+            ([], ""),
+            (["a"], "a"),
+            (["a, b", "c"], "a, b,c"),
+            (["0123456789"], "0123456789"),
+            (["x0123456789"], ""),
+            (["1.1.1.1,2.2.2.2"], "2.2.2.2"),
+            (["1.1.1.1", "2.2.2.2"], "2.2.2.2"),
+            (["a,1.1", "2.2.2.2"], "2.2.2.2"),
+            (["a,1", "2.2.2.2"], "1,2.2.2.2"),
+            (["1", "0123456789"], "0123456789"),
+        ] as [([String], String)])
+    func endOfAList(values: [String], expected: String) throws {
+        let lines = values.map { "X-List: \($0)\r\n" }.joined()
+        let (found, _) = try readRequest("GET / HTTP/1.1\r\nHost: h\r\n\(lines)\r\n")
+        let elements = try #require(found).fields.lastElements(of: "x-list", byteLimit: 10)
+        #expect(String(decoding: elements, as: UTF8.self) == expected)
+    }
+
+    @Test(
+        arguments: [
+            // authority        host
+            ("h", "h"), ("h:80", "h"), ("[::1]", "[::1]"), ("[::1]:9000", "[::1]"), ("1.2.3.4:1", "1.2.3.4"),
+        ])
+    func hosts(authority: String, host: String) throws {
+        let (found, _) = try readRequest("GET / HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
+        #expect(try #require(found).hostBytes.map { String(decoding: $0, as: UTF8.self) } == host)
+    }
+
+    @Test(
+        arguments: [
             // target                      authority        path       query
             ("/", "h", "/", nil),
             ("/a/b.json", "h", "/a/b.json", nil),

@@ -62,16 +62,37 @@ import Testing
             (["2001:db8::7"], "2001:db8::7", "without"),
             (["1.2.3.4, ::1"], "1.2.3.4", "a proxy with IPv6"),
             ([" , ,\t1.2.3.4 ,"], "1.2.3.4", "spaces and empty elements"),
+            (["[::2"], "10.0.0.1", "a bracket that does not end"),
+            ([":1.2.3.4"], "10.0.0.1", "a port without an address"),
         ] as [([String], String, String)])
-    func clientBehindProxies(values: [String], client: String, because: String) throws {
+    func clientBehindProxies(lines: [String], client: String, because: String) throws {
+        let field = Array(lines.joined(separator: ",").utf8)
         let proxies = TrustedProxies(try ["10.0.0.0/8", "::1"].map { try #require(AddressRange($0)) })
         let peer = try #require(SocketAddress("10.0.0.1", port: 0))
-        #expect(proxies.client(forwardedFor: values, by: peer).host == client, "\(because)")
+        let found = proxies.client(forwardedFor: field, by: peer)
+        #expect(found.host == client, "\(because)")
+        // A proxy is nobody's client: all of its clients would be counted as one.
+        let named = proxies.namedClient(forwardedFor: field, by: peer)
+        #expect(named == (proxies.contains(found) ? nil : found), "\(because)")
+    }
+
+    /// What a client writes there costs nothing: the end decides.
+    @Test func onlyTheEndOfTheFieldIsLookedAt() throws {
+        let proxies = TrustedProxies([try #require(AddressRange("10.0.0.0/8"))])
+        let peer = try #require(SocketAddress("10.0.0.1", port: 0))
+        func client(_ text: String) -> String {
+            proxies.client(forwardedFor: Array(text.utf8), by: peer).host
+        }
+        let chain = String(repeating: ",10.0.0.2", count: TrustedProxies.hopLimit - 1)
+        #expect(client("1.2.3.4" + chain) == "1.2.3.4")
+        #expect(client("1.2.3.4,10.0.0.3" + chain) == "10.0.0.3", "one proxy more")
+        #expect(client("1.2.3.4" + String(repeating: ",", count: 60_000)) == "10.0.0.1")
+        #expect(client(String(repeating: "1", count: 60_000)) == "10.0.0.1")
     }
 
     @Test func othersAreNotBelieved() throws {
         let peer = try #require(SocketAddress("9.9.9.9", port: 0))
-        #expect(TrustedProxies().client(forwardedFor: ["1.2.3.4"], by: peer) == peer)
+        #expect(TrustedProxies().client(forwardedFor: Array("1.2.3.4".utf8), by: peer) == peer)
     }
 }
 

@@ -9,17 +9,19 @@ import Testing
 
     @Test(
         arguments: [
-            // limit, loops, ceiling (nil: refused), because
-            (20_000, 1, 20_000 - kept, "the usual"),
-            (20_000, 8, 20_000 - kept - 14, "two more for each loop"),
-            (kept + 32, 1, 32, "just enough"),
-            (kept + 31, 1, nil, "one less"),
-            (0, 1, nil, "none at all"),
-            (Int(Int32.max), 1, 1 << 23, "a container may have more than there are slots"),
-        ] as [(Int, Int, Int?, String)])
-    func ceiling(limit: Int, loopCount: Int, expected: Int?, reason: String) throws {
+            // limit, loops, other ports, ceiling (nil: refused), because
+            (20_000, 1, 0, 20_000 - kept, "the usual"),
+            (20_000, 8, 0, 20_000 - kept - 14, "two more for each loop"),
+            (20_000, 1, 130, 20_000 - kept - 130, "an admin port, and one that redirects"),
+            (kept + 32, 1, 0, 32, "just enough"),
+            (kept + 31, 1, 0, nil, "one less"),
+            (0, 1, 0, nil, "none at all"),
+            (Int(Int32.max), 1, 0, 1 << 23, "a container may have more than there are slots"),
+        ] as [(Int, Int, Int, Int?, String)])
+    func ceiling(limit: Int, loopCount: Int, otherPortCount: Int, expected: Int?, reason: String) throws {
         do throws(TooFewDescriptors) {
-            let budget = try DescriptorBudget(limit: limit, openCount: 3, loopCount: loopCount)
+            let budget = try DescriptorBudget(
+                limit: limit, openCount: 3, loopCount: loopCount, otherPortCount: otherPortCount)
             #expect(budget.connectionCeiling == expected, "\(reason)")
             #expect(budget.description.hasPrefix("at most \(budget.connectionCeiling) clients"))
         } catch {

@@ -1,4 +1,5 @@
 import COperatingSystem
+import Synchronization
 import Testing
 
 @testable import PandoReactor
@@ -32,6 +33,33 @@ import Testing
         }
         let second = try ListeningSocket.open(unixPath: path)
         #expect(second.description == "unix:\(path)")
+    }
+
+    /// Sockets that are kept until all processes have had their turn; the lock guards them.
+    private final class Opened: @unchecked Sendable {
+        private let lock = Mutex(())
+        private var sockets: [ListeningSocket] = []
+
+        func open(_ path: String) {
+            guard let socket = try? ListeningSocket.open(unixPath: path) else { return }
+            lock.withLock { _ in sockets.append(socket) }
+        }
+
+        var count: Int { lock.withLock { _ in sockets.count } }
+    }
+
+    /// Each of them would remove what it finds left behind, were it there by then the other's.
+    @Test func ofServersThatStartAtOnceOneListens() async throws {
+        for round in 0..<50 {
+            let path = path()
+            defer { unsafe pando_remove_socket(path) }
+            do { _ = try ListeningSocket.open(unixPath: path) }
+            let opened = Opened()
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 { group.addTask { opened.open(path) } }
+            }
+            #expect(opened.count == 1, "round \(round)")
+        }
     }
 
     @Test(arguments: ["", "/nowhere/at/all/pando.sock", "/tmp/" + String(repeating: "a", count: 200)])

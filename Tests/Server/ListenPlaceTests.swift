@@ -41,6 +41,35 @@ import Testing
         #expect(Listeners.leavesIPv4(address, all) == leaves)
     }
 
+    @Test(
+        arguments: [
+            // addresses with TLS                                              redirected from the host of
+            ([("127.0.0.1", 443)], [0]),
+            ([("127.0.0.1", 443), ("::1", 443)], [0, 1]),
+            ([("127.0.0.1", 443), ("127.0.0.1", 444)], [0]),
+            ([("0.0.0.0", 443), ("127.0.0.1", 444)], [0]),
+            ([("0.0.0.0", 443), ("::", 443)], [0, 1]),
+            ([("::", 443), ("127.0.0.1", 444), ("::1", 444)], [0]),
+            ([("::", 443), ("127.0.0.1", 443)], [0, 1]),
+            ([("0.0.0.0", 443), ("::1", 443)], [0, 1]),
+        ] as [([(String, UInt16)], [Int])])
+    func redirects(addresses: [(String, UInt16)], indexes: [Int]) throws {
+        let all = try addresses.map { try #require(SocketAddress($0.0, port: $0.1)) }
+        #expect(RedirectPort.targets(all) == indexes.map { all[$0] })
+    }
+
+    /// Descriptors that outsiders can take are counted, whichever port they connect to.
+    @Test func descriptorsOfOtherPorts() {
+        var configuration = Configuration()
+        #expect(configuration.otherPortDescriptorCount == 0)
+        configuration.listens = [.unix(path: "a"), .network(host: "::1", port: 1)]
+        #expect(configuration.otherPortDescriptorCount == 1)
+        configuration.adminAddress = AdminAddress("9001")
+        #expect(configuration.otherPortDescriptorCount == 1 + 65)
+        configuration.redirectPort = 80
+        #expect(configuration.otherPortDescriptorCount == 1 + 65 + 66)
+    }
+
     @Test func listensTakeThePlaceOfHostAndPort() {
         var configuration = Configuration()
         configuration.isMemoryOnly = true

@@ -159,6 +159,46 @@ final class Folder {
         #expect(store.warnings(at: now + 200 * 365 * 86_400).count == 2, "the certificate has expired")
     }
 
+    /// A certificate that nobody renews ages while the server runs.
+    @Test func warningsAreRepeatedEachDay() throws {
+        let store = try CertificateStore(pair())
+        let expiry = store.earliestExpirySeconds
+        #expect(expiry > now)
+        let start = expiry - 8 * 86_400
+        #expect(store.reloadIfChanged(at: start) == [])
+        #expect(store.reloadIfChanged(at: start + 86_399) == [])
+        #expect(store.reloadIfChanged(at: start + 86_400) == [], "more than a week")
+        let messages = store.reloadIfChanged(at: start + 2 * 86_400)
+        #expect(messages.map(\.level) == [.warning])
+        #expect(messages.first?.text.contains("expires in 144 hours") == true)
+        #expect(store.reloadIfChanged(at: start + 2 * 86_400 + 2) == [], "it is said once a day")
+        #expect(store.reloadIfChanged(at: start + 3 * 86_400).map(\.level) == [.warning])
+    }
+
+    /// A directory has at most 10 000 names, and what is left out is said.
+    @Test func namesBeyondTheLimit() throws {
+        write("localhost", as: "a")
+        for number in 0..<10_000 { folder.write([], to: "b\(number)") }
+        let store = try CertificateStore(directory())
+        let warnings = store.warnings(at: now)
+        #expect(warnings.map(\.level) == [.warning])
+        #expect(warnings.first?.text.contains("the last 1 in the order of names") == true)
+        folder.write([], to: "c")
+        #expect(store.reload(at: now).first?.text.contains("the last 2 ") == true)
+        folder.delete("c")
+        folder.delete("b0")
+        #expect(store.reload(at: now) == [])
+        #expect(store.warnings(at: now) == [])
+    }
+
+    @Test func theFirstCertificateThatEndsCounts() throws {
+        write("localhost", as: "a")
+        write("rsa", as: "b")
+        let all = try CertificateStore(directory())
+        let alone = try CertificateStore(pair())
+        #expect(all.earliestExpirySeconds <= alone.earliestExpirySeconds && all.earliestExpirySeconds > now)
+    }
+
     @Test func theClientsIssuersChange() throws {
         var locations = pair()
         folder.write(fixture("issuer.pem"), to: "ca.pem")

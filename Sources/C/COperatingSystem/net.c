@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/file.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
@@ -304,7 +305,28 @@ static int is_abandoned(const struct sockaddr_un *address) {
     return result < 0 && error == ECONNREFUSED;
 }
 
-int32_t pando_listen_unix(const char *path, int32_t backlog) {
+// Locks the directory of a path, so that of two processes that start at once and find the same abandoned socket, one does not
+// remove the socket of the other. A directory that another program keeps locked, or that cannot be opened, is used without.
+static int lock_directory(const char *path) {
+    char directory[sizeof((struct sockaddr_un *)0)->sun_path];
+    const char *end = strrchr(path, '/');
+    size_t count = end == NULL ? 0 : (size_t)(end - path) + 1;
+    if (count >= sizeof directory) return -1;
+    memcpy(directory, path, count);
+    directory[count] = 0;
+    int fd = open(count > 0 ? directory : ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0) return -1;
+    // A second: a start holds the lock for some system calls.
+    for (int attempt = 0; attempt < 200; attempt++) {
+        if (flock(fd, LOCK_EX | LOCK_NB) == 0) return fd;
+        if (errno != EWOULDBLOCK && errno != EINTR) break;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    close(fd);
+    return -1;
+}
+
+static int32_t listen_unix(const char *path, int32_t backlog) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t count = strlen(path);
     if (count == 0 || count >= sizeof address.sun_path) return -EINVAL;
@@ -326,6 +348,13 @@ int32_t pando_listen_unix(const char *path, int32_t backlog) {
         return failed(fd);
     }
     return fd;
+}
+
+int32_t pando_listen_unix(const char *path, int32_t backlog) {
+    int lock = lock_directory(path);
+    int32_t result = listen_unix(path, backlog);
+    if (lock >= 0) close(lock);
+    return result;
 }
 
 int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options) {

@@ -124,8 +124,13 @@ struct ServerClient {
             // URLSession has no code for most failures of TLS, which come before the head.
             default: url.hasPrefix("https") && !hasHead
             }
+        // libcurl's words name the certificate where it is at fault.
+        let advice =
+            isUnreachable && url.hasPrefix("https") && words.lowercased().contains("certificate")
+            ? "; if it is signed by an issuer of your own, put the issuer's certificate into /usr/local/share/ca-certificates/NAME.crt and run update-ca-certificates"
+            : ""
         return isUnreachable
-            ? Failure(text: "\(url): can't be reached: \(words)", exitCode: Exit.badConfiguration)
+            ? Failure(text: "\(url): can't be reached: \(words)\(advice)", exitCode: Exit.badConfiguration)
             : Failure(text: "\(url): the response was cut off: \(words)", exitCode: Exit.badData)
     }
 }

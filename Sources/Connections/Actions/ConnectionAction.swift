@@ -77,7 +77,7 @@ package enum HTTPAction {
     /// Move the connection, with this request, to the loop of its session.
     case move(MovedRequest, toLoop: UInt8)
     /// Begin a session by long polling, whose first response goes to this connection.
-    case startPolling(LongPollingRequest.Start, host: [UInt8])
+    case startPolling(LongPollingRequest.Start, host: [UInt8], hasCertificate: Bool)
     /// Find the session of a poll, which waits here for its response.
     case poll(LongPollingRequest.Poll, QueryString)
     /// End a session by long polling: its page was left.

@@ -46,7 +46,12 @@ extension HTTPConnection {
         stage = .answering(pending)
         switch request {
         case .start(let start):
-            context.append(.http(.startPolling(start, host: Array(head.authorityBytes))))
+            // Clients load it as a script.
+            let hasCertificate = context.socket.isAdministrator && head.mayUseCertificate(inScript: true)
+            context.append(
+                .http(
+                    .startPolling(
+                        start, host: Array(head.authorityBytes), hasCertificate: hasCertificate)))
         case .disconnectPage(let address):
             var page: [UInt8] = []
             page.append(disconnectPage: address.id.rawValue, password: address.password)

@@ -48,7 +48,9 @@ extension HTTPConnection {
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
         let pending = PendingRequest(response, request, namespace: namespace, began: context.now)
-        pending.hasCertificate = context.socket.isAdministrator && head.mayUseCertificate
+        pending.hasCertificate =
+            context.socket.isAdministrator
+            && head.mayUseCertificate(inScript: request.form.callback != nil)
         if isReserved, request.credential.token == nil, !pending.hasCertificate {
             return refuseReserved(pending, &context)
         }

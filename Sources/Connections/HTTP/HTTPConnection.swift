@@ -106,7 +106,7 @@ package struct HTTPConnection {
     package var polling: SessionID? { polls.session }
 
     /// Of the last request, what its trusted proxy says of its client; empty for all others.
-    package var forwardedFor: [String] { client.forwardedFor }
+    package var forwardedFor: [UInt8] { client.forwardedFor }
 
     /// The socket is not read for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }

@@ -10,7 +10,7 @@ struct RequestClient {
     /// A client addresses one host, so its name is parsed once.
     private var hostName: (host: [UInt8], namespace: String?)?
     /// Of the last request, what its trusted proxy says of its client; empty for all others.
-    private(set) var forwardedFor: [String] = []
+    private(set) var forwardedFor: [UInt8] = []
     /// Nil until there is something to note.
     private var allowance: ConnectionAllowance?
 

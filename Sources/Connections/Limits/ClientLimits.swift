@@ -5,12 +5,12 @@ package struct ClientLimits {
     /// The connections and writes of users, and the writes of other clients of trusted proxies, which all loops share; nil
     /// where none is limited.
     package var users: UserLimiter?
-    /// Counts a request of the client behind a trusted proxy, by the values of `X-Forwarded-For`; nil where the
+    /// Counts a request of the client behind a trusted proxy, by ``RequestHead/forwardedFor``; nil where the
     /// connections of one address are not limited.
-    package var admitClient: (([String]) -> ClientAdmission)?
-    /// The address of the client behind a trusted proxy, by the values of `X-Forwarded-For`; nil where writes have no rate.
+    package var admitClient: (([UInt8]) -> ClientAdmission)?
+    /// The address of the client behind a trusted proxy, by ``RequestHead/forwardedFor``; nil where writes have no rate.
     /// It gives nil where the address is not known.
-    package var clientNetwork: (([String]) -> ClientNetwork?)?
+    package var clientNetwork: (([UInt8]) -> ClientNetwork?)?
 
     package init() {}
 }

@@ -48,6 +48,11 @@ extension LongPollingSession {
         schedule(&context)
     }
 
+    /// The client has shown an administrator's certificate as it began the session, of which the databases know.
+    package mutating func becomeAdministrator(_ context: inout ConnectionContext) {
+        session.becomeAdministrator(&context)
+    }
+
     /// The credential's time is over.
     package mutating func expired(_ context: inout ConnectionContext) {
         signOut(.expired, &context)

@@ -101,9 +101,12 @@ final class AdminConnection: ChannelDelegate {
         authenticate(head, query) { [self] in answer(page, query, isDeletion, head) }
     }
 
-    /// Goes on with `next` if the request's token is an administrator's.
+    /// Goes on with `next` if the request's token, or without one the certificate, is an administrator's.
     private func authenticate(_ head: RequestHead, _ query: QueryString, _ next: @escaping () -> Void) {
         guard let token = RESTCredential(head.fields, query).token else {
+            if channel.tlsFacts?.isAdministrator == true, head.mayUseCertificate(inScript: false) {
+                return next()
+            }
             return refuse("an administrator's token is needed: Authorization: Bearer …\n", .unauthorized)
         }
         if let result = server.authenticator.verifyAtOnce(token) { return settle(result, next) }

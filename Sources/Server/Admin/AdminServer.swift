@@ -23,7 +23,7 @@ package let programVersion = "0.1.0"
 ///
 /// `@unchecked Sendable`: what is mutable is used on the loop's thread only, or before it runs.
 final class AdminServer: @unchecked Sendable {
-    /// Connections at a time; for more, others are closed (``AdminConnections``). A scraper needs one.
+    /// Connections at a time; for more, others are closed (``ShortConnections``). A scraper needs one.
     static let connectionLimit = 64
     /// A request must be there by then. Clients send it with the connection, some behind a TLS handshake.
     static let headTimeout: Duration = .seconds(5)
@@ -46,7 +46,7 @@ final class AdminServer: @unchecked Sendable {
     private let acceptor: Acceptor?
     private let isSecure: Bool
     private var thread: NamedThread?
-    private var connections = AdminConnections<AdminConnection>(limit: connectionLimit)
+    private var connections = ShortConnections<AdminConnection>(limit: connectionLimit)
     /// What waits for ``refresh(_:)``; at most one for each connection, here or at the server's own port.
     private var waiting: [() -> Void] = []
     private var lastRefresh: MonotonicTime?
@@ -120,14 +120,15 @@ final class AdminServer: @unchecked Sendable {
             other.cut()
         }
         let tls = certificates.map { TLSConnection(server: $0.context) }
-        _ = try? Channel.adopt(socket, on: loop, tls: tls) { channel in
+        let readsProxyHeader = configuration.trustedProxies.contains(socket.peer)
+        _ = try? Channel.adopt(socket, on: loop, tls: tls, readsProxyHeader: readsProxyHeader) { channel in
             let connection = AdminConnection(self, channel)
             connections.add(connection)
             return connection
         }
     }
 
-    func move(_ connection: AdminConnection, to stage: AdminConnections<AdminConnection>.Stage) {
+    func move(_ connection: AdminConnection, to stage: ShortConnections<AdminConnection>.Stage) {
         connections.move(connection, to: stage)
     }
 

@@ -2,6 +2,7 @@ import PandoDatabase
 import PandoMetrics
 import PandoReactor
 import PandoStorage
+import PandoTLS
 
 /// All metrics of a server, by the names under which monitoring reads them. `public/docs/operating.md` has the table.
 struct ServerMetrics: Sendable {
@@ -23,6 +24,8 @@ struct ServerMetrics: Sendable {
     var memory: MemoryBudget
     var status: ServerStatus
     var log: LogWriter
+    /// nil without TLS.
+    var certificates: CertificateStore?
     var version: String
     var durability: String
 
@@ -41,7 +44,7 @@ struct ServerMetrics: Sendable {
     var process: [MetricFamily] {
         let machine = machine
         let (version, durability, status, threads) = (version, durability, status, threads)
-        let log = log
+        let (log, certificates) = (log, certificates)
         return [
             MetricFamily(.info, "pando_build_info", "The version of the program, as labels.") {
                 [
@@ -81,6 +84,12 @@ struct ServerMetrics: Sendable {
                 "Lines of the log that were dropped because standard error is read more slowly than lines are written."
             ) {
                 .unsigned(log.droppedLineCount)
+            },
+            MetricFamily(
+                .gauge, "pando_tls_certificate_expiry_timestamp_seconds",
+                "When the first of the certificates of TLS ends, since 1970; 0 without TLS."
+            ) {
+                .integer(certificates?.earliestExpirySeconds ?? 0)
             },
             MetricFamily(
                 .histogram, "pando_loop_tick_seconds",

@@ -7,7 +7,7 @@ import Synchronization
 /// Counts the connections of one address on one loop, and refuses those beyond the limit
 /// (`--max-connections-per-address`).
 ///
-/// They are refused at once, so that the client learns why. Through TLS nothing is said: the handshake would cost more than
+/// They are refused at once, so that the client learns why. Before a TLS handshake nothing is said: it would cost more than
 /// the refusal saves. Until its client has taken the response, such a connection counts as open, so only some wait for
 /// that: others are closed without a word, and an address beyond its limit does not take the places of other clients.
 /// Confined to the loop.
@@ -64,7 +64,7 @@ final class AddressAdmissions {
     func refuse(_ channel: Channel) {
         guard !lingering.isFull else { return channel.reset() }
         channel.grant = lingering.begin()
-        if !speaksTLS { channel.write(Self.refusal.rawSpan) }
+        if !speaksTLS || channel.tlsFacts != nil { channel.write(Self.refusal.rawSpan) }
         channel.closeAfterFlush()
         loop.schedule(after: Self.refusalTimeout) { [weak channel] in channel?.reset() }
     }

@@ -8,12 +8,15 @@ import PandoReactor
 
 extension IOLoop {
     /// Begins a session; the connection gets its first response.
-    func startPolling(_ start: LongPollingRequest.Start, host: [UInt8], on connection: HTTPSession) {
+    /// - Parameter hasCertificate: The client has shown an administrator's certificate that counts.
+    func startPolling(
+        _ start: LongPollingRequest.Start, host: [UInt8], hasCertificate: Bool, on connection: HTTPSession
+    ) {
         let request = start.openRequest(
             host: String(decoding: host, as: UTF8.self), publicID: PublicSessionID(.machine))
         guard let publicID = request.publicID else { return }
         // Without a proxy its connections are counted themselves.
-        let admission = admit(connection.isTrustedProxy ? connection.peerAddress : nil)
+        let admission = admit(connection.namedClient)
         if case .refused = admission {
             return connection.refusePoll(.limitExceeded(.connectionsPerAddress, retrySeconds: 1))
         }
@@ -24,6 +27,7 @@ extension IOLoop {
         if case .granted(let grant) = admission { session.addressGrant = grant }
         resources.directory.add(publicID, session.id)
         services.context.post(.open(session.id, request))
+        if hasCertificate { session.becomeAdministrator() }
         session.finish()
     }
 

@@ -26,7 +26,8 @@ extension IOLoop: SessionRouter {
         switch action {
         case .upgrade(let request, let rest): upgrade(connection, request, rest: rest)
         case .move(let request, let index): move(connection, request, toLoop: index)
-        case .startPolling(let start, let host): startPolling(start, host: host, on: connection)
+        case .startPolling(let start, let host, let hasCertificate):
+            startPolling(start, host: host, hasCertificate: hasCertificate, on: connection)
         case .poll(let poll, let query):
             guard let session = polling(poll.address) else { return connection.respondClosed() }
             noteAcknowledged(for: poll.address.id)

@@ -12,8 +12,8 @@ extension IOLoop {
     func adopt(_ socket: ConnectedSocket) {
         let readsProxyHeader = services.trustedProxies.contains(socket.peer)
         var grant: AddressLimiter.Grant?
-        // Of a proxy, the connections of its clients are counted.
-        if let addresses, !readsProxyHeader {
+        // Of a proxy, the connections of its clients are counted. Programs of this machine have one address.
+        if let addresses, !readsProxyHeader, !socket.peer.isUnix {
             grant = addresses.admit(socket)
             if grant == nil { return addresses.refuse(socket) }
         }
@@ -32,7 +32,8 @@ extension IOLoop {
         return connection
     }
 
-    /// Counts a client of which its proxy has said where it is, as long as the object exists.
+    /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the object
+    /// exists.
     /// - Parameter client: nil where that is not known.
     func admit(_ client: SocketAddress?) -> AddressAdmission { addresses?.admit(client) ?? .uncounted }
 
@@ -50,7 +51,7 @@ extension IOLoop {
         }
         let channel = connection.channel
         let client = connection.isTrustedProxy ? connection.peerAddress : nil
-        switch admit(client) {
+        switch admit(connection.namedClient) {
         case .uncounted: break
         case .granted(let grant): channel.grant = grant
         case .refused:
@@ -88,7 +89,7 @@ extension IOLoop {
             return session
         }
         services.context.post(.open(session.id, request.openRequest))
-        if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate {
+        if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate(inScript: false) {
             session.becomeAdministrator()
         }
         return session

@@ -64,13 +64,13 @@ final class IOLoop: @unchecked Sendable {
         }
         services.router = self
         if let addresses {
-            services.context.settings.limits.admitClient = { [unowned services] values in
-                addresses.admit(services.client(forwardedFor: values)).forMachines
+            services.context.settings.limits.admitClient = { [unowned services] forwardedFor in
+                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
             }
         }
         if !configuration.writeRates.isUnlimited {
-            services.context.settings.limits.clientNetwork = { [unowned services] values in
-                services.client(forwardedFor: values).map { client in
+            services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
+                services.client(forwardedFor: forwardedFor).map { client in
                     let network = AddressNetwork(client)
                     return ClientNetwork(family: network.family, prefix: network.prefix)
                 }

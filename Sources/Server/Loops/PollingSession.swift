@@ -50,6 +50,12 @@ final class PollingSession: LoopSession {
         count(unfinished: session.unfinishedByteCount, waiting: session.waitingByteCount)
     }
 
+    /// The client has shown an administrator's certificate. Before ``finish()``.
+    func becomeAdministrator() {
+        prepare()
+        machine.becomeAdministrator(&services.context)
+    }
+
     // MARK: From the client
 
     /// A poll has come. What the client's system has acknowledged on ``carriers`` was noted.

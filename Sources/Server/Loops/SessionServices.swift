@@ -91,12 +91,10 @@ final class SessionServices {
     }
 
     /// The client behind the trusted proxy on whose connection the present event is.
-    /// - Parameter values: Of `X-Forwarded-For`.
+    /// - Parameter forwardedFor: ``RequestHead/forwardedFor``.
     /// - Returns: nil where there is no such proxy, or it does not say who its client is.
-    func client(forwardedFor values: [String]) -> SocketAddress? {
-        guard let proxy else { return nil }
-        let client = trustedProxies.client(forwardedFor: values, by: proxy)
-        return trustedProxies.contains(client) ? nil : client
+    func client(forwardedFor: [UInt8]) -> SocketAddress? {
+        proxy.flatMap { trustedProxies.namedClient(forwardedFor: forwardedFor, by: $0) }
     }
 
     // MARK: Actions that lead to events

@@ -109,6 +109,40 @@ import Testing
         #expect(driver.event { $0.verified(.accepted(identity), &$1) } == [message])
     }
 
+    /// A page of another server can have a browser load a script with the certificate, and sees what it brings: also an old
+    /// browser, which says nothing of where the page is from.
+    @Test(
+        arguments: [
+            // fields of the browser                             data   script
+            ([], true, false),
+            (["Sec-Fetch-Site: same-origin"], true, true),
+            (["Sec-Fetch-Site: none"], true, false),
+            (["Sec-Fetch-Site: cross-site"], false, false),
+            (["Sec-Fetch-Site: same-site"], false, false),
+            (["Origin: https://elsewhere.example"], false, false),
+            (["Referer: https://elsewhere.example/"], false, false),
+        ] as [([String], Bool, Bool)])
+    func certificatesOfAdministrators(fields: [String], counts: Bool, countsInScript: Bool) {
+        func text(_ line: String) -> String {
+            ([line + " HTTP/1.1", "Host: localhost"] + fields + ["", ""]).joined(separator: "\r\n")
+        }
+        for (line, isAdministrator) in [
+            ("GET /a.json", counts), ("GET /a.json?callback=f", countsInScript),
+        ] {
+            var driver = HTTPDriver()
+            driver.base.socket.isAdministrator = true
+            let lines = driver.receive(text(line))
+            #expect(lines == [isAdministrator ? "GET /a as administrator" : "GET /a"], "\(line)")
+        }
+        for isAdministrator in [true, false] {
+            var driver = HTTPDriver()
+            driver.base.socket.isAdministrator = isAdministrator
+            let lines = driver.receive(text("GET /.lp?start=t&cb=7"))
+            let suffix = isAdministrator && countsInScript ? ", administrator" : ""
+            #expect(lines == ["start polling, callback 7, host localhost" + suffix])
+        }
+    }
+
     /// Settings and inspection are an administrator's, and no other client learns what is there (rest §10).
     @Test(
         arguments: [

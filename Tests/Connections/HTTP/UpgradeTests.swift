@@ -52,7 +52,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
                 with: "X-Forwarded-Host: \(value)\r\nX-Forwarded-For: 1.2.3.4\r\nUpgrade: websocket")
             _ = driver.receive(text)
             #expect(asked(driver)?.0.openRequest.host == Text(isTrusted ? host : "localhost:9000"))
-            #expect(driver.machine.forwardedFor == (isTrusted ? ["1.2.3.4"] : []))
+            #expect(driver.machine.forwardedFor == (isTrusted ? Array("1.2.3.4".utf8) : []))
         }
     }
 

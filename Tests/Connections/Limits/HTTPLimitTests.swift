@@ -91,8 +91,8 @@ import Testing
                 var driver = HTTPDriver { $0.limits.rates = rates }
                 driver.base.context.settings.limits.users = users
                 driver.base.socket.isTrustedProxy = isProxy
-                driver.base.context.settings.limits.clientNetwork = { values in
-                    guard let first = values.first, let number = UInt64(first) else { return nil }
+                driver.base.context.settings.limits.clientNetwork = { field in
+                    guard let number = UInt64(String(decoding: field, as: UTF8.self)) else { return nil }
                     return ClientNetwork(family: 4, prefix: number)
                 }
                 let lines = driver.receive(write("PUT /a.json", "1", "X-Forwarded-For: \(address)"))
@@ -137,8 +137,8 @@ import Testing
         final class Place {}
         final class Counter {
             weak var place: Place?
-            func admit(_ values: [String]) -> ClientAdmission {
-                guard values == ["1.2.3.4"] else { return .uncounted }
+            func admit(_ field: [UInt8]) -> ClientAdmission {
+                guard field == Array("1.2.3.4".utf8) else { return .uncounted }
                 guard place == nil else { return .refused }
                 let made = Place()
                 place = made

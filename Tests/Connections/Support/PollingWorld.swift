@@ -218,7 +218,7 @@ struct PollingWorld {
 
     private mutating func carryOut(_ action: HTTPAction, of id: SessionID) {
         switch action {
-        case .startPolling(let start, _):
+        case .startPolling(let start, _, _):
             guard let publicID = PublicSessionID(Text(String(repeating: "0", count: 32))) else { return }
             var context = ConnectionContext(settings, now: now)
             polling = LongPollingSession(

@@ -9,6 +9,8 @@ struct ScriptedSocket {
     var takesAll = true
     /// The peer is a trusted proxy.
     var isTrustedProxy = false
+    /// The client has shown an administrator's certificate.
+    var isAdministrator = false
     private(set) var writtenByteCount = 0
     private(set) var unsentByteCount = 0
     private var isAboveLowWater = false
@@ -23,6 +25,7 @@ struct ScriptedSocket {
         status.acknowledgedByteCount = writtenByteCount - unsentByteCount
         status.isOpen = end == nil
         status.isTrustedProxy = isTrustedProxy
+        status.isAdministrator = isAdministrator
         return status
     }
 

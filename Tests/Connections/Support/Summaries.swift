@@ -61,8 +61,9 @@ extension HTTPAction {
                 + (rest.isEmpty ? "" : ", \(rest.count) bytes follow")
         case .move(let moved, let loop):
             "move to loop \(loop)" + (moved.rest.isEmpty ? "" : ", \(moved.rest.count) bytes follow")
-        case .startPolling(let start, let host):
+        case .startPolling(let start, let host, let hasCertificate):
             "start polling, callback \(text(start.callback)), host \(text(host))"
+                + (hasCertificate ? ", administrator" : "")
         case .poll(let poll, _): "poll \(poll.serial) of \(poll.address.id.rawValue)"
         case .disconnectPolling(let address): "disconnect \(address.id.rawValue)"
         case .pollIsLost(let session): "poll is lost of \(session.rawValue)"

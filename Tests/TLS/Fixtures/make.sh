@@ -24,6 +24,7 @@ self issuer "Pando test issuer"
 self stranger "stranger"
 issue localhost ec localhost 'subjectAltName=DNS:localhost,IP:127.0.0.1' 'extendedKeyUsage=serverAuth'
 issue rsa rsa2048 rsa.example.com 'subjectAltName=DNS:rsa.example.com,DNS:localhost' 'extendedKeyUsage=serverAuth'
+issue rsa4096 rsa4096 rsa4096.example.com 'subjectAltName=DNS:rsa4096.example.com,DNS:localhost' 'extendedKeyUsage=serverAuth'
 issue wild ec wild 'subjectAltName=DNS:*.example.com,DNS:other.example.org' 'extendedKeyUsage=serverAuth'
 issue client ec administrator 'extendedKeyUsage=clientAuth'
 rm -f issuer.srl

@@ -2,12 +2,12 @@ import Testing
 
 @testable import PandoServer
 
-@Suite struct AdminConnectionsTests {
+@Suite struct ShortConnectionsTests {
     private final class Connection {}
 
     @Test func oldestSilentConnectionMakesPlaceThenTheOldestAnswered() throws {
         let all = (0..<4).map { _ in Connection() }
-        var connections = AdminConnections<Connection>(limit: 4)
+        var connections = ShortConnections<Connection>(limit: 4)
         for connection in all {
             #expect(!connections.isFull)
             connections.add(connection)
