@@ -12,7 +12,8 @@ package enum DataDirectory {
     /// - Parameter endsSessions: Whether to end the sessions that the last process had when it died, under the
     ///   access that `state` gives. A server does; an offline command leaves that to the next server.
     /// - Returns: The journal; everything in it is durable.
-    /// - Throws: ``StorageError``; after `.badData` and `.locked` the directory is unchanged.
+    /// - Throws: ``StorageError``; after `.badData`, `.locked` and `.unusable` the directory is unchanged. `.locked` also for
+    ///   a directory that holds other files and no journal.
     /// - Complexity: O(bytes of the newest checkpoint and the journal behind it).
     package static func open(
         _ path: String, into state: inout RecoveredState, endsSessions: Bool,
@@ -22,7 +23,7 @@ package enum DataDirectory {
         do throws(DiskFailure) {
             disk = try SystemDisk(directory: path, create: true)
         } catch {
-            throw error.lacksDescriptors ? .machine("--data: \(error)") : .disk("--data: \(error)")
+            throw StorageError(error, option: "--data")
         }
         return try open(disk, into: &state, endsSessions: endsSessions, options: options, logger: logger)
     }
@@ -115,7 +116,7 @@ package enum DataDirectory {
         var recovered = state
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
-            throw .disk(error.description)
+            throw StorageError(error)
         }
         do throws(JournalError) { _ = try readDirectory(disk, into: &recovered) } catch {
             throw StorageError(error)
@@ -131,7 +132,7 @@ package enum DataDirectory {
         do throws(DiskFailure) {
             return try inspect(try SystemDisk(directory: path, create: false), record: body)
         } catch {
-            throw .disk(error.description)
+            throw StorageError(error)
         }
     }
 }

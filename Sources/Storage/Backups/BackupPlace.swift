@@ -9,7 +9,7 @@ import PandoJournal
 //      DATA/archive.place, backup.place     0123456789abcdef0123456789abcdef /path/of/DIR
 
 /// What is kept in a directory beside the data directory.
-package enum BackupUse: String, Sendable {
+package enum BackupUse: String, CaseIterable, Sendable {
     case backups = "backup"
     case archive
 
@@ -17,7 +17,7 @@ package enum BackupUse: String, Sendable {
     package var option: String { self == .backups ? "--backup-to" : "--archive-to" }
 
     /// The file of the data directory that remembers which directory it uses.
-    package var recordName: String { rawValue + ".place" }
+    package var recordName: String { rawValue + DirectoryContents.placeSuffix }
 
     /// Whether a directory holds anything of the kind.
     func isUsed(_ names: [String]) -> Bool {
