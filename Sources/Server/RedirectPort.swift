@@ -75,11 +75,15 @@ private final class RedirectConnection: ChannelDelegate {
 
     private func redirection(of head: RequestHead) -> [UInt8] {
         // The target stays as it was received, byte by byte: the head reader lets no control character through.
-        guard let host = Self.host(of: head.authority) else { return Self.response("400 Bad Request") }
-        var location = Array("Location: https://\(host):\(securePort)".utf8)
-        location += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
-        if let query = head.queryBytes { location += Array("?".utf8) + query }
-        return Self.response("308 Permanent Redirect", location + Array("\r\n".utf8))
+        var fields: [UInt8] = []
+        fields.append(requestID: head.requestID)
+        guard let host = Self.host(of: head.authority) else {
+            return Self.response("400 Bad Request", fields)
+        }
+        fields += Array("Location: https://\(host):\(securePort)".utf8)
+        fields += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
+        if let query = head.queryBytes { fields += Array("?".utf8) + query }
+        return Self.response("308 Permanent Redirect", fields + Array("\r\n".utf8))
     }
 
     /// The host of `host:port`; nil for none. An IPv6 address stays in its brackets.
