@@ -52,6 +52,7 @@ package final class DatabaseMetrics: Sendable {
     package let windows = Gauge()
     package let indexes = Gauge()
     package let onDemandIndexBytes = Gauge()
+    package let indexEntries = Gauge()
 
     package let slowOperations = SlowOperations()
 

@@ -26,6 +26,7 @@ struct ServerStorage {
             let opened = try DataDirectory.open(
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
+            metrics.set(state.snapshot.treeSize)
             origin = JournalOrigin(opened)
             beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(

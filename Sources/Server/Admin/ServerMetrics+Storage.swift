@@ -8,7 +8,7 @@ extension ServerMetrics {
     // MARK: Databases
 
     var databases: [MetricFamily] {
-        let database = database
+        let (database, storage) = (database, storage)
         return [
             MetricFamily(.gauge, "pando_databases", "Databases (namespaces).") {
                 .integer(database.databases.value)
@@ -32,6 +32,24 @@ extension ServerMetrics {
                 "Memory of the indexes that no rule declares, as --index-memory counts it."
             ) {
                 .integer(database.onDemandIndexBytes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_index_entries",
+                "Children in all indexes that are ready; a child counts in each of them."
+            ) {
+                .integer(database.indexEntries.value)
+            },
+            MetricFamily(
+                .gauge, "pando_tree_nodes",
+                "Locations that have data, leaves and objects, of all databases, as of the last checkpoint or start; 0 with --memory."
+            ) {
+                .integer(storage.treeNodes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_tree_bytes",
+                "About how many bytes the JSON of all databases has, as of the last checkpoint or start; 0 with --memory."
+            ) {
+                .integer(storage.treeBytes.value)
             },
             MetricFamily(
                 .gauge, "pando_held_output_batches",
