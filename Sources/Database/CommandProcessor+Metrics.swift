@@ -134,7 +134,8 @@ extension CommandResult {
         case .ok, .listening, .data, .filtered: nil
         case .permissionDenied: .permissionDenied
         case .dataStale: .dataStale
-        case .failed, .limitExceeded: .other
+        case .limitExceeded: .limitExceeded
+        case .failed: .other
         }
     }
 }

@@ -54,6 +54,7 @@ package final class DatabaseMetrics: Sendable {
     package let onDemandIndexBytes = Gauge()
     /// Seconds by which the machine's clock is behind the journal (``WallClock/machineLag``).
     package let clockLag = Gauge()
+    package let indexEntries = Gauge()
 
     package let slowOperations = SlowOperations()
 

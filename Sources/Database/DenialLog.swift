@@ -75,7 +75,9 @@ struct DenialLog {
         loggedCount += 1
         if loggedCount <= Self.loggedPerSecond {
             let who = uid.map(Self.quoted) ?? "null"
-            logger.debug("\(database.name), uid \(who): \(denial.lines.joined(separator: "\n    "))")
+            // One line, so that a program can read the log line by line.
+            let lines = denial.lines.map { $0.drop { $0 == " " } }
+            logger.debug("\(database.name), uid \(who): \(lines.joined(separator: "; "))")
         }
     }
 

@@ -60,6 +60,14 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
+    /// Appends the request's `X-Request-ID`, by which the client finds its request in the log; nothing where it has none.
+    package mutating func append(requestID id: ArraySlice<UInt8>?) {
+        guard let id else { return }
+        append("X-Request-ID: " as StaticString)
+        self += id
+        append("\r\n" as StaticString)
+    }
+
     /// Appends the empty line that ends a head.
     package mutating func appendEndOfHead() {
         append("\r\n" as StaticString)

@@ -114,6 +114,17 @@ package struct DirectoryContents: Sendable {
     /// The newest timeline; 0 when there is none.
     package var newestTimeline: UInt32
 
+    /// What of ``otherFiles`` no server has made: without damaged checkpoints, and without the files that name the
+    /// directories of backups and of the archive.
+    var foreignFiles: [String] {
+        otherFiles.filter { name in
+            !name.hasSuffix(CheckpointFormat.damagedSuffix) && !name.hasSuffix(Self.placeSuffix)
+        }
+    }
+
+    /// The end of the name of a file that names a directory of backups or of the archive.
+    package static let placeSuffix = ".place"
+
     /// Lists the directory.
     /// - Throws: ``DiskFailure``.
     package init<Storage: Disk>(of disk: Storage) throws(DiskFailure) {

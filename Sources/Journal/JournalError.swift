@@ -51,10 +51,33 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
     /// There is no file of that name.
-    var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
+    package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
     /// What should be a directory is something else.
     package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
+
+    /// Why a directory, or a file in it, cannot be opened as it is, and what to do: for what only another path or other
+    /// permissions mend. nil for all other failures.
+    package var advice: String? {
+        switch operation {
+        case .makeDirectory, .list, .open, .lock: break
+        default: return nil
+        }
+        if pando_disk_is_not_permitted(errorNumber) != 0 {
+            return
+                "\(path): \(errorText): this process runs as user \(pando_disk_user_id()), who may not do that; run it "
+                + "as the user that owns the directory (sudo -u USER), or change the owner (chown -R USER)"
+        }
+        if pando_disk_is_read_only(errorNumber) != 0 {
+            return "\(path): the file system is mounted read-only"
+        }
+        if isNoDirectory { return "\(path): not a directory; give the path of a directory" }
+        if isMissing, operation == .makeDirectory {
+            return
+                "\(path): the directory above it does not exist; make it first (mkdir -p), or correct the path"
+        }
+        return nil
+    }
 
     package var description: String {
         "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))"
@@ -93,7 +116,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
                 + "prints what can be read; restore a backup, or move the file away to start without it"
         case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of journal"
-        case .notEmpty(let directory, let file): "\(directory): not empty: contains \(file)"
+        case .notEmpty(let directory, let file):
+            "\(directory): not empty: contains \(file). Nothing was changed; give an empty or a new directory"
         case .noTimelineLeft(let directory): "\(directory): no timeline is left"
         case .beforeJournal(let earliest):
             "the data directory does not reach back to this moment: it begins with sequence \(earliest)"

@@ -14,7 +14,8 @@ extension Journal {
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory contains no journal yet.
     ///   - host: Without state.
-    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/corrupt(_:)`` (the journal was not
+    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/notEmpty(directory:file:)`` for a directory without
+    ///   a journal that holds anything else (it was not changed), ``JournalError/corrupt(_:)`` (the journal was not
     ///   changed), ``JournalError/disk(_:)``.
     /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the
     ///   largest entry or block, or 1 MiB.
@@ -23,6 +24,7 @@ extension Journal {
         options: JournalOptions = .init(),
         into host: inout some RecoveryTarget
     ) throws(JournalError) -> Journal {
+        try refuseForeignFiles(on: disk)
         let lock = try acquireLock(on: disk)
         let listing = try readableListing(of: disk)
         try onDisk { () throws(DiskFailure) in
@@ -63,6 +65,14 @@ extension Journal {
         return Journal(
             disk: disk, file: reader.finish(), lock: lock, header: header, byteOffset: end, options: options,
             recovery: recovery.summary)
+    }
+
+    /// A path that was mistyped must not become a data directory. Before the lock, whose file would be a change.
+    /// - Throws: ``JournalError/notEmpty(directory:file:)``, ``JournalError/disk(_:)``.
+    private static func refuseForeignFiles(on disk: Storage) throws(JournalError) {
+        let contents = try onDisk { () throws(DiskFailure) in try DirectoryContents(of: disk) }
+        guard contents.journalFiles.isEmpty, let file = contents.foreignFiles.first else { return }
+        throw .notEmpty(directory: disk.directory, file: file)
     }
 
     /// Makes the first segment behind a checkpoint that begins the journal, of an import or a restore.

@@ -61,6 +61,13 @@ package final class SystemDisk: Disk {
         _ = pando_disk_close(descriptor)
     }
 
+    /// Bytes of the file system: all, and those that are free for this process. Nil where it does not say.
+    package var space: (byteCount: Int, freeByteCount: Int)? {
+        var (all, free) = (UInt64(0), UInt64(0))
+        guard unsafe pando_disk_space(descriptor, &all, &free) == 0 else { return nil }
+        return (Int(clamping: all), Int(clamping: free))
+    }
+
     package func list() throws(DiskFailure) -> [String] {
         var capacity = 4096
         while true {

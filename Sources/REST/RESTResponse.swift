@@ -394,12 +394,12 @@ extension RESTResponse {
         if let contentType { head.append(field: "Content-Type", contentType) }
         head.append(field: "Cache-Control", "no-cache")
         head.append(field: "Access-Control-Allow-Origin", "*")
-        head.append(field: "Access-Control-Expose-Headers", "ETag")
+        head.append(field: "Access-Control-Expose-Headers", "ETag, X-Request-ID")
         return head
     }
 
     private static let startOfJSONHead: StaticString =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag\r\n"
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag, X-Request-ID\r\n"
 
     private static func errorBody(_ text: String) -> [UInt8] {
         var body: [UInt8] = []

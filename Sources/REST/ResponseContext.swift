@@ -21,11 +21,7 @@ package struct ResponseContext: Equatable, Sendable {
 
     package init(_ head: RequestHead, dateLine: [UInt8] = [], compressor: ResponseCompressor? = nil) {
         self.dateLine = dateLine
-        if let id = head.requestID {
-            self.dateLine.append("X-Request-ID: ")
-            self.dateLine.append(contentsOf: id)
-            self.dateLine.append("\r\n")
-        }
+        self.dateLine.append(requestID: head.requestID)
         self.compressor = compressor
         acceptsGzip = head.prefersGzip
         version = head.version

@@ -12,6 +12,11 @@ package final class ListeningSocket {
     /// net.core.somaxconn.
     package static let backlog: Int32 = 4096
 
+    /// Below it only some processes may listen (ip(7), ip_unprivileged_port_start).
+    private static let firstUnprivilegedPort: UInt16 = 1024
+    private static let privilegeReason =
+        "permission denied: a port below 1024 needs a socket that systemd opens (pando.socket), or the capability CAP_NET_BIND_SERVICE"
+
     private init(_ descriptor: Int32, _ address: SocketAddress, path: String?) {
         self.descriptor = descriptor
         self.address = address
@@ -29,8 +34,13 @@ package final class ListeningSocket {
     ) throws(SocketError) -> ListeningSocket {
         var wanted = address.raw
         var options = options.raw
-        let descriptor = try checked(
-            unsafe pando_listen(&wanted, backlog, &options), "listen on \(address)")
+        let descriptor = unsafe pando_listen(&wanted, backlog, &options)
+        guard descriptor >= 0 else {
+            let isPrivileged = descriptor == -PANDO_EACCES && address.port < firstUnprivilegedPort
+            throw SocketError(
+                code: -descriptor, attempt: "listen on \(address)",
+                reason: isPrivileged ? privilegeReason : nil)
+        }
         return ListeningSocket(descriptor, localAddress(of: descriptor) ?? address, path: nil)
     }
 

@@ -20,17 +20,25 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
 
     /// Asks the system's resolver, which may block for seconds: for start-up and tools, never on a loop.
     /// - Returns: Up to 16 addresses, in the resolver's order of preference; never empty.
-    /// - Throws: `EINVAL` when the name is unknown.
+    /// - Throws: `EINVAL` when the name is unknown, `EAGAIN` when the resolver does not answer.
     package static func resolve(host: String, port: UInt16) throws(SocketError) -> [SocketAddress] {
         if let numeric = SocketAddress(host, port: port) { return [numeric] }
+        let unknown =
+            "unknown host name; give an address, or a name that this machine knows (getent ahosts NAME)"
         guard !host.utf8.contains(0) else {
-            throw SocketError(code: PANDO_EINVAL, attempt: "resolve \(host)")
+            throw SocketError(code: PANDO_EINVAL, attempt: "resolve \(host)", reason: unknown)
         }
         var found = [pando_address](repeating: pando_address(), count: 16)
         let count = unsafe found.withUnsafeMutableBufferPointer { buffer in
             unsafe pando_address_resolve(host, port, buffer.baseAddress, Int32(buffer.count))
         }
-        try checked(count, "resolve \(host)")
+        guard count >= 0 else {
+            let isUnknown = count == -PANDO_EINVAL
+            throw SocketError(
+                code: -count, attempt: "resolve \(host)",
+                reason: isUnknown
+                    ? unknown : "this machine's resolver does not answer; give an address, or try again")
+        }
         return found.prefix(Int(count)).map(SocketAddress.init(raw:))
     }
 

@@ -7,13 +7,17 @@ package struct SocketError: Error, Equatable, Sendable, CustomStringConvertible 
     /// What was being attempted: `listen on 127.0.0.1:9000`.
     package let attempt: String
 
+    /// Why, and what to do, where that is not what the system's message for the code says; nil for that message.
+    package let reason: String?
+
     /// - Parameter code: The positive errno.
-    package init(code: Int32, attempt: String) {
+    package init(code: Int32, attempt: String, reason: String? = nil) {
         self.code = code
         self.attempt = attempt
+        self.reason = reason
     }
 
-    package var description: String { "\(attempt): \(errorText(code))" }
+    package var description: String { "\(attempt): \(reason ?? errorText(code))" }
 }
 
 /// The system's message for a positive errno (strerror_r(3)).

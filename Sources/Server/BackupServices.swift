@@ -104,6 +104,9 @@ final class BackupServices: @unchecked Sendable {
         return history ?? TimelineHistory(timeline: origin.timeline, directory: origin.directory)
     }
 
+    /// From the next backup on, other backups are kept.
+    func keep(_ retention: BackupRetention) { backups?.keep(retention) }
+
     /// Gives up the backup being written. Before the journal thread ends.
     func stopBackups() { backups.take()?.stop() }
 

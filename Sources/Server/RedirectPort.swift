@@ -137,11 +137,13 @@ private final class RedirectConnection: ChannelDelegate {
         let isForwarded = channel.peerAddress.map { clients.trustedProxies.contains($0) } ?? false
         let head = isForwarded ? RequestHead(forwarded: received) : received
         // The target stays as it was received, byte by byte: the head reader lets no control character through.
-        guard let host = head.hostBytes else { return Self.response("400 Bad Request") }
-        var location = Array("Location: https://".utf8) + host + Array(":\(securePort)".utf8)
-        location += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
-        if let query = head.queryBytes { location += Array("?".utf8) + query }
-        return Self.response("308 Permanent Redirect", location + Array("\r\n".utf8))
+        var fields: [UInt8] = []
+        fields.append(requestID: head.requestID)
+        guard let host = head.hostBytes else { return Self.response("400 Bad Request", fields) }
+        fields += Array("Location: https://".utf8) + host + Array(":\(securePort)".utf8)
+        fields += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
+        if let query = head.queryBytes { fields += Array("?".utf8) + query }
+        return Self.response("308 Permanent Redirect", fields + Array("\r\n".utf8))
     }
 
     private static func response(_ status: String, _ fields: [UInt8] = []) -> [UInt8] {

@@ -29,12 +29,15 @@ import Synchronization
 ///     pando-backup      scheduled backups                              (BackupThread)
 ///     pando-archive     copying the journal to another disk            (ArchiveThread)
 ///     pando-stop        at the end: makes everything durable
+///     pando-deadline    at the end: gives up a last checkpoint that takes too long
 ///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
 ///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only; `threads` and `backups` at the
 /// end by the thread that ends the storage, when the main thread leaves them alone.
 package final class Server: @unchecked Sendable {
-    private let configuration: Configuration
+    /// As at the start, but for what SIGHUP changes.
+    private var configuration: Configuration
+    private let readOptions: @Sendable () -> ReloadedOptions?
     private let logger: Logger
     /// The main thread's loop.
     private let main: EventLoop
@@ -63,14 +66,16 @@ package final class Server: @unchecked Sendable {
     /// - Parameters:
     ///   - authenticator: Made from `configuration.identity`.
     ///   - log: Its writer was started where `configuration.logsAccess`.
+    ///   - readOptions: Reads the options again, on SIGHUP; nil where none can have changed.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
     ///   thread began.
     /// - Throws: ``StartError``.
     package convenience init(
-        starting configuration: Configuration, authenticator: Authenticator, log: ServerLog
+        starting configuration: Configuration, authenticator: Authenticator, log: ServerLog,
+        readOptions: @escaping @Sendable () -> ReloadedOptions? = { nil }
     ) throws(StartError) {
         do {
-            try self.init(configuration, authenticator, log)
+            try self.init(configuration, authenticator, log, readOptions)
         } catch let error as StartError {
             throw error
         } catch let error as StorageError {
@@ -80,12 +85,16 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    private init(_ configuration: Configuration, _ authenticator: Authenticator, _ log: ServerLog) throws {
+    private init(
+        _ configuration: Configuration, _ authenticator: Authenticator, _ log: ServerLog,
+        _ readOptions: @escaping @Sendable () -> ReloadedOptions?
+    ) throws {
         self.configuration = configuration
+        self.readOptions = readOptions
         let logTail = LogTail()
         let log = ServerLog(
             messages: logTail.following(log.messages), requests: logTail.following(log.requests),
-            writer: log.writer)
+            writer: log.writer, level: log.level)
         let logger = log.messages
         self.logger = logger
         // Before anything else is opened.
@@ -206,6 +215,7 @@ package final class Server: @unchecked Sendable {
         Task.detached { await authenticator.prefetch() }
         status.phase = .ready
         onListening()
+        for url in urls { logger.info("listening on \(url)") }
         notify(.ready)
         main.run()
         if let ending { ending.join() } else { endStorage() }
@@ -214,6 +224,23 @@ package final class Server: @unchecked Sendable {
         resources.history?.stop()
         trimmer.stop()
         admin.stop()
+    }
+
+    /// How long the last checkpoint may take. Together with the end of the sessions and of the archive it is below what the
+    /// service managers of deploy/ wait before they kill the process: 60 s and more. Without the checkpoint nothing is lost,
+    /// and the next start reads more of the journal.
+    static let lastCheckpointTimeout: Duration = .seconds(40)
+
+    /// Ends the journal thread, and gives up a last checkpoint that takes too long.
+    private func stopJournal() {
+        guard let journal else { return }
+        let expired = { @Sendable [logger] in
+            logger.notice(
+                "stopping: the last checkpoint is given up after \(Self.lastCheckpointTimeout.components.seconds) s; the next start reads the journal instead"
+            )
+            journal.cancelCheckpoint()
+        }
+        withDeadline(Self.lastCheckpointTimeout, expired: expired) { journal.stop() }
     }
 
     /// Stack for what recurses: JSON nests up to 1024 deep.
@@ -257,12 +284,47 @@ package final class Server: @unchecked Sendable {
         }
     }
 
+    // MARK: SIGHUP
+
+    /// Reads the options again, and takes over those that a running server can.
+    private func reloadOptions() {
+        guard let options = readOptions() else { return }
+        guard let new = options.configuration else {
+            for problem in options.problems {
+                logger.error("SIGHUP: \(problem); the options stay as they were")
+            }
+            return
+        }
+        if !options.needingRestart.isEmpty {
+            logger.warning(
+                "SIGHUP: these options have changed and take effect at the next start: \(options.needingRestart.joined(separator: ", "))"
+            )
+        }
+        guard !options.changed.isEmpty else { return }
+        do throws(SocketError) {
+            if new.logsAccess { try resources.log.startWriter() }
+        } catch {
+            return logger.error("SIGHUP: \(error); the options stay as they were")
+        }
+        configuration.takeOver(from: new)
+        backups.keep(configuration.backups.retention)
+        for loop in ioLoops {
+            loop.loop.submit { [configuration] in loop.services.takeOver(from: configuration) }
+        }
+        // This message is logged if either level allows it.
+        let level = resources.log.level
+        level.current = min(level.current, configuration.logLevel)
+        logger.notice("SIGHUP: options read again; \(options.changed.joined(separator: ", ")) changed")
+        level.current = configuration.logLevel
+    }
+
     // MARK: Stopping
 
     private func handle(_ signal: Signal) {
         switch signal {
         case .hangUp:
             notify(.reloading)
+            reloadOptions()
             reload.reloadAll { [self] in notify(isStopping ? .stopping : .ready) }
         case .terminate, .interrupt:
             guard !isStopping else {
@@ -329,7 +391,7 @@ package final class Server: @unchecked Sendable {
     private func endStorage() {
         for thread in threads { thread.join() }
         backups.stopBackups()
-        journal?.stop()
+        stopJournal()
         backups.stopArchive()
     }
 }

@@ -31,6 +31,7 @@ struct ServerStorage {
                 path, into: &state, endsSessions: true, options: configuration.storage.journalOptions,
                 logger: logger)
             Signals.setEndsProcess(false)
+            metrics.set(state.snapshot.treeSize)
             origin = JournalOrigin(opened)
             beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(

@@ -13,7 +13,8 @@ package enum DataDirectory {
     ///   access that `state` gives. A server does; an offline command leaves that to the next server. On a full disk some are
     ///   left to ``RecoveredState/unendedSessions``.
     /// - Returns: The journal; everything in it is durable.
-    /// - Throws: ``StorageError``; after `.badData` and `.locked` the directory is unchanged.
+    /// - Throws: ``StorageError``; after `.badData`, `.locked` and `.unusable` the directory is unchanged. `.locked` also for
+    ///   a directory that holds other files and no journal.
     /// - Complexity: O(bytes of the newest checkpoint and the journal behind it).
     package static func open(
         _ path: String, into state: inout RecoveredState, endsSessions: Bool,
@@ -23,7 +24,7 @@ package enum DataDirectory {
         do throws(DiskFailure) {
             disk = try SystemDisk(directory: path, create: true)
         } catch {
-            throw error.lacksDescriptors ? .machine("--data: \(error)") : .disk("--data: \(error)")
+            throw StorageError(error, option: "--data")
         }
         return try open(disk, into: &state, endsSessions: endsSessions, options: options, logger: logger)
     }
@@ -135,7 +136,7 @@ package enum DataDirectory {
         var recovered = state
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
-            throw .disk(error.description)
+            throw StorageError(error)
         }
         do throws(JournalError) { _ = try readDirectory(disk, into: &recovered) } catch {
             throw StorageError(error)
@@ -151,7 +152,7 @@ package enum DataDirectory {
         do throws(DiskFailure) {
             return try inspect(try SystemDisk(directory: path, create: false), record: body)
         } catch {
-            throw .disk(error.description)
+            throw StorageError(error)
         }
     }
 }

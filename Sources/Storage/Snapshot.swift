@@ -35,6 +35,13 @@ package struct Snapshot: Sendable {
         self.time = time
     }
 
+    /// How large all trees together are. O(nodes).
+    package var treeSize: TreeSize {
+        var size = TreeSize()
+        for namespace in namespaces { namespace.root.count(into: &size) }
+        return size
+    }
+
     /// Gives the records from which recovery makes the same state (``RecoveredState``), one at a time, each of
     /// at most about 1 MiB unless a single string, ruleset or pending write is longer.
     /// - Throws: What `body` throws.

@@ -4,6 +4,8 @@ import PandoJournal
 package enum StorageError: Error, CustomStringConvertible {
     /// Another process uses the data directory, or it holds data that must not be replaced.
     case locked(String)
+    /// The directory cannot be used as it is: no permission, nothing above it, not a directory.
+    case unusable(String)
     /// The files hold data that cannot be read.
     case badData(String)
     /// Reading, writing or syncing failed, or the disk is full.
@@ -13,27 +15,46 @@ package enum StorageError: Error, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .locked(let text), .badData(let text), .disk(let text), .machine(let text): text
+        case .locked(let text), .unusable(let text), .badData(let text), .disk(let text), .machine(let text):
+            text
         }
     }
 
     /// The exit code of `pando` (after BSD's sysexits).
     package var exitCode: Int32 {
         switch self {
-        case .locked: 78
+        case .locked, .unusable: 78
         case .badData: 65
         case .disk: 74
         case .machine: 70
         }
     }
 
+    /// - Parameter option: The option that names the directory, for the message.
+    init(_ failure: DiskFailure, option: String? = nil) {
+        let prefix = option.map { "\($0): " } ?? ""
+        if failure.lacksDescriptors {
+            self = .machine("\(prefix)\(failure)")
+        } else if let advice = failure.advice {
+            self = .unusable(prefix + advice)
+        } else if failure.isOutOfSpace {
+            self = .disk("\(prefix)\(failure). Free some space: \(Self.spaceAdvice)")
+        } else {
+            self = .disk("\(prefix)\(failure)")
+        }
+    }
+
+    /// How much space a data directory needs.
+    private static let spaceAdvice =
+        "a data directory needs up to three times the size of a checkpoint (a backup is as large) and 700 MB"
+
     init(_ error: JournalError) {
         self =
             switch error {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
             case .corrupt, .entryTooLarge, .beforeJournal, .noTimelineLeft: .badData(error.description)
-            case .disk(let failure) where failure.lacksDescriptors: .machine(error.description)
-            case .disk, .poisoned, .diskFull: .disk(error.description)
+            case .disk(let failure): StorageError(failure)
+            case .poisoned, .diskFull: .disk(error.description)
             }
     }
 }

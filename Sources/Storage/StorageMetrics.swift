@@ -1,4 +1,5 @@
 import PandoMetrics
+import PandoTree
 
 /// What the data directory's threads count. Each number has one thread that adds to it; any thread reads it.
 package final class StorageMetrics: Sendable {
@@ -28,6 +29,11 @@ package final class StorageMetrics: Sendable {
     /// When the last one was finished: seconds since 1970; 0 for none since the start.
     package let lastCheckpointTime = Gauge()
 
+    /// How large the trees were in the last checkpoint, or at the start: set by the thread that recovers, then by that of
+    /// checkpoints.
+    package let treeNodes = Gauge()
+    package let treeBytes = Gauge()
+
     // The thread that recovers.
     package let recoveredRecords = Counter()
     package let recoveredBytes = Counter()
@@ -35,4 +41,10 @@ package final class StorageMetrics: Sendable {
     package let recoverableBytes = Gauge()
 
     package init() {}
+
+    /// Sets how large the trees are.
+    package func set(_ size: TreeSize) {
+        treeNodes.set(size.nodeCount)
+        treeBytes.set(size.byteCount)
+    }
 }

@@ -30,4 +30,30 @@ extension Node {
         }
         return left < 0
     }
+
+    /// Adds the node, and all nodes below it, to a count. O(nodes).
+    package func count(into size: inout TreeSize) {
+        guard !isEmpty else { return }
+        size.nodeCount += 1
+        switch withoutPriority {
+        case .object(let children):
+            _ = children.forEach { key, child in
+                size.byteCount += key.utf8Count + 4
+                child.count(into: &size)
+                return true
+            }
+        case .string(let text): size.byteCount += text.utf8Count + 2
+        default: size.byteCount += 8
+        }
+    }
+}
+
+/// How large trees are.
+package struct TreeSize: Equatable, Sendable {
+    /// Locations that have data: leaves and objects. An empty tree has none.
+    package var nodeCount = 0
+    /// About how many bytes their JSON has.
+    package var byteCount = 0
+
+    package init() {}
 }

@@ -35,13 +35,15 @@ package struct ServerHandshake: Sendable {
     static let version: StaticString = "13"
 
     private let accept: String
+    /// Comes back in the response.
+    private let requestID: ArraySlice<UInt8>?
     /// How messages are compressed; nil where they are not. For ``MessageCompression``.
     package private(set) var deflate: DeflateAgreement?
 
     /// Checks an upgrade request. No subprotocol is chosen, whatever the client offers, and no extension but
     /// permessage-deflate.
     /// - Parameter deflate: What this server wants of permessage-deflate; nil for no extension at all.
-    /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:to:)``.
+    /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:requestID:to:)``.
     package init(_ head: RequestHead, deflate options: DeflateOptions? = nil) throws(UpgradeRefusal) {
         let fields = head.fields
         guard head.method == .get else { throw .methodNotGet }
@@ -57,6 +59,7 @@ package struct ServerHandshake: Sendable {
             key.count == 24, decodeBase64(Array(key).rawSpan)?.count == 16
         else { throw .malformedKey }
         accept = acceptKey(for: Array(key))
+        requestID = head.requestID
         if let options {
             guard let offers = readExtensions(fields.values(of: "sec-websocket-extensions")) else {
                 throw .malformedExtensions
@@ -77,11 +80,15 @@ package struct ServerHandshake: Sendable {
         output.append(field: "Connection", "Upgrade")
         output.append(field: "Sec-WebSocket-Accept", text: accept)
         deflate?.response.append(to: &output)
+        output.append(requestID: requestID)
         output.appendEndOfHead()
     }
 
     /// Appends the response to a request that was refused. The connection must be closed after it.
-    package static func appendRefusal(_ refusal: UpgradeRefusal, to output: inout [UInt8]) {
+    /// - Parameter requestID: That of the request.
+    package static func appendRefusal(
+        _ refusal: UpgradeRefusal, requestID: ArraySlice<UInt8>? = nil, to output: inout [UInt8]
+    ) {
         output.append(statusLine: refusal.status)
         switch refusal.status {
         case .upgradeRequired:
@@ -95,6 +102,7 @@ package struct ServerHandshake: Sendable {
         default:
             output.append(field: "Connection", "close")
         }
+        output.append(requestID: requestID)
         output.append(field: "Content-Length", "0")
         output.appendEndOfHead()
     }

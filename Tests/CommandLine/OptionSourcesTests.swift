@@ -68,7 +68,12 @@ struct OptionSourcesTests {
             (#"{"loops":65}"#, #""loops" in the configuration file: must be 0 to 64"#),
             (#"{"auth":1}"#, #"configuration file: "auth" must be an object"#),
             ("[1]", "configuration file: must be a JSON object"),
-            (#"{"port":1,"port":2}"#, "configuration file: is nested too deeply, or has a name twice"),
+            (#"{"port":1,"port":2}"#, #"configuration file: has "port" twice"#),
+            (#"{"auth":{"secrets":[{"file":"a","file":"b"}]}}"#, #"configuration file: has "file" twice"#),
+            (
+                #"{"auth":"# + String(repeating: "[", count: 40) + String(repeating: "]", count: 40) + "}",
+                "configuration file: is nested too deeply"
+            ),
         ] as [(String, String)])
     func badFileIsReported(file: String, problem: String) {
         #expect(merge(flags: ["memory": "true"], file: file).problems.contains(problem))
@@ -83,6 +88,39 @@ struct OptionSourcesTests {
         #expect(problems.contains { $0.hasPrefix("PANDO_IDLE_TIMEOUT: ") })
         #expect(problems.contains { $0.hasPrefix("\"chunk-limit\" in the configuration file: ") })
         #expect(problems.contains { $0.hasPrefix("--data: ") })
+    }
+
+    private static let start =
+        #"{"log-level":"info","port":1,"auth":{"secrets":[{"file":"a"}],"revoked_before":{"u":1}}}"#
+
+    @Test(
+        arguments: [
+            // file   take effect at once   need a restart
+            (start, [], []),
+            (#"{"log-level":"debug","port":1,"auth":{"secrets":[{"file":"a"}]}}"#, ["log-level"], []),
+            (
+                #"{"drain-time":3,"port":2,"auth":{"secrets":[{"file":"b"}]}}"#, ["drain-time", "log-level"],
+                ["auth", "port"]
+            ),
+            (#"{"log-level":"info","port":1}"#, [], ["auth"]),
+        ] as [(String, [String], [String])])
+    func differences(file: String, atOnce: [String], later: [String]) {
+        var problems: [String] = []
+        var (old, new) = (OptionSources(flags: ["memory": "true"]), OptionSources(flags: ["memory": "true"]))
+        old.readFile(Array(Self.start.utf8), &problems)
+        new.readFile(Array(file.utf8), &problems)
+        let found = new.differences(from: old)
+        #expect(found.filter(\.reloads).map(\.name).sorted() == atOnce)
+        #expect(found.filter { !$0.reloads }.map(\.name).sorted() == later)
+        #expect(problems.isEmpty)
+    }
+
+    @Test func flagHidesAChangeOfTheFile() {
+        var problems: [String] = []
+        let old = OptionSources(flags: ["log-level": "info"])
+        var new = old
+        new.readFile(Array(#"{"log-level":"debug"}"#.utf8), &problems)
+        #expect(new.differences(from: old).isEmpty)
     }
 
     @Test func listsInTheFile() {

@@ -7,6 +7,8 @@ import Testing
         arguments: [
             ("the disk is full: 12 bytes are left", "the disk is full: # bytes are left"),
             ("pando-20261123T184500.123Z-1-42", "pando-#T#.#Z-#-#"), ("", ""), ("no number", "no number"),
+            ("journal-00000001-00000000000001af.log: gone", "journal-#-#.log: gone"),
+            ("0123456789abcdef0123456789ABCDEF/a1b2c3d4", "#/#"), ("deadbeef a1 x12y3", "deadbeef a# x#y#"),
         ])
     func shapes(message: String, shape: String) { #expect(RepetitionLimiter.shape(of: message) == shape) }
 

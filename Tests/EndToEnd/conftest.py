@@ -1,6 +1,8 @@
 """Fixtures: servers that never outlive a test, and the server's stderr beside every failure."""
 
 import itertools
+import os
+import re
 
 import pytest
 
@@ -20,9 +22,18 @@ def pytest_configure(config):
         )
 
 
+# Programs without which no test may be skipped: `deploy/test` gets them itself.
+REQUIRED_PROGRAMS = set(os.environ.get("PANDO_REQUIRED_PROGRAMS", "").split())
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
+    if report.skipped and isinstance(report.longrepr, tuple):
+        missing = re.fullmatch(r"Skipped: (\S+) is not installed", report.longrepr[2])
+        if missing and missing[1] in REQUIRED_PROGRAMS:
+            report.outcome = "failed"
+            report.longrepr = f"{missing[1]} is not installed, and deploy/test needs it; PANDO_ALLOW_SKIPS=1 skips its tests"
     if report.when == "call" and report.failed:
         for server in getattr(item, "servers_to_show", []):
             report.sections.append((f"stderr of {' '.join(server.command[1:])}", server.stderr()))

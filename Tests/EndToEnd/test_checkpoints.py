@@ -183,6 +183,46 @@ def test_data_of_version_1_is_opened(servers, tmp_path):
         assert connection.get("/gone") == {"at": 7, "n": 2} and connection.get("/never") is None
 
 
+class TestDataOfTheVersionWithWriters:
+    """A data directory, backups and an archive that `upgrade_fixture.py` has made."""
+
+    FOLDER = FIXTURES / "version-1-complete"
+
+    def check(self, server):
+        expected = json.loads((self.FOLDER / "expected.json").read_text())
+        for name, value in expected.items():
+            found = Rest(server.port, name, fields=[OWNER]).ask("GET", "/.json?format=export")
+            assert json.loads(found.body) == value
+
+    def test_the_data_directory_is_opened_with_its_history(self, servers, tmp_path):
+        shutil.copytree(self.FOLDER / "data", tmp_path / "data")
+        server = servers(data=tmp_path / "data")
+        self.check(server)
+        # The rules came with the checkpoint, and the writers with the journal.
+        with Connection(server.port, "default") as connection:
+            assert connection.ask("p", {"p": "/users/ann", "d": 1})["s"] == "permission_denied"
+        assert "user ann" in run("log", tmp_path / "data").stdout
+        server.restart()
+        self.check(server)
+        assert server.terminate() == 0
+        assert run("check", "data", tmp_path / "data").returncode == 0
+
+    def test_backups_and_archive_are_restored(self, servers, tmp_path):
+        for name in ("backups", "archive"):
+            shutil.copytree(self.FOLDER / name, tmp_path / name)
+        done = run("restore", tmp_path / "backups", "--archive", tmp_path / "archive", "--data", tmp_path / "data")
+        assert done.returncode == 0, done.stderr
+        server = servers(data=tmp_path / "data")
+        with Connection(server.port, "second") as connection:
+            connection.must("gauth", {"cred": "owner"})
+            assert connection.get("/z") == "other"
+        with Connection(server.port, "default") as connection:
+            connection.must("gauth", {"cred": "owner"})
+            assert connection.get("/also") == 5 and connection.get("/users/ann/at") == 1 and connection.get("/values/double") == 2.5
+        (backup,) = (tmp_path / "backups").glob("*.backup")
+        assert run("check", "backup", backup).returncode == 0
+
+
 @pytest.fixture(scope="session")
 def full_disk(tmp_path_factory):
     """A library that makes a disk look full while a file exists: room is refused, and so are new files of a name."""

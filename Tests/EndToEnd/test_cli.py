@@ -327,3 +327,97 @@ def test_help_and_version_exit_0():
     for arguments in (["--help"], ["serve", "--help"], ["--version"]):
         done = run(*arguments)
         assert done.returncode == 0 and done.stdout.strip(), arguments
+
+
+# Directories that cannot be a data directory
+
+
+@pytest.mark.parametrize("name", ["file.txt", "folder/", ".bashrc"])
+@pytest.mark.parametrize("command", ["serve", "import", "namespace"])
+def test_a_directory_with_other_files_is_refused_and_left_untouched(tmp_path, name, command):
+    foreign = tmp_path / "foreign"
+    foreign.mkdir()
+    if name.endswith("/"):
+        (foreign / name).mkdir()
+    else:
+        (foreign / name).write_text("mine")
+    file = tmp_path / "in.json"
+    file.write_text("1")
+    arguments = {
+        "serve": ["serve", "--port", "0", "--data", foreign], "import": ["import", "--data", foreign, file],
+        "namespace": ["namespace", "create", "--data", foreign, "other"],
+    }[command]
+    done = run(*arguments, timeout=20)
+    assert done.returncode == BAD_CONFIGURATION, (done.returncode, done.stderr)
+    assert str(foreign) in done.stderr and name.rstrip("/") in done.stderr and "listening" not in done.stdout
+    assert [path.name for path in foreign.iterdir()] == [name.rstrip("/")]
+
+
+def test_a_disk_of_its_own_is_no_foreign_directory(servers, tmp_path):
+    data = tmp_path / "data"
+    (data / "lost+found").mkdir(parents=True)
+    assert servers(data=data).terminate() == 0
+
+
+@pytest.mark.parametrize("path, advice", [("missing/data", "mkdir -p"), ("file", "not a directory"), ("file/data", "not a directory")])
+def test_a_path_that_cannot_be_a_directory_is_a_bad_configuration_with_advice(tmp_path, path, advice):
+    (tmp_path / "file").write_text("mine")
+    done = run("serve", "--port", "0", "--data", tmp_path / path, timeout=20)
+    assert done.returncode == BAD_CONFIGURATION, (done.returncode, done.stderr)
+    assert str(tmp_path / path) in done.stderr and advice in done.stderr, done.stderr
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_without_permission_the_user_is_named(tmp_path):
+    """As an unprivileged user: the directory of another one, and a port below 1024."""
+    data = tmp_path / "data"
+    data.mkdir(mode=0o700)
+    for directory in [tmp_path, *tmp_path.parents]:
+        if directory.stat().st_uid == 0 and directory != directory.parent:
+            directory.chmod(directory.stat().st_mode | 0o711)
+    nobody = {"user": 65534, "group": 65534, "extra_groups": []}
+    try:
+        done = run("serve", "--port", "0", "--data", data, timeout=20, **nobody)
+    except PermissionError:
+        pytest.skip("the program is in a folder that only root can read")
+    assert done.returncode == BAD_CONFIGURATION, (done.returncode, done.stderr)
+    assert "user 65534" in done.stderr and "sudo -u" in done.stderr, done.stderr
+    first = int(open("/proc/sys/net/ipv4/ip_unprivileged_port_start").read())
+    if first > 80:
+        done = run("serve", "--port", "80", "--memory", timeout=20, **nobody)
+        assert done.returncode == BAD_CONFIGURATION, (done.returncode, done.stderr)
+        assert "CAP_NET_BIND_SERVICE" in done.stderr and "pando.socket" in done.stderr, done.stderr
+
+
+def test_a_host_that_is_unknown_is_called_so():
+    done = run("serve", "--memory", "--host", "nosuch.invalid", timeout=60)
+    assert done.returncode == BAD_CONFIGURATION, (done.returncode, done.stderr)
+    assert re.search("unknown host name|resolver does not answer", done.stderr) and "nosuch.invalid" in done.stderr, done.stderr
+
+
+def test_a_configuration_file_that_cannot_be_read_is_the_only_problem(tmp_path):
+    done = run("serve", "--config", tmp_path / "nofile.json", timeout=20)
+    assert done.returncode == BAD_CONFIGURATION
+    assert done.stderr.count("\n") == 1 and f"{tmp_path}/nofile.json: can't be read: No such file" in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize("options, named", [
+    ({"rules": "{}/rules.json"}, "rules.json"), ({"tls-dir": "{}/tls"}, "{}/tls"), ({"public": "{}/public"}, "{}/public"),
+    ({"tls-cert": "{}/cert.pem", "tls-key": "{}/key.pem"}, "cert.pem"),
+])
+def test_check_config_looks_at_the_files_that_a_configuration_names(tmp_path, options, named):
+    file = tmp_path / "pando.json"
+    file.write_text(json.dumps({"memory": True} | {name: value.format(tmp_path) for name, value in options.items()}))
+    done = run("check", "config", file)
+    assert done.returncode == 1 and named.format(tmp_path) in done.stdout and "no problems" not in done.stdout, done.stdout
+    start = run("serve", "--port", "0", "--config", file, timeout=20)
+    assert start.returncode == BAD_CONFIGURATION
+    # A start says the same.
+    assert all(line in start.stderr for line in done.stdout.splitlines()), (done.stdout, start.stderr)
+
+
+def test_check_config_has_no_problem_with_files_that_are_there(tmp_path):
+    (tmp_path / "rules.json").write_text('{"rules": {}}')
+    file = tmp_path / "pando.json"
+    file.write_text(json.dumps({"memory": True, "rules": str(tmp_path / "rules.json")}))
+    assert run("check", "config", file).returncode == 0

@@ -4,6 +4,7 @@ import http.client
 import json
 import os
 import re
+import signal
 import socket
 import subprocess
 import threading
@@ -204,3 +205,114 @@ def test_warnings_that_come_again_and_again_are_counted(servers, tmp_path):
     folder.rename(tmp_path / "aside")
     wait_for(lambda: values(Admin(server).text())[("pando_scheduled_backups_total", (("result", "failed"),))] >= 7)
     assert server.stderr(limit=1 << 30).count("the backup failed") == 5
+
+
+def test_options_that_are_wrong_are_reported_as_json(tmp_path):
+    done = run("serve", "--log-format", "json", "--port", "0", "--backup-to", tmp_path / "b")
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    assert done.returncode == 78 and len(found) == 2 and {line["level"] for line in found} == {"critical"}
+    assert any("--data: missing" in line["message"] for line in found)
+    done = run("serve", "--log-format", "json", "--memory", "--config", tmp_path / "none.json")
+    found = [json.loads(line) for line in done.stderr.splitlines()]
+    assert len(found) == 1 and "none.json" in found[0]["message"]
+
+
+def test_the_log_has_the_addresses(servers):
+    server = servers(memory=True, arguments=["--log-format", "json"])
+    server.wait_for_log(f"listening on http://127.0.0.1:{server.port}")
+
+
+def test_a_denial_is_one_line(servers, tmp_path):
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"rules": {"a": {".write": "auth.uid === 'u1' && data.exists()"}}}))
+    server = servers(memory=True, arguments=["--rules", rules, "--log-level", "debug"])
+    with Wire(server.port) as rest:
+        assert rest.ask("PUT", "/a.json?ns=default", b"1").status == 401
+    server.wait_for_log("is refused")
+    line = next(line for line in server.stderr().splitlines() if "is refused" in line)
+    assert "write to /a" in line and "; 1:" in line and "auth" in line.partition("is refused")[2], line
+    assert all(re.match("20[0-9]{2}-", line) for line in server.stderr().splitlines())
+
+
+def test_a_request_id_comes_back_from_everything_that_reads_requests(servers):
+    server = servers(memory=True, arguments=["--admin-listen", "0"])
+    upgrade = {
+        "Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Key": "dGhlIHNhbXBsZSBub25jZQ==", "X-Request-ID": "id-7"}
+    for version, status in [("13", 101), ("8", 426)]:
+        connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=30)
+        connection.request("GET", "/.ws?v=5&ns=default", headers=upgrade | {"Sec-WebSocket-Version": version})
+        response = connection.getresponse()
+        assert (response.status, response.getheader("X-Request-ID")) == (status, "id-7")
+        connection.close()
+    admin = Admin(server)
+    for path, status in [("/metrics", 200), ("/livez", 200), ("/nothing", 404)]:
+        answer = admin.ask(path, X_Request_ID="id-8")
+        assert (answer[0], answer[1].get("X-Request-ID")) == (status, "id-8")
+    assert "X-Request-ID" not in admin.ask("/livez")[1]
+    with Wire(server.port) as rest:
+        exposed = rest.ask("GET", "/a.json?ns=default").header("Access-Control-Expose-Headers")
+    assert "X-Request-ID" in exposed and "ETag" in exposed
+
+
+class TestOptionsAgain:
+    """What SIGHUP reads of the configuration file."""
+
+    @pytest.fixture
+    def file(self, tmp_path):
+        return tmp_path / "pando.json"
+
+    @staticmethod
+    def hang_up(server, file, options, *expected):
+        file.write_text(options if isinstance(options, str) else json.dumps(options))
+        before = len(server.stderr(limit=1 << 30))
+        server.signal(signal.SIGHUP)
+        for text in expected:
+            wait_for(lambda: text in server.stderr(limit=1 << 30)[before:])
+        return server.stderr(limit=1 << 30)[before:]
+
+    def test_options_that_can_change_take_effect_at_once(self, servers, file):
+        file.write_text("{}")
+        server = servers(memory=True, arguments=["--config", file])
+
+        def requests():
+            return server.stderr(limit=1 << 30).count("request_id=")
+
+        def ask(identifier, size=1):
+            with Wire(server.port) as rest:
+                return rest.ask("GET", "/a.json?ns=default", fields=[("X-Request-ID", identifier), ("X-Long", "x" * size)]).status
+
+        assert ask("one", 20_000) == 200 and requests() == 0
+        self.hang_up(
+            server, file, {"access-log": True, "max-head-bytes": 4096, "max-read-bytes": 8},
+            "SIGHUP: options read again; max-head-bytes, max-read-bytes, access-log changed")
+        # The loops hear of it a moment later.
+        wait_for(lambda: ask("two") == 200 and requests() > 0)
+        assert ask("three", 20_000) == 431
+        with Wire(server.port) as rest:
+            assert rest.ask("PUT", "/a.json?ns=default", b'"longer than 8"').status == 200
+            assert rest.ask("GET", "/a.json?ns=default").status == 400
+        self.hang_up(server, file, {"access-log": True, "log-level": "error"}, "SIGHUP: options read again")
+        # No message of a lower level any more; then the end says nothing, either.
+        wait_for(lambda: ask("four", 20_000) == 200)
+        said = server.stderr(limit=1 << 30)
+        assert server.terminate() == 0
+        assert "stopping" not in server.stderr(limit=1 << 30)[len(said):]
+
+    def test_other_options_need_a_restart_and_are_named(self, servers, file):
+        file.write_text("{}")
+        server = servers(memory=True, arguments=["--config", file])
+        for _ in range(2):
+            said = self.hang_up(
+                server, file, {"max-listens": 7, "loops": 1}, "take effect at the next start: ", "SIGHUP: without --rules")
+            assert "loops, max-listens" in said and "options read again" not in said
+
+    @pytest.mark.parametrize("text, problem", [
+        ('{"log-level": "loud"}', '"log-level" in the configuration file'), ("{", "configuration file: "),
+        ('{"nonsense": 1}', '"nonsense" is not an option'),
+    ])
+    def test_a_file_with_problems_changes_nothing(self, servers, file, text, problem):
+        file.write_text('{"log-level": "info"}')
+        server = servers(memory=True, arguments=["--config", file])
+        said = self.hang_up(server, file, text, problem, "the options stay as they were")
+        assert "options read again" not in said
+        assert server.terminate() == 0 and "stopping" in server.stderr()

@@ -94,6 +94,22 @@ class TestMetrics:
         for (name, labels), value in values(Admin(server).text()).items():
             assert value == 0 or NOT_ZERO.match(name) or NOT_ZERO.search(name), (name, labels, value)
 
+    def test_sizes_of_trees_and_indexes(self, servers, tmp_path):
+        rules = tmp_path / "rules.json"
+        rules.write_text(json.dumps({"rules": {".read": True, ".write": True, "rows": {".indexOn": ["age"]}}}))
+        server = servers(arguments=["--admin-listen", "0", "--rules", rules])
+        rows = {f"row{number:04d}": {"age": number, "name": "x" * 20} for number in range(1000)}
+        with Connection(server.port, "default") as connection:
+            connection.must("p", {"p": "/rows", "d": rows})
+        admin = Admin(server)
+        wait_for(lambda: values(admin.text())[("pando_index_entries", ())] == 1000)
+        assert values(admin.text())[("pando_tree_nodes", ())] == 0
+        server.restart()
+        found = values(Admin(server).text())
+        assert found[("pando_tree_nodes", ())] == 2 + 3 * 1000
+        # 7 characters of the key, 3 and 4 of the names, a number and 20 characters, with quotes and separators.
+        assert found[("pando_tree_bytes", ())] == 8 + 1000 * (11 + 7 + 8 + 8 + 22)
+
     def test_values_move_when_things_happen(self, servers, tmp_path):
         rules = tmp_path / "rules.json"
         rules.write_text(json.dumps(

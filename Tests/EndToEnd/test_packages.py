@@ -168,6 +168,49 @@ def test_the_example_has_every_option_with_its_default(all_commands):
     assert not wrong, wrong
 
 
+UNITS = {"KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "s": 1}
+# Defaults that are sentences.
+IN_WORDS = {"public", "memory-limit", "presence-timeout"}
+
+
+def plain(text):
+    """A default of the tables as the help has it: 64 MiB is 67108864, 50 000 is 50000."""
+    text = text.replace("`", "").strip()
+    number = re.fullmatch(r"([0-9][0-9 ]*?)(?: ([KMG]iB|s))?", text)
+    return str(int(number[1].replace(" ", "")) * UNITS.get(number[2], 1)) if number else text
+
+
+def documented_options():
+    """The defaults of all options in the tables of operating.md, by their names."""
+    page = (REPOSITORY / "public/docs/operating.md").read_text()
+    section = page.partition("\n## Options of `pando serve`\n")[2].partition("\n## ")[0]
+    found = {}
+    for first, default in re.findall(r"^\| (`--.*?) \| (?:(.*?) )?\| .* \|$", section, re.MULTILINE):
+        for name in {name for name in re.findall(r"`--([a-z-]+)", first)}:
+            assert name not in found, f"--{name} is there twice"
+            found[name] = plain(default)
+    return found
+
+
+def test_the_tables_of_the_documentation_have_every_option_with_its_default(all_commands):
+    help_text = all_commands[("serve",)]
+    found = documented_options()
+    expected = {name[2:] for name in options(help_text)} - {"help", "version", "print-config"}
+    assert set(found) == expected, (
+        f"operating.md lacks {sorted(expected - set(found))}, and has too much: {sorted(set(found) - expected)}")
+    joined = re.sub(r"\n {3,}", " ", help_text)
+    rows = dict(re.findall(r"^  --([a-z-]+) (.*)$", joined, re.MULTILINE))
+    defaults = {name: re.search(r"\(default: ([^()]*)\)$", row) for name, row in rows.items()}
+    takes_value = {name for name, row in rows.items() if row.startswith("<")}
+    wrong = {}
+    for name in expected - IN_WORDS:
+        default = defaults[name][1] if defaults[name] else "" if name in takes_value else "off"
+        # A value that is needed has none.
+        if found[name] != default and not (default == "" and found[name].startswith("required")):
+            wrong[name] = (found[name], default)
+    assert not wrong, wrong
+
+
 def test_each_line_of_the_example_can_be_put_in_force(tmp_path):
     """Files that an example names need not be there, and some options need others: no other problem is allowed."""
     text = EXAMPLE.read_text()
@@ -408,3 +451,17 @@ def test_the_image_has_what_its_configuration_names():
     assert command[0] == "/usr/bin/pando" and run(*command[1:], "--help").returncode == 0
     assert re.search(r"^USER ([0-9]+):\1$", text, re.MULTILINE)[1] != "0"
     assert "STOPSIGNAL SIGTERM\n" in text and "VOLUME /data\n" in text
+
+
+# What deploy/test needs
+
+
+@pytest.mark.parametrize("required, outcome", [("", "1 skipped"), ("other", "1 skipped"), ("no-such-program other", "1 error")])
+def test_a_test_without_a_program_that_is_required_fails(tmp_path, required, outcome):
+    (tmp_path / "test_one.py").write_text(
+        "import pytest\n\n\n@pytest.mark.skipif(True, reason='no-such-program is not installed')\ndef test_one():\n    pass\n")
+    result = subprocess.run(
+        [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
+        capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path, env=clean_environment() | {
+            "PANDO_REQUIRED_PROGRAMS": required, "PYTHONPATH": str(REPOSITORY / "Tests/EndToEnd"), "PANDO_BINARY": str(BINARY)})
+    assert outcome in result.stdout, result.stdout + result.stderr

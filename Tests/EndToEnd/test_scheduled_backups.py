@@ -281,6 +281,26 @@ class TestRestoreTest:
         assert server.terminate() == 0
         assert not [path for path in folder.iterdir() if "scratch" in path.name]
 
+    def test_a_test_by_hand_counts_for_the_server(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
+        put(server, "/rows", many(50))
+        wait_for(lambda: backups(folder))
+        assert metric(server, "pando_restore_test_timestamp_seconds") == 0
+        began = int(time.time())
+        done = run("restore", "--verify", folder)
+        assert done.returncode == 0 and done.stderr == "", done.stderr
+        assert (folder / "restore-test.passed").exists()
+        wait_for(lambda: metric(server, "pando_restore_test_timestamp_seconds") >= began)
+        # Space of the disk is looked at with each backup.
+        assert metric(server, "pando_backup_disk_size_bytes", use="backup") >= metric(
+            server, "pando_backup_disk_free_bytes", use="backup") > 0
+        assert metric(server, "pando_backup_disk_free_bytes", use="archive") == 0
+
+    def test_a_test_of_one_file_is_noted_nowhere(self, file, tmp_path):
+        assert run("restore", "--verify", file).returncode == 0
+        assert not list(tmp_path.rglob("restore-test.passed"))
+
     def test_the_archive_is_tested_with_the_backup_before(self, servers, tmp_path):
         """What is archived between two backups makes the second of the first: also rules, settings and onDisconnect."""
         folder, archive = tmp_path / "backups", tmp_path / "archive"

@@ -596,6 +596,9 @@ def test_redirect(servers):
                 answer = b"".join(iter(lambda: plain.recv(4096), b"")).decode()
             assert answer.startswith("HTTP/1.1 308 "), answer
             assert f"\r\nLocation: {expected}\r\n" in answer
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
+        plain.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: id-7\r\n\r\n")
+        assert b"\r\nX-Request-ID: id-7\r\n" in b"".join(iter(lambda: plain.recv(4096), b""))
     for bad in (b"GET / HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n"):
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
             plain.sendall(bad)

@@ -331,6 +331,44 @@ import Testing
     }
 }
 
+extension FixtureTests {
+    /// Of the version that has writers and publishers (kinds 9 and 10), and histories of timelines:
+    /// `Tests/EndToEnd/upgrade_fixture.py` made it.
+    @Test func version1WithWritersAndTimelines() throws {
+        let data = SimulatedDisk(files: try fixture("version-1-complete/data"))
+        #expect(try inspect(data) { _, _ in }.problems.isEmpty)
+        var target = KindCounter()
+        let journal = try Journal.open(on: data, newDirectoryID: testID, into: &target)
+        #expect(journal.timeline == 2)
+        #expect(target.restored[.tree] == 2 && target.restored[.rules] == 1)
+        #expect(target.replayed[.authoredDelta] == 3 && target.replayed[.onDisconnectRegistered] == 1)
+        let history = try #require(try TimelineHistory.read(2, on: data))
+        #expect(history.directory == journal.recovery.directory)
+
+        let archive = SimulatedDisk(files: try fixture("version-1-complete/archive"))
+        let name = try #require(try archive.list().first { $0.hasSuffix(".partial") })
+        let segment = SimulatedDisk(files: [
+            String(name.dropLast(".partial".count)): try #require(
+                try fixture("version-1-complete/archive")[name])
+        ])
+        target = KindCounter()
+        _ = try readDirectory(segment, into: &target)
+        #expect(target.replayed[.publishedRules] == 1 && target.replayed[.authoredDelta] == 3)
+    }
+}
+
+/// Counts the records by their kinds.
+private struct KindCounter: RecoveryTarget {
+    var restored: [RecordKind: Int] = [:]
+    var replayed: [RecordKind: Int] = [:]
+
+    mutating func startOver() { restored = [:] }
+    mutating func restore(_ record: borrowing RecoveredRecord) { restored[record.kind, default: 0] += 1 }
+    mutating func replay(_ entry: borrowing RecoveredEntry) {
+        entry.forEach { record in replayed[record.kind, default: 0] += 1 }
+    }
+}
+
 /// The files in a folder of `Fixtures`.
 func fixture(_ name: String) throws -> [String: [UInt8]] {
     let folder = String(#filePath.dropLast("CheckpointTests.swift".count)) + "Fixtures/" + name

@@ -54,8 +54,8 @@ private func answer(
     #expect(
         received.raw
             == "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\n"
-            + "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag\r\nContent-Length: 7\r\n"
-            + "Connection: keep-alive\r\n\r\n{\"h\":3}")
+            + "Access-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag, X-Request-ID\r\n"
+            + "Content-Length: 7\r\nConnection: keep-alive\r\n\r\n{\"h\":3}")
 }
 
 @Test func everyResponseHasItsDate() throws {

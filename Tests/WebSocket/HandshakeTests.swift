@@ -90,6 +90,21 @@ private func response(_ text: String) throws -> ResponseHead {
         #expect((answer.header("allow") == "GET") == (status == 405))
     }
 
+    @Test func requestIDComesBack() throws {
+        let changes = [("Version: 13", "Version: 13\r\nX-Request-ID: id-7")]
+        let head = try request(changes)
+        var accepted: [UInt8] = []
+        try ServerHandshake(head).appendResponse(to: &accepted)
+        var refused: [UInt8] = []
+        ServerHandshake.appendRefusal(.unsupportedVersion, requestID: head.requestID, to: &refused)
+        for output in [accepted, refused] {
+            #expect(try response(String(decoding: output, as: UTF8.self)).header("x-request-id") == "id-7")
+        }
+        var without: [UInt8] = []
+        try ServerHandshake(try request()).appendResponse(to: &without)
+        #expect(try response(String(decoding: without, as: UTF8.self)).header("x-request-id") == nil)
+    }
+
     @Test func bothRolesAgree() throws {
         for nonce in [(0, 0), (1, 2), (UInt64.max, UInt64.max)] as [(UInt64, UInt64)] {
             let client = ClientHandshake(nonce: nonce)

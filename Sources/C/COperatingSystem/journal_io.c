@@ -255,6 +255,27 @@ int64_t pando_disk_process_id(void) {
     return getpid();
 }
 
+int pando_disk_space(int directory, uint64_t *byte_count, uint64_t *free_byte_count) {
+    struct statvfs space;
+    if (fstatvfs(directory, &space) != 0) return -errno;
+    uint64_t unit = space.f_frsize != 0 ? space.f_frsize : space.f_bsize;
+    *byte_count = (uint64_t)space.f_blocks * unit;
+    *free_byte_count = (uint64_t)space.f_bavail * unit;
+    return 0;
+}
+
+int pando_disk_is_not_permitted(int error) {
+    return error == EACCES || error == EPERM;
+}
+
+int pando_disk_is_read_only(int error) {
+    return error == EROFS;
+}
+
+uint32_t pando_disk_user_id(void) {
+    return geteuid();
+}
+
 const char *pando_disk_error_text(int error) {
     const char *text = strerrordesc_np(error);
     return text != NULL ? text : "unknown error";

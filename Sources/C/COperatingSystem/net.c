@@ -433,7 +433,8 @@ static int32_t look_up(
 ) {
     struct addrinfo hints = {.ai_flags = flags, .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *found = NULL;
-    if (getaddrinfo(host, NULL, &hints, &found) != 0) return -EINVAL;
+    int result = getaddrinfo(host, NULL, &hints, &found);
+    if (result != 0) return result == EAI_AGAIN ? -EAGAIN : -EINVAL;
     int32_t count = 0;
     for (struct addrinfo *each = found; each && count < capacity; each = each->ai_next) {
         any_address system;

@@ -36,7 +36,8 @@ struct CheckRules: ParsableCommand {
 /// `pando check config FILE`
 struct CheckConfiguration: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "config", abstract: "Checks a configuration file of `pando serve`.")
+        commandName: "config",
+        abstract: "Checks a configuration file of `pando serve`, and the files that it names.")
 
     @Argument(help: "The file.")
     var file: String
@@ -50,6 +51,7 @@ struct CheckConfiguration: ParsableCommand {
             let configuration = sources.configuration(&problems)
             warnings = configuration.identity.warnings
             problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
+            problems += configuration.fileProblems
         } else {
             problems.append("\(file): can't be read")
         }
@@ -114,8 +116,8 @@ struct CheckBackup: ParsableCommand {
             let names = state.namespaceNames.joined(separator: ", ")
             try? conclude(
                 [],
-                otherwise: "\(backup): whole: everything up to sequence \(summary.sequence), "
-                    + "\(Moment.text(summary.timestamp)), of \(names)")
+                otherwise: "\(backup): whole: everything up to "
+                    + "\(Moment.text(summary.sequence, at: summary.timestamp)), of \(names)")
         } catch {
             guard case .badData(let problem) = error else { throw Exit.reporting(error) }
             try conclude([problem], otherwise: "")

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import PandoJournal
 import PandoServer
 import PandoStorage
@@ -104,8 +105,8 @@ struct Restore: ParsableCommand {
                 state, from: source.summary, to: data, mayReplace: replace, directoryID: randomID
             ) { progress.update("writing", done: $0, of: nil) }
             progress.finish(
-                "\(data): everything up to sequence \(header.sequence), "
-                    + "\(Moment.text(header.timestamp)); timeline \(header.timeline)"
+                "\(data): everything up to \(Moment.text(header.sequence, at: header.timestamp)); "
+                    + "timeline \(header.timeline)"
             )
         } catch {
             progress.abandon()
@@ -208,12 +209,29 @@ struct Restore: ParsableCommand {
             let seconds = String(format: "%.1f", Date().timeIntervalSince(began))
             try? writeOutput(
                 Array(
-                    ("\(source.path): the restore test has passed: everything up to sequence "
-                        + "\(report.summary.sequence), \(Moment.text(report.summary.timestamp)); "
+                    ("\(source.path): the restore test has passed: everything up to "
+                        + "\(Moment.text(report.summary.sequence, at: report.summary.timestamp)); "
                         + "\(databases.joined(separator: ", ")); digest \(report.digest); \(seconds) s\n")
                         .utf8))
+            if source.path != backup { note(source.path) }
         } catch {
             throw Exit.reporting(error)
+        }
+    }
+
+    /// Has the server that makes the backups count the test: its metric says when the last one passed.
+    private func note(_ path: String) {
+        let file = URL(fileURLWithPath: path)
+        let owner = try? FileManager.default.attributesOfItem(atPath: backup)[.ownerAccountID] as? NSNumber
+        guard owner?.uint32Value == geteuid() else {
+            // The server could not read a file of another user.
+            return printError(
+                "warning: \(backup): this test is not noted there: only the directory's owner can do that")
+        }
+        do throws(StorageError) {
+            _ = try DataDirectory.noteRestoreTest(of: file.lastPathComponent, in: backup)
+        } catch {
+            printError("warning: this test is not noted: \(error)")
         }
     }
 

@@ -13,12 +13,19 @@ struct JSONLogHandler: LogHandler {
     let writer: LogWriter
     /// It is that of the access log.
     let isOfRequests: Bool
-    var logLevel = Logger.Level.info
+    private let level: LogLevel
     var metadata: Logger.Metadata = [:]
 
-    init(to writer: LogWriter, isOfRequests: Bool) {
+    init(to writer: LogWriter, isOfRequests: Bool, from level: LogLevel) {
         self.writer = writer
         self.isOfRequests = isOfRequests
+        self.level = level
+    }
+
+    /// That of all loggers of the process.
+    var logLevel: Logger.Level {
+        get { level.current }
+        set { level.current = newValue }
     }
 
     /// Metadata that are numbers. All others are texts, whatever they look like: clients choose some of them.

@@ -40,9 +40,15 @@ struct OptionSources {
             do {
                 _ = try Node(json: json.rawSpan)
                 let isObject = json.first { $0 > 0x20 } == UInt8(ascii: "{")
-                problems.append(
-                    "configuration file: "
-                        + (isObject ? "is nested too deeply, or has a name twice" : "must be a JSON object"))
+                let reason =
+                    if !isObject {
+                        "must be a JSON object"
+                    } else if let name = Self.repeatedName(in: json) {
+                        "has \"\(name)\" twice"
+                    } else {
+                        "is nested too deeply"
+                    }
+                problems.append("configuration file: \(reason)")
             } catch {
                 problems.append("configuration file: \(error)")
             }
@@ -70,6 +76,34 @@ struct OptionSources {
             default:
                 problems.append("configuration file: \"\(name)\" must be a text, a whole number or a boolean")
             }
+        }
+    }
+
+    /// The first name that an object of the text has twice; nil for none.
+    private static func repeatedName(in json: [UInt8]) -> Text? {
+        withCursor(over: json.rawSpan) { cursor in
+            var reader = JSONReader(cursor)
+            var repeated: Text?
+            // It ends at that name.
+            try? look(for: &repeated, in: &reader)
+            return repeated
+        }
+    }
+
+    private static func look(for repeated: inout Text?, in reader: inout JSONReader) throws(MalformedJSON) {
+        switch reader.peek() {
+        case UInt8(ascii: "{"):
+            var names: Set<Text> = []
+            try reader.readObject { (reader, name) throws(MalformedJSON) in
+                guard names.insert(name).inserted else {
+                    repeated = name
+                    throw reader.unexpected()
+                }
+                try look(for: &repeated, in: &reader)
+            }
+        case UInt8(ascii: "["):
+            try reader.readArray { (reader) throws(MalformedJSON) in try look(for: &repeated, in: &reader) }
+        default: _ = try reader.readLeaf()
         }
     }
 
@@ -105,15 +139,44 @@ struct OptionSources {
         return configuration
     }
 
+    /// The text that is in force; nil where the option is given nowhere.
+    private func text(of option: ServeOption) -> String? {
+        isOverridden(option.name)
+            ? nil : flags[option.name] ?? environment[option.environmentName] ?? file[option.name]
+    }
+
+    /// An option that has changed.
+    struct Difference {
+        var name: String
+        /// Whether a running server takes it over.
+        var reloads: Bool
+    }
+
+    /// The options that have other texts than in `other`. `auth` is among them where anything in it differs but the
+    /// revocations, which are read again like keys.
+    func differences(from other: OptionSources) -> [Difference] {
+        var found = ServeOption.all.filter { text(of: $0) != other.text(of: $0) }.map {
+            Difference(name: $0.name, reloads: $0.reloads)
+        }
+        if authMembers != other.authMembers { found.append(Difference(name: "auth", reloads: false)) }
+        return found
+    }
+
+    private var authMembers: [String: [UInt8]] {
+        var members: [String: [UInt8]] = [:]
+        for (name, _) in auth?.members ?? [] where name != "revoked_before" {
+            members[name.string] = auth?.json(name).map(Array.init)
+        }
+        return members
+    }
+
     /// The options that are given, and `auth`, as a configuration file: what ``readFile(_:_:)`` reads. Without
     /// `PANDO_AUTH_SECRET`: a secret is not printed.
     var printed: [UInt8] {
         var json: [UInt8] = []
         json.append("{")
         for option in ServeOption.all {
-            guard let text = flags[option.name] ?? environment[option.environmentName] ?? file[option.name],
-                !isOverridden(option.name)
-            else { continue }
+            guard let text = self.text(of: option) else { continue }
             json.append(json.count > 1 ? ",\n  " : "\n  ")
             json.append(json: Text(option.name))
             json.append(": ")

@@ -53,18 +53,44 @@ struct RepetitionLimiter {
         return .passes(leftOut: leftOut)
     }
 
-    /// The message with `#` in place of each number.
+    /// Digits of the shortest hexadecimal number that is recognised by its length: `journal-00000001-00000000000001af.log`.
+    private static let hexadecimalDigitCount = 8
+
+    /// The message with `#` in place of each number. A word of eight and more hexadecimal digits, with a decimal one among
+    /// them, is a number, too.
     static func shape(of message: String) -> String {
+        let bytes = Array(message.utf8.prefix(comparedByteCount))
         var shape: [UInt8] = []
-        for byte in message.utf8.prefix(comparedByteCount) {
-            let isDigit = UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
-            if !isDigit {
-                shape.append(byte)
-            } else if shape.last != UInt8(ascii: "#") {
-                shape.append(UInt8(ascii: "#"))
+        var offset = 0
+        while offset < bytes.count {
+            let word = bytes[offset...].prefix(while: isLetterOrDigit)
+            let isNumber =
+                word.count >= hexadecimalDigitCount && word.contains(where: isDecimalDigit)
+                && word.allSatisfy {
+                    isDecimalDigit($0) || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0 | 0x20
+                }
+            for byte in isNumber ? ArraySlice("0".utf8) : word {
+                if !isDecimalDigit(byte) {
+                    shape.append(byte)
+                } else if shape.last != UInt8(ascii: "#") {
+                    shape.append(UInt8(ascii: "#"))
+                }
+            }
+            offset = word.endIndex
+            if offset < bytes.count {
+                shape.append(bytes[offset])
+                offset += 1
             }
         }
         return String(decoding: shape, as: UTF8.self)
+    }
+
+    private static func isDecimalDigit(_ byte: UInt8) -> Bool {
+        UInt8(ascii: "0")...UInt8(ascii: "9") ~= byte
+    }
+
+    private static func isLetterOrDigit(_ byte: UInt8) -> Bool {
+        isDecimalDigit(byte) || UInt8(ascii: "a")...UInt8(ascii: "z") ~= byte | 0x20
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import PandoBytes
 import PandoIdentity
 import PandoReactor
 import PandoServer
@@ -36,10 +37,12 @@ struct Serve: ParsableCommand {
         var problems: [String] = []
         let file = config ?? environment[OptionSources.fileVariable]
         if let file {
-            do {
-                sources.readFile(try Array(Data(contentsOf: URL(fileURLWithPath: file))), &problems)
+            do throws(InputFile.Failure) {
+                sources.readFile(try Self.content(of: file), &problems)
             } catch {
-                problems.append("--config: \(file) can't be read: \(error.localizedDescription)")
+                // Nothing else is said: what is in the file would only seem to be missing.
+                let logFormat = sources.configuration(&problems).logFormat
+                try ServerProcess.refuse(["--config: \(error.text)"], logFormat: logFormat)
             }
         }
         var merged = sources.configuration(&problems)
@@ -55,10 +58,18 @@ struct Serve: ParsableCommand {
         let configuration = merged
         problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
         guard problems.isEmpty else {
-            for problem in problems { printError(problem) }
-            throw Exit.badConfiguration
+            try ServerProcess.refuse(problems, logFormat: configuration.logFormat)
         }
         if printConfig { return try writeOutput(sources.printed) }
-        try ServerProcess.serve(configuration, warnings: sources.warnings)
+        let options = file.map { OptionReload(of: $0, sources) }
+        try ServerProcess.serve(configuration, warnings: sources.warnings) { options?.read() }
+    }
+
+    static func content(of path: String) throws(InputFile.Failure) -> [UInt8] {
+        var file = try InputFile.open(path)
+        while try file.fill() {}
+        var bytes: [UInt8] = []
+        bytes.append(file.bytes)
+        return bytes
     }
 }

@@ -13,14 +13,14 @@ extension ServeOption {
             choice(
                 "log-level", \.logLevel,
                 "The least severe messages that are logged: trace, debug, info, notice, warning, error or critical."
-            ),
+            ).reloading,
             choice(
                 "log-format", \.logFormat,
                 "How messages are written to standard error: as text, or as JSON, one object in each line."),
             flag(
                 "access-log", \.logsAccess,
                 "Log each HTTP request at info: method, path without the query, status, time, client, X-Request-ID."
-            ),
+            ).reloading,
         ]
 
     private static let network: [ServeOption] = [
@@ -215,7 +215,7 @@ extension ServeOption {
                 )
             }
             configuration.backups.retention = retention
-        },
+        }.reloading,
         number(
             "backup-verify", .count, in: 0...BackupOptions.highestTestInterval, \.backups.testInterval,
             """
@@ -288,7 +288,8 @@ extension ServeOption {
             "Bytes of these writes in a second, inflated, in the same way; 0 for no limit."),
         number(
             "max-head-bytes", .bytes, in: 1 << 10...1 << 20, \.headByteLimit,
-            "Size of the head of an HTTP request."),
+            "Size of the head of an HTTP request."
+        ).reloading,
         number(
             "max-listens", .count, in: 1...Configuration.largestListenLimit, \.listenLimit,
             "Listens of one connection."),
@@ -299,7 +300,8 @@ extension ServeOption {
             "chunk-limit", .count, in: 1...9999, \.chunkCountLimit,
             "Chunks of 16 KiB that one message of a client may have."),
         number(
-            "max-read-bytes", .bytes, in: 1...1 << 40, \.readByteLimit, "Size of one REST response."),
+            "max-read-bytes", .bytes, in: 1...1 << 40, \.readByteLimit, "Size of one REST response."
+        ).reloading,
         number(
             "max-write-bytes", .bytes, in: 1...RESTLimits.writeByteCount,
             because: "an entry of the journal holds no more", \.writeByteLimit, "Size of one REST write."),
@@ -327,7 +329,8 @@ extension ServeOption {
             """
             At SIGTERM, the time over which the connections of clients are closed, so that not all connect again at once; \
             0 closes all at once.
-            """),
+            """
+        ).reloading,
         seconds(
             "request-timeout", in: 1...1 << 40, \.requestTimeout,
             "Time for an HTTP request to arrive; a body may take longer while it arrives fast enough."),

@@ -33,6 +33,8 @@ struct ServeOption: Sendable {
     let form: Form
     /// Includes the default value, where there is one.
     let help: String
+    /// Whether a running server takes over another value, on SIGHUP.
+    private(set) var reloads = false
     private let set: @Sendable (inout Configuration, String) throws(Problem) -> Void
 
     /// - Parameters:
@@ -51,6 +53,13 @@ struct ServeOption: Sendable {
     /// `PANDO_IN_FLIGHT_LIMIT` for `in-flight-limit`.
     var environmentName: String {
         "PANDO_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
+    }
+
+    /// The same option, with the mark that a running server takes over another value (`Configuration.takeOver`).
+    var reloading: ServeOption {
+        var option = self
+        option.reloads = true
+        return option
     }
 
     /// Writes the value that `text` stands for into `configuration`.

@@ -7,9 +7,14 @@ import PandoServer
 
 /// Runs a server, from its configuration to the exit code of the process.
 enum ServerProcess {
-    /// - Parameter warnings: What the log begins with.
+    /// - Parameters:
+    ///   - warnings: What the log begins with.
+    ///   - readOptions: Reads the options again, on SIGHUP; nil where none can have changed.
     /// - Precondition: ``Signals/block()`` was called before any thread began.
-    static func serve(_ configuration: Configuration, warnings: [String]) throws {
+    static func serve(
+        _ configuration: Configuration, warnings: [String],
+        readOptions: @escaping @Sendable () -> ReloadedOptions?
+    ) throws {
         raiseDescriptorLimit()
         reserveDescriptorTable()
         raiseFastbinLimit()
@@ -17,7 +22,7 @@ enum ServerProcess {
         let isJSON = configuration.logFormat == .json
         let log: ServerLog
         do throws(SocketError) {
-            log = try openLog(configuration)
+            log = try openLog(configuration.logFormat, from: configuration.logLevel, configuration.logsAccess)
         } catch {
             printError("\(error)")
             throw Exit.ourFault
@@ -35,7 +40,8 @@ enum ServerProcess {
         }
         let server: Server
         do throws(StartError) {
-            server = try Server(starting: configuration, authenticator: authenticator, log: log)
+            server = try Server(
+                starting: configuration, authenticator: authenticator, log: log, readOptions: readOptions)
         } catch {
             report(error.description, isJSON, logger)
             throw ExitCode(error.exitCode)
@@ -52,29 +58,35 @@ enum ServerProcess {
     }
 
     /// Standard error, through a thread where requests are logged.
-    private static func openLog(_ configuration: Configuration) throws(SocketError) -> ServerLog {
+    private static func openLog(
+        _ format: Configuration.LogFormat, from level: Logger.Level, _ logsAccess: Bool
+    ) throws(SocketError) -> ServerLog {
         let writer = try LogWriter()
+        let level = LogLevel(level)
         func logger(isOfRequests: Bool) -> Logger {
-            var logger = Logger(label: "pando") { label -> any LogHandler in
+            Logger(label: "pando") { label -> any LogHandler in
                 let handler: any LogHandler =
-                    configuration.logFormat == .json
-                    ? JSONLogHandler(to: writer, isOfRequests: isOfRequests)
-                    : TextLogHandler(label: label, to: writer, isOfRequests: isOfRequests)
+                    format == .json
+                    ? JSONLogHandler(to: writer, isOfRequests: isOfRequests, from: level)
+                    : TextLogHandler(label: label, to: writer, isOfRequests: isOfRequests, from: level)
                 return isOfRequests ? handler : LimitedLogHandler(handler)
             }
-            logger.logLevel = configuration.logLevel
-            return logger
         }
         let log = ServerLog(
-            messages: logger(isOfRequests: false), requests: logger(isOfRequests: true), writer: writer)
-        if configuration.logsAccess {
-            try writer.start { count in
-                log.messages.warning(
-                    "dropped \(count) lines of the log: standard error is read more slowly than lines are written"
-                )
-            }
-        }
+            messages: logger(isOfRequests: false), requests: logger(isOfRequests: true), writer: writer,
+            level: level)
+        if logsAccess { try log.startWriter() }
         return log
+    }
+
+    /// Says why no server is started, in the form that the log would have, and ends the process.
+    /// - Throws: Always, ``Exit/badConfiguration``.
+    static func refuse(_ problems: [String], logFormat: Configuration.LogFormat) throws -> Never {
+        let log = try? openLog(logFormat, from: .info, false)
+        for problem in problems {
+            if let log { report(problem, logFormat == .json, log.messages) } else { printError(problem) }
+        }
+        throw Exit.badConfiguration
     }
 
     /// Says why the process ends: as a message of the log where that is read by a program.

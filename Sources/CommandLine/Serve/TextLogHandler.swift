@@ -5,18 +5,21 @@ import PandoServer
 struct TextLogHandler: LogHandler {
     private var base: StreamLogHandler
     private let writer: LogWriter
+    private let level: LogLevel
 
     /// - Parameter isOfRequests: For the access log.
-    init(label: String, to writer: LogWriter, isOfRequests: Bool) {
+    init(label: String, to writer: LogWriter, isOfRequests: Bool, from level: LogLevel) {
         base = StreamLogHandler(
             label: label, stream: LogStream(writer: writer, isOfRequests: isOfRequests),
             metadataProvider: nil)
         self.writer = writer
+        self.level = level
     }
 
+    /// That of all loggers of the process.
     var logLevel: Logger.Level {
-        get { base.logLevel }
-        set { base.logLevel = newValue }
+        get { level.current }
+        set { level.current = newValue }
     }
 
     var metadata: Logger.Metadata {

@@ -1,4 +1,5 @@
 import Foundation
+import PandoJournal
 
 /// Moments as people write them.
 enum Moment {
@@ -15,6 +16,12 @@ enum Moment {
         let thousandths = String(remainder < 0 ? remainder + 1000 : remainder)
         let text = Date(timeIntervalSince1970: Double(second)).formatted(.iso8601).dropLast()
         return "\(text).\(String(repeating: "0", count: max(0, 3 - thousandths.utf8.count)))\(thousandths)Z"
+    }
+
+    /// `sequence 42, 2026-11-21T18:30:00.123Z`: the last record, and its moment. Before the first record there is no moment.
+    static func text(_ sequence: SequenceNumber, at milliseconds: Int64) -> String {
+        sequence == .zero
+            ? "sequence 0, before the first record" : "sequence \(sequence), \(text(milliseconds))"
     }
 
     /// Milliseconds since 1970; nil for what is no time.

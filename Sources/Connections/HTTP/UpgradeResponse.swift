@@ -26,7 +26,7 @@ struct UpgradeResponse {
             }
             handshake.appendResponse(to: &bytes)
         } catch {
-            ServerHandshake.appendRefusal(error, to: &bytes)
+            ServerHandshake.appendRefusal(error, requestID: request.head.requestID, to: &bytes)
             return
         }
         // Where the session may not move, the client goes on by long polling (realtime §1.6).

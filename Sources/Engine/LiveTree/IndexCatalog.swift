@@ -72,6 +72,15 @@ final class IndexCatalog: @unchecked Sendable {
 
     var onDemandCount: Int { accounts.onDemandCount }
 
+    /// Entries of all indexes that are ready. O(locations with indexes).
+    var entryCount: Int {
+        var count = 0
+        locations.forEach { location in
+            for slot in location.slots { count += slot.index?.count ?? 0 }
+        }
+        return count
+    }
+
     /// Bytes of all indexes on demand, ready or being built.
     var onDemandByteCount: Int { accounts.onDemandByteCount }
 

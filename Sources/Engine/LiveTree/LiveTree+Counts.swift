@@ -10,6 +10,8 @@ extension LiveTree {
         /// Indexes, ready or being built.
         package var indexes = 0
         package var onDemandIndexBytes = 0
+        /// Children in the indexes that are ready; a child counts in each of them.
+        package var indexEntries = 0
 
         package init() {}
 
@@ -19,10 +21,11 @@ extension LiveTree {
             left.windows += right.windows
             left.indexes += right.indexes
             left.onDemandIndexBytes += right.onDemandIndexBytes
+            left.indexEntries += right.indexEntries
         }
     }
 
-    /// O(1).
+    /// O(locations with indexes).
     package var counts: Counts {
         var counts = Counts()
         counts.defaultListens = listens.defaultCount
@@ -30,6 +33,7 @@ extension LiveTree {
         counts.windows = listens.table.viewCount
         counts.indexes = indexes.count
         counts.onDemandIndexBytes = indexes.onDemandByteCount
+        counts.indexEntries = indexes.entryCount
         return counts
     }
 

@@ -16,6 +16,8 @@ final class AdminConnection: ChannelDelegate {
     private var reader = RequestHeadReader()
     private var hasRequest = false
     private var isHead = false
+    /// Comes back in the response.
+    private var requestID: ArraySlice<UInt8>?
     private var filter = DevelopmentFilter()
     /// Ends the connection.
     private var deadline: TimerToken?
@@ -50,6 +52,7 @@ final class AdminConnection: ChannelDelegate {
             guard let head = try reader.read(bytes.bytes, from: &offset) else { return }
             begin()
             isHead = head.method == .head
+            requestID = head.requestID
             process(head)
         } catch {
             begin()
@@ -188,6 +191,7 @@ final class AdminConnection: ChannelDelegate {
         head.append(field: "Cache-Control", "no-store")
         head.append(field: "X-Content-Type-Options", "nosniff")
         for (name, value) in fields { head.append(field: name, text: value) }
+        head.append(requestID: requestID)
         head.append(field: "Connection", "close")
         head.appendEndOfHead()
         channel.write(head.rawSpan)

@@ -61,6 +61,22 @@ extension ServerMetrics {
         let backups = backups
         return [
             MetricFamily(
+                .gauge, "pando_backup_disk_free_bytes",
+                "Free space of the file system of --backup-to (use backup) and --archive-to (use archive), as of the last backup and the last minute."
+            ) {
+                BackupUse.allCases.map {
+                    Sample(
+                        .integer(backups.space(of: $0).freeByteCount.value), labels: [("use", $0.rawValue)])
+                }
+            },
+            MetricFamily(
+                .gauge, "pando_backup_disk_size_bytes", "Size of the file systems of these directories."
+            ) {
+                BackupUse.allCases.map {
+                    Sample(.integer(backups.space(of: $0).byteCount.value), labels: [("use", $0.rawValue)])
+                }
+            },
+            MetricFamily(
                 .gauge, "pando_archive_enabled",
                 "1 where the journal is to be archived (--archive-to), else 0."
             ) {

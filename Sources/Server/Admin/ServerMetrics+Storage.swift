@@ -8,7 +8,7 @@ extension ServerMetrics {
     // MARK: Databases
 
     var databases: [MetricFamily] {
-        let database = database
+        let (database, storage) = (database, storage)
         return [
             MetricFamily(.gauge, "pando_databases", "Databases (namespaces).") {
                 .integer(database.databases.value)
@@ -38,6 +38,24 @@ extension ServerMetrics {
                 "How far the machine's clock is behind the newest record of the journal; timestamps stand still until it is 0."
             ) {
                 .integer(database.clockLag.value)
+            },
+            MetricFamily(
+                .gauge, "pando_index_entries",
+                "Children in all indexes that are ready; a child counts in each of them."
+            ) {
+                .integer(database.indexEntries.value)
+            },
+            MetricFamily(
+                .gauge, "pando_tree_nodes",
+                "Locations that have data, leaves and objects, of all databases, as of the last checkpoint or start; 0 with --memory."
+            ) {
+                .integer(storage.treeNodes.value)
+            },
+            MetricFamily(
+                .gauge, "pando_tree_bytes",
+                "About how many bytes the JSON of all databases has, as of the last checkpoint or start; 0 with --memory."
+            ) {
+                .integer(storage.treeBytes.value)
             },
             MetricFamily(
                 .gauge, "pando_held_output_batches",

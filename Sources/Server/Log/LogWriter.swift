@@ -124,10 +124,11 @@ package final class LogWriter: Sendable {
 
     // MARK: The thread
 
-    /// Starts the thread, once. From now on no thread that appends waits, until ``stop()``.
+    /// Starts the thread, unless it runs. From now on no thread that appends waits, until ``stop()``.
     /// - Parameter report: Called on the thread after lines were dropped, to append a line that says so.
     /// - Throws: ``SocketError`` if the system starts no thread.
     package func start(reporting report: @escaping @Sendable (_ count: Int) -> Void) throws(SocketError) {
+        guard thread.withLock({ $0 == nil }) else { return }
         self.report.withLock { $0 = report }
         let started = try NamedThread.start("pando-log") { [self] in run() }
         thread.withLock { $0 = started }

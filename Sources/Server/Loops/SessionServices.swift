@@ -76,6 +76,13 @@ final class SessionServices {
         turns = Mailbox(signalling: loop.wakeup)
     }
 
+    /// The options of a running server have changed. A head that is being read keeps the limit that it began with.
+    func takeOver(from configuration: Configuration) {
+        context.settings.logsAccess = configuration.logsAccess
+        context.settings.readByteLimit = configuration.readByteLimit
+        context.settings.headLimits = configuration.headLimits
+    }
+
     /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
     /// second.
     func refreshDate() {

@@ -47,11 +47,13 @@ package final class ArchiveThread: Sendable {
             var none: [Never] = []
             var retryTime: MonotonicTime?
             var checkTime = MonotonicTime.now + Self.checkInterval
+            if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
             while queue.receive(into: &none, timeout: Self.interval) {
                 if let retryTime, retryTime > .now { continue }
                 if checkTime <= .now {
                     checkTime = .now + Self.checkInterval
                     copier.checkPlace()
+                    if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
                 }
                 // Before the mark is read: what was on disk then is in front of the mark.
                 let time = Environment.machine.wallMilliseconds

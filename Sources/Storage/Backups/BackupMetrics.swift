@@ -1,3 +1,4 @@
+import PandoJournal
 import PandoMetrics
 
 /// What the backup thread and the archive thread count. Each number has one thread that adds to it; any thread reads it.
@@ -20,6 +21,33 @@ package final class BackupMetrics: Sendable {
         case conflict
         /// A segment of the journal or of the archive is damaged.
         case damaged
+    }
+
+    /// Space of the disk of a directory.
+    package final class Space: Sendable {
+        /// Bytes of the file system, and those of them that are free; 0 where the directory was not there yet.
+        package let byteCount = Gauge()
+        package let freeByteCount = Gauge()
+
+        /// Looks at the disk, which may take long: on the thread that uses it, never on one that answers.
+        func look(at disk: SystemDisk) {
+            guard let space = disk.space else { return }
+            byteCount.set(space.byteCount)
+            freeByteCount.set(space.freeByteCount)
+        }
+    }
+
+    /// Of the backups; set by the backup thread.
+    package let backupSpace = Space()
+    /// Of the archive; set by the archive thread.
+    package let archiveSpace = Space()
+
+    /// The space of a directory.
+    package func space(of use: BackupUse) -> Space {
+        switch use {
+        case .backups: backupSpace
+        case .archive: archiveSpace
+        }
     }
 
     // The backup thread.

@@ -9,7 +9,7 @@ import PandoJournal
 //      DATA/archive.place, backup.place     0123456789abcdef0123456789abcdef /path/of/DIR
 
 /// What is kept in a directory beside the data directory.
-package enum BackupUse: String, Sendable {
+package enum BackupUse: String, CaseIterable, Sendable {
     case backups = "backup"
     case archive
 

@@ -2,12 +2,14 @@ import Logging
 import PandoJournal
 import PandoReactor
 import PandoTime
+import Synchronization
 
 /// The backup thread: makes scheduled backups, from snapshots that it asks the databases for. Its priority is low: it runs
 /// when the other threads wait.
 package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
+    private let retention: NewRetention
 
     /// Where backups and the archive are.
     package struct Places: Sendable {
@@ -49,6 +51,8 @@ package final class BackupThread: Sendable {
         request: @escaping @Sendable (_ give: @escaping @Sendable (CheckpointJob) -> Void) -> Void
     ) throws {
         self.cancelled = cancelled
+        let retention = NewRetention()
+        self.retention = retention
         metrics.interval.set(Int(options.interval.components.seconds))
         let newest = Self.findNewest(in: places.backups, of: places.timeline, metrics, logger)
         thread = try WorkerThread(
@@ -66,13 +70,21 @@ package final class BackupThread: Sendable {
                 metrics: metrics, logger: logger, cancelled: cancelled, pause: { queue.pause(for: $0) })
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
-            if (try? backups.open()) != nil { test.clean(backups.path) }
+            if let disk = try? backups.open() {
+                test.clean(backups.path)
+                metrics.backupSpace.look(at: disk)
+            }
             var isAsked = false
             var jobs: [CheckpointJob] = []
             while queue.receive(into: &jobs, timeout: schedule.due - .now), !cancelled.isSet {
                 for job in jobs {
                     isAsked = false
+                    if let new = retention.take() { writer.retention = new }
                     writer.write(job)
+                    if let disk = try? backups.open() {
+                        metrics.backupSpace.look(at: disk)
+                        Self.readTestRecord(on: disk, metrics)
+                    }
                 }
                 jobs.removeAll(keepingCapacity: true)
                 guard schedule.beginIfDue(at: .now) else { continue }
@@ -91,6 +103,9 @@ package final class BackupThread: Sendable {
             }
         }
     }
+
+    /// From the next backup on, other backups are kept. Any thread.
+    package func keep(_ retention: BackupRetention) { self.retention.set(retention) }
 
     /// Gives up the backup being written, and ends the thread.
     package func stop() {
@@ -123,9 +138,23 @@ package final class BackupThread: Sendable {
         }
         let newest = owners.own.last
         if let newest { metrics.lastSuccessTime.set(Int(newest.milliseconds / 1000)) }
-        if let record = try? RestoreTestRecord.read(on: disk) { metrics.lastTestTime.set(Int(record.time)) }
+        readTestRecord(on: disk, metrics)
         return newest
     }
+
+    /// A test may also be made by hand, while the server runs.
+    private static func readTestRecord(on disk: SystemDisk, _ metrics: BackupMetrics) {
+        guard let record = try? RestoreTestRecord.read(on: disk) else { return }
+        if record.time > metrics.lastTestTime.value { metrics.lastTestTime.set(Int(record.time)) }
+    }
+}
+
+/// What the thread is to take over.
+private final class NewRetention: Sendable {
+    private let retention = Mutex<BackupRetention?>(nil)
+
+    func set(_ new: BackupRetention) { retention.withLock { $0 = new } }
+    func take() -> BackupRetention? { retention.withLock { $0.take() } }
 }
 
 extension BackupName {

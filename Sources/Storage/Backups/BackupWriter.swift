@@ -10,7 +10,7 @@ package struct BackupWriter<Storage: Disk> {
     /// Opens a directory, which may be on a disk that comes and goes.
     package typealias Opener = () throws(BackupDirectory.Failure) -> Storage
 
-    private let options: BackupOptions
+    private var options: BackupOptions
     private let open: Opener
     /// Opens the archive of the same data directory; nil where there is none.
     private let openArchive: Opener?
@@ -54,6 +54,12 @@ package struct BackupWriter<Storage: Disk> {
         self.archiveTimeout = archiveTimeout
         self.pause = pause
         backupsUntilTest = options.testInterval
+    }
+
+    /// Which backups are kept.
+    package var retention: BackupRetention {
+        get { options.retention }
+        set { options.retention = newValue }
     }
 
     /// Writes one backup, and does what is due behind it. O(bytes of the snapshot).

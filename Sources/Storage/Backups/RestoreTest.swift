@@ -69,3 +69,24 @@ struct RestoreTestRecord: Equatable {
         try replaceSmallFile(Self.fileName, with: Array("\(backup.text) \(time)\n".utf8), on: disk)
     }
 }
+
+extension DataDirectory {
+    /// Notes that the newest backup of a directory of scheduled backups has passed a restore test, as a server that has made
+    /// the test does: the server reads it with its next backup.
+    /// - Parameter file: The name of the backup's file.
+    /// - Returns: False where the file is no scheduled backup: then nothing is noted.
+    /// - Throws: ``StorageError``.
+    package static func noteRestoreTest(of file: String, in directory: String) throws(StorageError) -> Bool {
+        guard let backup = BackupName(file) else { return false }
+        let time = Environment.machine.wallMilliseconds / 1000
+        do throws(DiskFailure) {
+            let disk = try SystemDisk(directory: directory, create: false)
+            // A server may have tested a later one.
+            if let noted = try RestoreTestRecord.read(on: disk), backup < noted.backup { return true }
+            try RestoreTestRecord(backup: backup, time: time).write(on: disk)
+        } catch {
+            throw StorageError(error)
+        }
+        return true
+    }
+}

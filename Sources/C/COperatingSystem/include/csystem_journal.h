@@ -62,6 +62,15 @@ int pando_disk_is_no_directory(int error);
 int pando_disk_name(int file, char *name, size_t capacity);
 /// The id of this process.
 int64_t pando_disk_process_id(void);
+/// Whether the error is EACCES or EPERM: the user of this process may not do that.
+int pando_disk_is_not_permitted(int error);
+/// The space of the file system of a directory (fstatvfs(3)): all of it, and what is free for this user.
+/// Returns 0, or -errno.
+int pando_disk_space(int directory, uint64_t *byte_count, uint64_t *free_byte_count);
+/// Whether the error is EROFS: the file system is mounted read-only.
+int pando_disk_is_read_only(int error);
+/// The id of the user as whom this process opens files (geteuid(2)).
+uint32_t pando_disk_user_id(void);
 /// The message of an errno, in English; never NULL.
 const char *pando_disk_error_text(int error);
 

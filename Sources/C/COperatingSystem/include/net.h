@@ -21,6 +21,7 @@ static const uint32_t PANDO_EDGE = 1u << 31;
 static const int32_t PANDO_EINTR = 4;
 static const int32_t PANDO_EAGAIN = 11;
 static const int32_t PANDO_ENOMEM = 12;
+static const int32_t PANDO_EACCES = 13;
 static const int32_t PANDO_EINVAL = 22;
 static const int32_t PANDO_ENFILE = 23;
 static const int32_t PANDO_EMFILE = 24;

@@ -1,0 +1,186 @@
+"""The section "From nothing to production on Debian" of public/docs/operating.md, followed: its commands run one after the other.
+
+A folder stands for `/`. Programs that change a machine (sudo, apt-get, systemctl, certbot and others) are small scripts in front of
+the real ones; `systemctl start` starts the server as systemd does, with a socket that listens already.
+"""
+
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tarfile
+
+import pytest
+
+import server as server_module
+from server import REPOSITORY
+
+PAGE = REPOSITORY / "public/docs/operating.md"
+HEADING = "### From nothing to production on Debian\n"
+BLOCK = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+DEADLINE = 120
+# The folders of the machine that the commands name.
+PLACE = re.compile(r"(?<![\w/.$}~-])/(etc|var/lib|backup|usr/local/sbin|usr/share/doc)\b")
+
+# In place of programs of the machine. $ROOT is the folder that stands for `/`.
+PROGRAMS = {
+    "sudo": """
+        if [ "$1" = -u ]; then echo "$2" >>"$ROOT/users"; shift 2; fi
+        exec "$@" """,
+    "apt-get": """
+        echo "apt-get $*" >>"$ROOT/packages"
+        case $1 in install) [ -f ./pando.deb ] ;; esac""",
+    "scp": 'cp "$1" "${2##*:}"',
+    "install": """
+        # There is no such user or group here.
+        declare -a words
+        while [ $# -gt 0 ]; do
+            case $1 in -o | -g) [ "$2" = pando ] || exit 1; shift 2 ;; *) words+=("$1"); shift ;; esac
+        done
+        exec /usr/bin/install "${words[@]}" """,
+    "certbot": """
+        hook= name=
+        while [ $# -gt 0 ]; do
+            case $1 in --deploy-hook) hook=$2; shift ;; --domain) name=$2; shift ;; esac
+            shift
+        done
+        export RENEWED_LINEAGE=$ROOT/etc/letsencrypt/live/$name
+        mkdir -p "$RENEWED_LINEAGE"
+        openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 30 -subj "/CN=$name" \\
+            -addext "subjectAltName=DNS:$name" -keyout "$RENEWED_LINEAGE/privkey.pem" -out "$RENEWED_LINEAGE/fullchain.pem" 2>&1
+        chmod 600 "$RENEWED_LINEAGE"/*
+        "$hook" """,
+    "systemctl": """
+        echo "systemctl $*" >>"$ROOT/services"
+        case "$*" in
+            "start pando")
+                grep -qx 'ListenStream=443' "$ROOT"/etc/systemd/system/pando.socket.d/*.conf
+                grep -qx 'systemctl enable --now pando.socket' "$ROOT/services"
+                python3 "$ROOT/activate.py" "$ROOT" "$SERVER_PROGRAM" "$CLIENT_PORT" ;;
+            "reload prometheus") [ -f "$ROOT/etc/prometheus/prometheus.yml" ] ;;
+        esac""",
+    "journalctl": 'cat "$ROOT/log"',
+    "pando": """
+        case "$*" in "check health") exec "$SERVER_PROGRAM" check health "http://127.0.0.1:$ADMIN_PORT" ;; esac
+        exec "$SERVER_PROGRAM" "$@" """,
+    "curl": """
+        exec /usr/bin/curl --connect-to "::127.0.0.1:$CLIENT_PORT" --cacert "$ROOT/etc/letsencrypt/live/db.example.com/fullchain.pem" "$@" """,
+}
+if not shutil.which("promtool"):
+    PROGRAMS["promtool"] = 'echo "promtool is not installed" >&2'
+
+# The service manager: its socket listens before the server runs, and the start is over when the server says that it is ready.
+ACTIVATE = """
+import os, pathlib, socket, subprocess, sys, time
+root, program, port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
+listener = socket.create_server(("127.0.0.1", port), backlog=64)
+ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+ready.bind(str(root / "notify"))
+ready.settimeout(60)
+script = f'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@" 3<&{listener.fileno()}'
+with open(root / "log", "ab") as log:
+    process = subprocess.Popen(
+        ["/bin/bash", "-c", script, "bash", program, "serve", "--config", root / "etc/pando/pando.json"],
+        stdin=subprocess.DEVNULL, stdout=log, stderr=log, pass_fds=[listener.fileno()],
+        env=os.environ | {"NOTIFY_SOCKET": str(root / "notify")})
+(root / "process").write_text(str(process.pid))
+while b"READY=1" not in ready.recv(4096):
+    pass
+# Some commands later both are there; the test has no such pauses between them.
+while not (list((root / "backup/pando").glob("pando-*.backup")) and list((root / "backup/pando-journal").glob("journal-*"))):
+    time.sleep(0.02)
+"""
+
+
+def section():
+    return PAGE.read_text().partition(HEADING)[2].partition("\n### ")[0]
+
+
+def free_port():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return listener.getsockname()[1]
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The folder that stands for `/`, with the programs, and the environment of the commands."""
+    root = tmp_path / "root"
+    for folder in ("etc/prometheus", "etc/pando", "var/lib", "backup", "usr/local/sbin", "programs"):
+        (root / folder).mkdir(parents=True)
+    shutil.copytree(REPOSITORY / "deploy/prometheus", root / "usr/share/doc/pando/examples/prometheus")
+    for name, text in PROGRAMS.items():
+        (root / "programs" / name).write_text(f"#!/bin/bash\nset -e\n{text}\n")
+        (root / "programs" / name).chmod(0o755)
+    (root / "activate.py").write_text(ACTIVATE)
+    home = tmp_path / "home"
+    (home / "deploy").mkdir(parents=True)
+    (home / "pando_0.0.0_all.deb").write_text("a package")
+    (home / "deploy/debian-package").write_text("#!/bin/sh\necho pando_0.0.0_all.deb\n")
+    (home / "deploy/debian-package").chmod(0o755)
+    environment = server_module.clean_environment() | {
+        "ROOT": str(root), "SERVER_PROGRAM": str(server_module.BINARY), "CLIENT_PORT": str(free_port()),
+        "ADMIN_PORT": str(free_port()), "PATH": f"{root / 'programs'}:{os.environ['PATH']}"}
+    yield root, home, environment
+    process = root / "process"
+    if process.exists():
+        try:
+            os.kill(int(process.read_text()), signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+
+def test_the_section_has_commands_only_in_blocks_that_run():
+    text = section()
+    assert len(BLOCK.findall(text)) >= 8
+    # No other kind of block, and no placeholder.
+    assert set(re.findall(r"^```(\w*)$", text, re.MULTILINE)) == {"sh", ""}
+    assert len(re.findall(r"^```$", text, re.MULTILINE)) == len(re.findall(r"^```sh$", text, re.MULTILINE))
+    assert not re.search(r"VERSION|ARCHITECTURE|…", "".join(BLOCK.findall(text)))
+
+
+def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
+    root, home, environment = machine
+    commands = [
+        PLACE.sub(rf"{root}/\1", block).replace("9001", environment["ADMIN_PORT"]) for block in BLOCK.findall(section())]
+    script = "set -u\nset -o pipefail\ntrap 'echo \"failed: $BASH_COMMAND\"; exit 1' ERR\n" + "\n".join(
+        f"echo '== block {number}'\n{text}" for number, text in enumerate(commands))
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
+    log = (root / "log").read_text() if (root / "log").exists() else ""
+    assert done.returncode == 0, done.stdout[-4000:] + log[-4000:]
+    assert f"{root}/etc/pando/rules: no problems" in done.stdout
+    assert f"{root}/etc/pando/pando.json: no problems" in done.stdout
+    assert re.search("^null", done.stdout, re.MULTILINE) and "the restore test has passed" in done.stdout
+    # Served over TLS, with the rules of the database, a backup, and its journal in the archive.
+    assert "no rules are loaded for default" in log and "db" not in log.partition("no rules are loaded for ")[2].partition(":")[0]
+    assert list((root / "backup/pando").glob("*.backup")) and list((root / "backup/pando-journal").glob("journal-*"))
+    assert (root / "backup/pando/restore-test.passed").exists()
+    # What is secret is readable by few.
+    for path, mode in [(root / "etc/pando/secret", 0o640), (home / "admin.token", 0o600), (home / "etc-pando.tar.gz", 0o600)]:
+        assert stat.S_IMODE(path.stat().st_mode) == mode, path
+    key = root / "etc/pando/tls/db.example.com/privkey.pem"
+    assert stat.S_IMODE(key.stat().st_mode) == 0o640 and stat.S_IMODE(key.parent.stat().st_mode) == 0o750
+    with tarfile.open(home / "etc-pando.tar.gz") as copy:
+        assert {"pando/secret", "pando/rules/db.json", "pando/pando.json"} <= set(copy.getnames())
+    # Commands that touch the data run as the user of the service.
+    assert set((root / "users").read_text().split()) == {"pando"}
+    alerts = (root / "etc/prometheus/pando-rules.yml").read_text()
+    assert "PandoDown" in alerts and "pando-rules.yml" in (root / "etc/prometheus/prometheus.yml").read_text()
+
+
+def test_the_rules_of_the_section_are_what_it_says(tmp_path):
+    rules = tmp_path / "rules.json"
+    rules.write_text(re.search(r"/rules/\$database\.json\".*?\n(.*?)^END$", section(), re.MULTILINE | re.DOTALL)[1])
+    cases = tmp_path / "cases.json"
+    cases.write_text(json.dumps({"cases": [
+        {"name": f"{uid} {access} {path}", "auth": uid and {"uid": uid}, "expect": verdict} | operation
+        for uid, path, verdict in [("u1", "/users/u1", "allow"), ("u1", "/users/u2", "deny"), ("u1", "/", "deny"), (None, "/users/u1", "deny")]
+        for access, operation in [("reads", {"read": path}), ("writes", {"write": path, "value": {"a": 1}})]
+    ]}))
+    done = server_module.run("test", "rules", rules, cases)
+    assert done.returncode == 0 and "8 passed" in done.stdout, done.stdout + done.stderr
