@@ -161,7 +161,7 @@ package struct RealtimeSession {
         guard isOpen else { return .nothing }
         switch message.result {
         case .success(.request(let request)):
-            return admit(request, byteCount: message.byteCount, message.grant, &context)
+            return admit(request, byteCount: message.byteCount, grant: message.grant, &context)
         case .success: break  // Control messages are small.
         case .failure: return .malformed
         }
@@ -173,13 +173,13 @@ package struct RealtimeSession {
     /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's rate does not
     ///   hold it: it would keep others from being parsed.
     private mutating func admit(
-        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) -> Outcome {
         guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,
             identity?.value.credential.isAdmin != true
         else {
-            hand(request, byteCount: byteCount, grant, &context)
+            hand(request, byteCount: byteCount, grant: grant, &context)
             return .nothing
         }
         let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
@@ -187,7 +187,7 @@ package struct RealtimeSession {
             byteCount, of: client, waitingAtMost: WriteRates.longestDelay, at: context.now,
             context.settings.limits)
         {
-        case .now: hand(request, byteCount: byteCount, grant, &context)
+        case .now: hand(request, byteCount: byteCount, grant: grant, &context)
         case .later(let excess):
             context.append(.countDelay(excess.limit))
             let end = context.now + excess.wait
@@ -208,7 +208,7 @@ package struct RealtimeSession {
 
     /// Posts a request, or replies to it.
     private mutating func hand(
-        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) {
         let number = request.number
