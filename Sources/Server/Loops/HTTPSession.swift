@@ -40,7 +40,7 @@ final class HTTPSession: ChannelSession {
     /// none, and where it names none.
     var namedClient: SocketAddress? {
         guard isTrustedProxy, let proxy = channel.peerAddress else { return nil }
-        return services.trustedProxies.namedClient(forwardedFor: machine.forwardedFor, by: proxy)
+        return services.trustedProxies.namedClient(forwardedFor: connection.forwardedFor, by: proxy)
     }
 
     /// It was refused, or is closing.

@@ -53,7 +53,7 @@ final class PollingSession: LoopSession {
     /// The client has shown an administrator's certificate. Before ``finish()``.
     func becomeAdministrator() {
         prepare()
-        machine.becomeAdministrator(&services.context)
+        session.becomeAdministrator(&services.context)
     }
 
     // MARK: From the client
