@@ -181,11 +181,13 @@ import Testing
     @Test(arguments: [0, 1, 47, 48])
     func unfinishedSegmentIsMadeAgain(byteCount: Int) throws {
         let name = firstSegment + ".new"
-        let disk = SimulatedDisk(files: [name: Array(SegmentBuilder().bytes[..<byteCount]), "notes.txt": [1]])
+        let disk = SimulatedDisk(files: [
+            name: Array(SegmentBuilder().bytes[..<byteCount]), "lost+found": [1],
+        ])
         let (entries, summary) = try recover(disk)
         #expect(entries.isEmpty)
         #expect(summary.isNew)
-        #expect(disk.fileNames == [firstSegment, "notes.txt"])
+        #expect(disk.fileNames == [firstSegment, "lost+found"])
         disk.losePower(seed: 3)
         #expect(try recover(disk).summary.isNew == false)
     }
