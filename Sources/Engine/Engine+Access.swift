@@ -67,7 +67,7 @@ extension Engine {
     package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
         guard let own = tree.listens[session] else { return [] }
         let all =
-            own.defaults.keys.map { Listen(path: $0) }
+            own.defaults.members.map { Listen(path: $0) }
             + own.filtered.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
         // At one path the default listen comes first. Tags are distinct.
         return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }

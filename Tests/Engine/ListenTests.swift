@@ -106,6 +106,63 @@ import Testing
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 
+    /// More listens below than are looked at when one above begins: they get their pushes, too, which is allowed, until it
+    /// ends, and after.
+    @Test func manyListensBelowANewOne() {
+        var scene = Scene()
+        for number in 0..<300 { scene.listen(1, Path(["l", Key(unchecked: Text("k\(number)"))])) }
+        scene.listen(1, "l")
+        #expect(scene.put(2, "l/k7", "1") == ["S1 d l/k7 1", "S1 d l/k7 1", "ok"])
+        scene.listen(1, "l/new")
+        #expect(scene.put(2, "l/new", "1") == ["S1 d l/new 1", "ok"], "born under a wider one")
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "l")
+        #expect(scene.put(2, "l/new", "2") == ["S1 d l/new 2", "ok"], "it takes over")
+        #expect(scene.put(2, "l", #"{"k7":3,"new":3}"#) == ["S1 d l/k7 3", "S1 d l/new 3", "ok"])
+        scene.run(1, .endSession)
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// A listen whose wider one ended gets every kind of write.
+    @Test(arguments: ["put at it", "put above", "put below", "merge", "merge of its parent"])
+    func takesOver(kind: String) {
+        var scene = Scene()
+        scene.listen(1, "")
+        scene.listen(1, "a/b")
+        scene.listen(1, "a/b/c")
+        scene.unlisten(1, "")
+        let lines =
+            switch kind {
+            case "put at it": scene.put(2, "a/b", #"{"c":1}"#)
+            case "put above": scene.put(2, "a", #"{"b":{"c":1}}"#)
+            case "put below": scene.put(2, "a/b/c/d", "1")
+            case "merge": scene.merge(2, "a/b", [("c", "1"), ("d", "1")])
+            default: scene.merge(2, "", [("a", #"{"b":{"c":1}}"#), ("z", "1")])
+            }
+        #expect(lines.count == 2 && lines[0].hasPrefix("S1 "), "\(lines)")
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "a/b")
+        #expect(scene.put(2, "a/b/c", "7") == ["S1 d a/b/c 7", "ok"])
+    }
+
+    /// The end of many listens is done in parts by what there is to do, however deep they are.
+    @Test func endsInParts() {
+        var scene = Scene()
+        for number in 0..<100 {
+            scene.listen(1, Path((0..<29).map { Key(unchecked: Text("d\($0)x\(number)")) }))
+            scene.listen(1, "q", #"{"l":\#(number + 1)}"#, tag: Int64(number + 1))
+        }
+        #expect(scene.engine.tree.endingWork(of: SessionID(1)) == 100 * 30 + 100 * 2)
+        var ending = scene.engine.tree.detachListens(of: SessionID(1))!
+        var parts = 0
+        while !ending.isEmpty {
+            scene.engine.tree.end(&ending, doing: 300)
+            parts += 1
+        }
+        #expect((10...12).contains(parts))
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
     /// A tagged listen gets its own push, whatever other listens its session has.
     @Test func taggedBesideDefault() {
         var scene = Scene()

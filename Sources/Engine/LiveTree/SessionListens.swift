@@ -2,9 +2,8 @@ import PandoTree
 
 /// The listens of one session.
 struct SessionListens: Sendable {
-    /// Default listens by location. True: covered by a default listen of the same session above, which gets
-    /// its changes too (§6.4).
-    var defaults: [Path: Bool] = [:]
+    /// The locations of default listens.
+    private(set) var defaults = MemberSet<[Path]>()
     private(set) var filtered = MemberSet<[FilteredListenKey]>()
     /// The number of filtered listens, by location. Never 0.
     private(set) var filteredCounts: [Path: Int] = [:]
@@ -25,15 +24,35 @@ struct SessionListens: Sendable {
     private(set) var windowChildCounts: [Path: Int] = [:]
     private var countedWindows: [FilteredListenKey: Int] = [:]
 
+    /// About how long it takes to end all of them (``ListenCost/work(at:)``).
+    private(set) var endingWork = 0
+
     /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.
     static let aggregateLimit = 100
     /// Filtered listens that are live aggregates.
     private(set) var aggregateCount = 0
 
+    /// Adds a default listen.
+    /// - Returns: false when it was there.
+    mutating func insert(defaultAt path: Path) -> Bool {
+        guard defaults.insert(path) else { return false }
+        endingWork += ListenCost.work(at: path)
+        return true
+    }
+
+    /// Removes a default listen.
+    /// - Returns: false when it was not there.
+    mutating func remove(defaultAt path: Path) -> Bool {
+        guard defaults.remove(path) else { return false }
+        endingWork -= ListenCost.work(at: path)
+        return true
+    }
+
     /// - Returns: false when it was there.
     @discardableResult
     mutating func insert(_ key: FilteredListenKey) -> Bool {
         guard filtered.insert(key) else { return false }
+        endingWork += ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] += 1
         if !key.query.aggregates.isEmpty { aggregateCount += 1 }
         return true
@@ -42,6 +61,7 @@ struct SessionListens: Sendable {
     /// - Returns: false when it was not there.
     mutating func remove(_ key: FilteredListenKey) -> Bool {
         guard filtered.remove(key) else { return false }
+        endingWork -= ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
@@ -69,13 +89,24 @@ struct SessionListens: Sendable {
 
     var isEmpty: Bool { defaults.isEmpty && filtered.isEmpty }
 
-    /// The default listen at the path or above it that no other one covers; nil where there is none. O(depth).
-    func uncoveredListen(at path: Path) -> Path? {
+    /// Traps when the listens are miscounted. O(listens); for tests.
+    func checkInvariants() {
+        let counts = Dictionary(grouping: filtered.members, by: \.path).mapValues(\.count)
+        precondition(counts == filteredCounts, "filtered listens are miscounted")
+        let paths = defaults.members + filtered.members.map(\.path)
+        precondition(
+            endingWork == paths.reduce(0) { $0 + ListenCost.work(at: $1) },
+            "the work to end the listens is miscounted")
+    }
+
+    /// The highest default listen at the path or above it; nil where there is none. O(depth).
+    func highestListen(at path: Path) -> Path? {
         guard !defaults.isEmpty else { return nil }
+        var highest: Path?
         var prefix = path
         while true {
-            if defaults[prefix] == false { return prefix }
-            if prefix.isRoot { return nil }
+            if defaults.contains(prefix) { highest = prefix }
+            if prefix.isRoot { return highest }
             prefix.keys.removeLast()
         }
     }
@@ -84,10 +115,10 @@ struct SessionListens: Sendable {
     func hasDefault(covering path: Path, strictly: Bool = false) -> Bool {
         guard !defaults.isEmpty else { return false }
         var prefix = path
-        if !strictly, defaults[prefix] != nil { return true }
+        if !strictly, defaults.contains(prefix) { return true }
         while !prefix.isRoot {
             prefix.keys.removeLast()
-            if defaults[prefix] != nil { return true }
+            if defaults.contains(prefix) { return true }
         }
         return false
     }
