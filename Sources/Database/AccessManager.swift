@@ -94,9 +94,10 @@ final class AccessManager {
         }
         for listen in database.engine.listens(of: session, deniedTo: hosted.credential, at: time) {
             perform(.unlisten(listen.path, listen.query, tag: listen.tag), session, hosted)
-            let text = listen.tag.flatMap { hosted.queryTexts.removeValue(forKey: $0) }
+            let text = listen.tag.flatMap { hosted.queryTexts.remove($0) }
             processor.encoder.revoke(listen.path, queryText: text, session)
         }
+        processor.publishHeldBytes(of: session)
     }
 
     private func perform(_ unlisten: Operation, _ session: SessionID, _ hosted: HostedSession) {

@@ -69,7 +69,7 @@ final class SessionManager {
             post(.closed(session))
         }
         if hosted.queryTexts.count > Self.textsFreedAtOnce {
-            processor.releaseLater(exchange(&hosted.queryTexts, with: [:]))
+            processor.releaseLater(exchange(&hosted.queryTexts, with: QueryTexts()))
         }
         processor.encoder.streams[session] = nil
         processor.metrics.sessions.set(processor.sessions.count)

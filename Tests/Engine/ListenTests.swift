@@ -145,6 +145,51 @@ import Testing
         #expect(scene.put(2, "a/b/c", "7") == ["S1 d a/b/c 7", "ok"])
     }
 
+    /// What a session's listens and queued writes take in memory (``SessionLimit/listenBytes``).
+    @Test func heldBytes() {
+        var scene = Scene(#"{"q":{"a":1,"b":2,"c":3}}"#)
+        func held(_ session: UInt64) -> Int { scene.engine.heldByteCount(of: SessionID(session)) }
+        scene.listen(1, "a")
+        let shallow = held(1)
+        scene.listen(1, "a")
+        #expect(held(1) == shallow, "the same listen")
+        scene.listen(1, "b/1/2/3/4/5/6/7/8/9")
+        #expect(held(1) > 2 * shallow, "a path takes memory by its length")
+        var before = held(1)
+        scene.listen(1, "q", #"{"i":".value","sp":"\#(String(repeating: "x", count: 5000))"}"#, tag: 1)
+        #expect(held(1) - before > 5000, "so does a query's text")
+        before = held(1)
+        scene.listen(1, "q", #"{"i":".key","sp":"a"}"#, tag: 2)
+        let alone = held(1) - before
+        scene.listen(2, "q", #"{"i":".key","sp":"a"}"#, tag: 2)
+        #expect(held(2) < alone, "a window that is shared")
+        before = held(1)
+        scene.run(1, .onDisconnect([Write("o/1/2/3", "1")]))
+        #expect(held(1) > before + 256)
+        scene.run(1, .cancelOnDisconnect("o"))
+        #expect(held(1) == before)
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "a")
+        #expect(held(1) == before - shallow)
+        scene.run(1, .endSession)
+        scene.run(2, .endSession)
+        #expect(held(1) == 0 && held(2) == 0)
+    }
+
+    @Test func listensThatTakeTooMuchMemoryAreRefused() {
+        var scene = Scene()
+        scene.engine.listenByteLimit = 64 << 10
+        var count = 0
+        while count < 1000, scene.listen(1, Path([Key(unchecked: Text("k\(count)"))])) != ["failed"] {
+            count += 1
+        }
+        #expect((100..<1000).contains(count))
+        #expect(scene.engine.heldByteCount(of: SessionID(1)) <= 64 << 10)
+        #expect(scene.listen(2, "a") == ["S2 d a null", "ok {}"], "another session has its own")
+        scene.unlisten(1, "k0")
+        #expect(scene.listen(1, "k0") != ["failed"])
+    }
+
     /// The end of many listens is done in parts by what there is to do, however deep they are.
     @Test func endsInParts() {
         var scene = Scene()

@@ -60,7 +60,8 @@ struct ListenRegistry: Sendable {
     ) -> ListenerTable.QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
         let view = table.addView(key, session, over: node, by: index, prepared: prepared)
-        bySession[session]?.count(view.window.entries.count, of: key)
+        bySession[session]?.count(
+            view.window.entries.count, sharedBy: view.recipients.count, of: key)
         return view
     }
 

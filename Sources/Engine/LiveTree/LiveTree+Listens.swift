@@ -12,6 +12,9 @@ extension LiveTree {
     /// The number of the session's listens. O(1).
     package func listenCount(of session: SessionID) -> Int { listens[session]?.count ?? 0 }
 
+    /// About the bytes of memory that the session's listens take. O(1).
+    func listenByteCount(of session: SessionID) -> Int { listens[session]?.byteCount ?? 0 }
+
     /// About how long it takes to end the session's listens; see ``end(_:doing:)``. O(1).
     package func endingWork(of session: SessionID) -> Int { listens[session]?.endingWork ?? 0 }
 

@@ -22,10 +22,23 @@ struct SessionListens: Sendable {
     static let smallWindowChildCount = 1024
     /// Children of the windows that are counted, by location, as many as they had when they began. Never 0.
     private(set) var windowChildCounts: [Path: Int] = [:]
-    private var countedWindows: [FilteredListenKey: Int] = [:]
+    private var countedWindows: [FilteredListenKey: CountedWindow] = [:]
 
+    /// What a window is counted as.
+    private struct CountedWindow {
+        /// All of its children.
+        var childCount: Int
+        /// Of its bytes, this session's part: sessions with the same query share the window.
+        var byteCount: Int
+    }
+
+    /// About the bytes of memory that the listens take (``ListenCost``). A window counts as it was when it began.
+    private(set) var byteCount = 0
     /// About how long it takes to end all of them (``ListenCost/work(at:)``).
     private(set) var endingWork = 0
+
+    /// Bytes that the listens of one session may take; our own limit. Fifty thousand listens at usual depths take less.
+    static let byteLimit = 128 << 20
 
     /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.
     static let aggregateLimit = 100
@@ -36,6 +49,7 @@ struct SessionListens: Sendable {
     /// - Returns: false when it was there.
     mutating func insert(defaultAt path: Path) -> Bool {
         guard defaults.insert(path) else { return false }
+        byteCount += ListenCost.bytes(at: path)
         endingWork += ListenCost.work(at: path)
         return true
     }
@@ -44,6 +58,7 @@ struct SessionListens: Sendable {
     /// - Returns: false when it was not there.
     mutating func remove(defaultAt path: Path) -> Bool {
         guard defaults.remove(path) else { return false }
+        byteCount -= ListenCost.bytes(at: path)
         endingWork -= ListenCost.work(at: path)
         return true
     }
@@ -52,6 +67,7 @@ struct SessionListens: Sendable {
     @discardableResult
     mutating func insert(_ key: FilteredListenKey) -> Bool {
         guard filtered.insert(key) else { return false }
+        byteCount += ListenCost.bytes(at: key.path, key.query)
         endingWork += ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] += 1
         if !key.query.aggregates.isEmpty { aggregateCount += 1 }
@@ -61,22 +77,30 @@ struct SessionListens: Sendable {
     /// - Returns: false when it was not there.
     mutating func remove(_ key: FilteredListenKey) -> Bool {
         guard filtered.remove(key) else { return false }
+        byteCount -= ListenCost.bytes(at: key.path, key.query)
         endingWork -= ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
-        if let count = countedWindows.removeValue(forKey: key) {
-            windowChildCounts[key.path, default: 0] -= count
+        if let counted = countedWindows.removeValue(forKey: key) {
+            byteCount -= counted.byteCount
+            guard counted.childCount > Self.smallWindowChildCount else { return true }
+            windowChildCounts[key.path, default: 0] -= counted.childCount
             if windowChildCounts[key.path] == 0 { windowChildCounts[key.path] = nil }
         }
         return true
     }
 
     /// Counts the children of a window that has begun.
-    mutating func count(_ childCount: Int, of key: FilteredListenKey) {
-        guard childCount > Self.smallWindowChildCount, countedWindows[key] == nil else { return }
-        countedWindows[key] = childCount
-        windowChildCounts[key.path, default: 0] += childCount
+    /// - Parameter recipientCount: The listens that share it, this one included.
+    mutating func count(_ childCount: Int, sharedBy recipientCount: Int = 1, of key: FilteredListenKey) {
+        guard childCount > 0, countedWindows[key] == nil else { return }
+        let counted = CountedWindow(
+            childCount: childCount,
+            byteCount: childCount * ListenCost.windowEntryByteCount / max(1, recipientCount))
+        countedWindows[key] = counted
+        byteCount += counted.byteCount
+        if childCount > Self.smallWindowChildCount { windowChildCounts[key.path, default: 0] += childCount }
     }
 
     /// Whether a window may begin at a location.
@@ -93,6 +117,10 @@ struct SessionListens: Sendable {
     func checkInvariants() {
         let counts = Dictionary(grouping: filtered.members, by: \.path).mapValues(\.count)
         precondition(counts == filteredCounts, "filtered listens are miscounted")
+        precondition(
+            byteCount == defaults.members.reduce(0) { $0 + ListenCost.bytes(at: $1) }
+                + filtered.members.reduce(0) { $0 + ListenCost.bytes(at: $1.path, $1.query) }
+                + countedWindows.values.reduce(0) { $0 + $1.byteCount }, "bytes of listens are miscounted")
         let paths = defaults.members + filtered.members.map(\.path)
         precondition(
             endingWork == paths.reduce(0) { $0 + ListenCost.work(at: $1) },

@@ -42,7 +42,7 @@ final class PollingSession: LoopSession {
 
     override var hasManyRequests: Bool { machine.hasManyRequests }
 
-    override var heldByteCount: Int { machine.heldByteCount }
+    override var connectionByteCount: Int { machine.heldByteCount }
 
     /// Carries out what an event has led to.
     func finish() {
