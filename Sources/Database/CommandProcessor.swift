@@ -220,10 +220,12 @@ final class CommandProcessor {
         startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
         metrics.pushes.add(effects.pushes.count)
-        if coalescer.isEmpty || isListen {
+        if coalescer.isEmpty {
             encoder.encode(effects.pushes)
         } else {
-            encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
+            encoder.encode(
+                coalescer.hold(
+                    effects.pushes, in: database.engine.root, answering: isListen ? session : nil))
         }
         // The initial push of a listen is part of its own record.
         if !isListen, profiler.isActive {

@@ -74,7 +74,7 @@ final class SessionManager {
         processor.encoder.streams[session] = nil
         processor.metrics.sessions.set(processor.sessions.count)
         processor.metrics.streams.set(processor.encoder.streams.count)
-        _ = processor.coalescer.end(session)
+        processor.coalescer.remove(session)
         processor.profiler.removeWatcher(session, of: database.id)
         if hosted.publicID != nil, processor.profiler.isActive {
             processor.profile(ProfileRecord(name: "concurrent-disconnect"), on: database)

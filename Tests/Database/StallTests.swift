@@ -287,7 +287,29 @@ import Testing
         }
     }
 
+    private static let conditional =
+        #"{"rules":{".write":true,"l":{".read":"auth == null || auth.uid == 'a'"},"q":{".read":true}}}"#
+    private static func identity(_ slot: UInt32, _ uid: String) -> DatabaseMessage {
+        .identity(Bench.session(slot), Credential(authVariable: Text("{\"uid\":\"\(uid)\"}")))
+    }
+
     static let listenOperations: [Operation] = [
+        Operation(
+            testDescription: "change of credential", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in [identity(2, "a")] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "change of credential that revokes all", rules: conditional,
+            before: { listens(2, $0) }, messages: { _ in [identity(2, "b")] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "new rules, with many listens", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in [.rules(["demo": try! Ruleset(loading: Array(declared.utf8))])] },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "new rules that revoke all", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in
+                [.rules(["demo": try! Ruleset(loading: Array(#"{"rules":{".read":false}}"#.utf8))])]
+            },
+            childCount: { _ in 0 }),
         Operation(
             testDescription: "listen and unlisten above many", before: { listens(2, $0) },
             messages: { _ in

@@ -197,7 +197,8 @@ final class SimulatedLoop {
             (session, input) = (id, isAdmission ? .admission(id) : .rest(id))
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
-        case .identity, .revoked, .windowMark, .caughtUp, .prepared, .indexed, .rules, .storage,
+        case .identity, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared, .indexed, .rules,
+            .storage,
             .outputsDelivered, .drain, .statistics, .usage, .backup:
             return
         }
