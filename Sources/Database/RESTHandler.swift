@@ -193,6 +193,7 @@ final class RESTHandler {
         // Authorised above, with the query as it was given, so the rules are not evaluated again. Nothing is
         // in the journal, so nothing is refused.
         _ = try? processor.perform(.listen(listen), session, .admin, in: database)
+        processor.publishHeldBytes(of: session)
     }
 
     // MARK: Writing

@@ -42,7 +42,7 @@ final class PollingSession: LoopSession {
 
     override var hasManyRequests: Bool { session.hasManyRequests }
 
-    override var heldByteCount: Int { session.heldByteCount }
+    override var connectionByteCount: Int { session.heldByteCount }
 
     /// Carries out what an event has led to.
     func finish() {
