@@ -193,8 +193,7 @@ let package = Package(
             name: "PandoFuzzTargets",
             dependencies: [
                 "Bytes", "Compression", "Connections", "Engine", "HTTP", "Identity", "Journal", "REST",
-                "Rules",
-                "SimulatedDisk", "Storage", "TLS", "Tree", "WebSocket", "Wire",
+                "Reactor", "Rules", "SimulatedDisk", "Storage", "TLS", "Tree", "WebSocket", "Wire",
             ].map { .byName(name: "Pando\($0)") },
             path: "Tests/Fuzz/Targets", swiftSettings: rules),
         .testTarget(

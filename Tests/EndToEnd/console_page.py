@@ -26,9 +26,9 @@ class ConsolePage:
         self.browser = browser
         browser.before_each_page(WATCH)
 
-    def open(self, port, place="", path="/"):
+    def open(self, port, place="", path="/", scheme="http"):
         self.browser.open("about:blank")
-        self.browser.open(f"http://127.0.0.1:{port}{path}{place}")
+        self.browser.open(f"{scheme}://127.0.0.1:{port}{path}{place}")
 
     def size(self, width, height, mobile=False):
         self.browser.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=mobile)

@@ -70,8 +70,9 @@ class Quiet(http.server.SimpleHTTPRequestHandler):
 class Browser:
     """One process with one tab. A profile outlives it."""
 
-    def __init__(self, profile):
+    def __init__(self, profile, *flags):
         self.profile = pathlib.Path(profile)
+        self.flags = [*FLAGS, *flags]
         self.profile.mkdir(parents=True, exist_ok=True)
         self.process = self.tab = None
         self.number = 0
@@ -81,7 +82,7 @@ class Browser:
         ready.unlink(missing_ok=True)
         with open(self.profile / "stderr.txt", "ab") as stderr:
             self.process = subprocess.Popen(
-                [browser_path(), *FLAGS, f"--user-data-dir={self.profile}", "about:blank"],
+                [browser_path(), *self.flags, f"--user-data-dir={self.profile}", "about:blank"],
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr, start_new_session=True)
         deadline = time.monotonic() + START_DEADLINE
         while not (ready.exists() and ready.read_text().count("\n") >= 1):

@@ -88,6 +88,7 @@ def test_library(servers, secure):
         for number, parameters in enumerate(
             [
                 {}, {"client_max_window_bits": True}, {"client_max_window_bits": 9}, {"server_max_window_bits": 9},
+                {"server_max_window_bits": 8}, {"server_max_window_bits": 8, "client_max_window_bits": 9},
                 {"server_max_window_bits": 12, "client_max_window_bits": 12}, {"server_max_window_bits": 15},
                 {"server_no_context_takeover": True}, {"client_no_context_takeover": True},
             ]

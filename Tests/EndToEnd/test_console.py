@@ -22,6 +22,7 @@ from proxy import Proxy
 from rest_client import Rest, Wire
 from server import REPOSITORY, Server, StartFailure
 from test_hash_property import KEYS, NUMBERS, STRINGS
+from test_tls import Client, pair
 from tokens import bearer, unsigned
 
 PUBLIC = REPOSITORY / "public"
@@ -305,6 +306,56 @@ def test_under_dev_the_console_opens_at_the_root_of_default(scene):
     shown = page.run("performance.now()")
     print(f"first rows at most {shown:.0f} ms after the navigation")
     assert page.complaints() == []
+
+
+# The page's own WebSockets, and what they receive.
+WATCH_SOCKETS = """window.sockets = []; window.received = []; const Own = WebSocket;
+window.WebSocket = class extends Own {
+  constructor(...parts) {
+    super(...parts);
+    sockets.push(this);
+    this.addEventListener("message", (event) => received.push(event.data));
+  }
+};"""
+
+
+@needs_browser
+def test_over_tls_the_console_negotiates_compression(servers, tmp_path):
+    """A real browser: the page over https, its WebSocket over wss, a large push compressed."""
+    server = servers(memory=True, arguments=[*pair("localhost"), "--public", PUBLIC])
+    browser = Browser(tmp_path / "profile", "--ignore-certificate-errors").start()
+    try:
+        page = ConsolePage(browser)
+        browser.before_each_page(WATCH_SOCKETS)
+        page.size(1280, 800)
+        page.open(server.port, scheme="https")
+        page.wait_rows(lambda rows: rows and rows[0]["key"] == "default", "the root")
+        page.wait("sockets.some((one) => one.readyState === 1)", "an open WebSocket")
+        sockets = page.run("sockets.map((one) => [one.url, one.extensions])")
+        assert all(url.startswith(f"wss://127.0.0.1:{server.port}/") for url, _ in sockets), sockets
+        assert all("permessage-deflate" in extensions for _, extensions in sockets), sockets
+        client = Client(server.port)
+        assert client.ask("PUT", "/texts.json", '{"a":"short"}')[0] == 200
+        page.wait_row("texts")
+        page.select("texts")
+        page.press("ArrowRight")
+        page.wait_row("a", '"short"')
+        # The tree is fed by event streams: the push is for a WebSocket of its own, which the browser inflates.
+        listen = json.dumps({"t": "d", "d": {"r": 1, "a": "q", "b": {"p": "/texts/a", "h": ""}}})
+        page.run(f"""(() => {{
+          const socket = new WebSocket("wss://127.0.0.1:{server.port}/.ws?v=5&ns=default");
+          socket.onopen = () => socket.send({json.dumps(listen)});
+        }})()""")
+        page.wait("received.some((one) => one.includes('short'))", "the listen's first value")
+        assert "permessage-deflate" in page.run("sockets.at(-1).extensions")
+        long = " ".join(f"sentence {number} of a long text" for number in range(300))
+        assert len(long) > 8000
+        assert client.ask("PUT", "/texts/a.json", json.dumps(long))[0] == 200
+        page.wait(f"received.some((one) => one.includes({json.dumps(long)}))", "the push")
+        page.wait_rows(lambda rows: any("sentence 0 of a long text" in row["value"] for row in rows), "the new text")
+        assert page.complaints() == []
+    finally:
+        browser.kill()
 
 
 def test_a_level_is_expanded_and_collapsed_and_shows_kinds_and_previews(desk):

@@ -37,6 +37,7 @@ package struct FuzzTarget: Sendable, CustomStringConvertible {
 
     package static let all: [FuzzTarget] = [
         FuzzTarget("http", checkHTTP),
+        FuzzTarget("proxy", checkProxy),
         FuzzTarget("frames", checkFrames),
         FuzzTarget("deflate", mutationCount: 200, checkDeflate),
         FuzzTarget("segmenter", checkSegmenter),

@@ -71,7 +71,8 @@ private func describe(_ head: RequestHead) -> String {
         .map { head.header($0) ?? "-" }
     return """
         \(head.methodText) \(head.path) \(head.queryBytes.map { Array($0) } ?? []) \(head.authority) \(head.version) \
-        \(head.keepsAlive) \(head.framing) \(fields) \(RequestHead(forwarded: head).authority)
+        \(head.keepsAlive) \(head.framing) \(fields) \(RequestHead(forwarded: head).authority) \
+        \(RequestHead(forwarded: head).hostBytes.map { Array($0) } ?? [])
         """
 }
 
@@ -95,10 +96,45 @@ private func checkREST(_ head: RequestHead, body: [UInt8]) throws {
     let status = response.status.code
     var bytes: [UInt8] = []
     while let piece = response.next() { bytes += piece }
+    try require(responseHead(bytes)?.statusCode == Int(status), "the response cannot be read")
+    try checkHandshake(head)
+}
+
+/// No refusal and no handshake may trap; what is agreed on is what RFC 7692 allows and the response says.
+private func checkHandshake(_ head: RequestHead) throws {
+    for takesOver in [false, true] {
+        var options = DeflateOptions()
+        options.server = .init(takesOver: takesOver, windowBits: takesOver ? 12 : 15)
+        options.client = options.server
+        var bytes: [UInt8] = []
+        let handshake: ServerHandshake
+        do throws(UpgradeRefusal) {
+            handshake = try ServerHandshake(head, deflate: options)
+            handshake.appendResponse(to: &bytes)
+        } catch {
+            ServerHandshake.appendRefusal(error, to: &bytes)
+            try require(responseHead(bytes)?.statusCode == Int(error.status.code), "an unreadable refusal")
+            continue
+        }
+        let response = responseHead(bytes)
+        try require(response?.statusCode == 101, "the handshake cannot be read")
+        let said = response?.fields["sec-websocket-extensions"]
+        try require((said != nil) == (handshake.deflate != nil), "extension \(said ?? "none")")
+        guard let agreement = handshake.deflate, let said else { continue }
+        for (side, wanted) in [(agreement.server, options.server), (agreement.client, options.client)] {
+            try require((8...15).contains(side.windowBits), "a window of \(side.windowBits) bits")
+            try require(wanted.takesOver || !side.takesOver, "more takeover than the server grants")
+        }
+        try require(agreement.server.windowBits <= options.server.windowBits, "a larger window than granted")
+        try require(
+            agreement.server.takesOver != said.contains("server_no_context_takeover")
+                && agreement.client.takesOver != said.contains("client_no_context_takeover"),
+            "\(said) is not what was agreed on")
+    }
+}
+
+private func responseHead(_ bytes: [UInt8]) -> ResponseHead? {
     var reader = ResponseHeadReader()
     var offset = 0
-    let received = try? reader.read(bytes.rawSpan, from: &offset)
-    try require(received?.statusCode == Int(status), "the response cannot be read")
-    // No refusal and no handshake may trap.
-    _ = try? ServerHandshake(head, deflate: DeflateOptions())
+    return try? reader.read(bytes.rawSpan, from: &offset)
 }
