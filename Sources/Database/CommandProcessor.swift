@@ -173,7 +173,8 @@ final class CommandProcessor {
             encoder.reply(reply, to: session)
         }
         if let profiled {
-            let record = ProfileRecord(profiled.operation, result, byteCount: byteCount, of: database)
+            let record = ProfileRecord(
+                profiled.operation, result, byteCount: byteCount, by: credential, of: database)
             if let record { profile(record, on: database, began: profiled.began) }
         }
         return result

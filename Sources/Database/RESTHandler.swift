@@ -51,7 +51,9 @@ final class RESTHandler {
                 }
                 let record =
                     began == nil
-                    ? nil : ProfileRecord(request, result, failure, byteCount: byteCount, of: database)
+                    ? nil
+                    : ProfileRecord(
+                        request, result, failure, byteCount: byteCount, by: credential, of: database)
                 if let record { processor.profile(record, on: database, began: began) }
             case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }

@@ -200,7 +200,12 @@ import Testing
     func unfinishedSmallFileIsRemoved(name: String, isOurs: Bool) throws {
         let disk = SimulatedDisk(files: [name: [1]])
         #expect(try DirectoryContents(of: disk).otherFiles == (isOurs ? [] : [name]))
-        _ = try recover(disk)
+        if isOurs {
+            _ = try recover(disk)
+        } else {
+            // Another program's directory is left as it is.
+            #expect(throws: JournalError.self) { try recover(disk) }
+        }
         #expect(disk.fileNames.contains(name) != isOurs)
     }
 
