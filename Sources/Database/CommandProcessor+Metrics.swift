@@ -78,7 +78,7 @@ extension CommandProcessor {
         guard let query = subject.query, query.needsIndex, let database = databases[subject.database] else {
             return false
         }
-        return !database.engine.access.hasIndex(query.index, at: subject.path)
+        return !database.engine.access.hasIndex(query.order, at: subject.path)
     }
 }
 
