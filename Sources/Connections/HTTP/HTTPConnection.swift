@@ -190,7 +190,7 @@ package struct HTTPConnection {
             head = context.socket.isTrustedProxy ? RequestHead(forwarded: found) : found
         } catch {
             switch error {
-            case .headTooLarge, .targetTooLong, .tooManyHeaderFields:
+            case .headTooLarge, .targetTooLong, .tooManyQueryPairs, .tooManyHeaderFields:
                 context.append(.countLimit(.headBytes))
             default: break
             }
