@@ -10,6 +10,8 @@ import PandoReactor
 final class PollingSession: LoopSession {
     private var session: LongPollingSession
     private let startAddress: SocketAddress?
+    /// What counts as its client's address; nil where that is not known.
+    let network: AddressNetwork?
     /// As one connection of its client's address, where a proxy has said what that is.
     var addressGrant: AnyObject?
 
@@ -21,6 +23,7 @@ final class PollingSession: LoopSession {
         publicID: PublicSessionID, namespace: String?, _ services: SessionServices
     ) {
         startAddress = connection.peerAddress
+        network = startAddress.map { AddressNetwork($0) }
         var random = SystemRandomNumberGenerator()
         services.context.now = services.loop.now
         session = LongPollingSession(
