@@ -116,6 +116,14 @@ package struct HTTPConnection {
 
     /// Whether it has ended the connection, or given it away.
     package var hasEnded: Bool { if case .ended = stage { true } else { false } }
+    /// Whether a request is with the databases, or its response is on its way.
+    package var awaitsAnswers: Bool {
+        switch stage {
+        case .admitting, .answering: true
+        case .head, .body, .draining, .streaming, .ended: false
+        }
+    }
+
 
     // MARK: Reading
 

@@ -97,8 +97,11 @@ package struct RealtimeSession {
     /// When the write that waits is to be made; nil where none waits.
     var delayEnd: MonotonicTime? { delayed?.value.end }
 
-    /// Whether the client has a large share of all requests that wait.
+    /// Whether the client has a large share of all requests that wait: it goes on although earlier ones do.
     var hasManyRequests: Bool { window.isLarge }
+
+    /// Whether a mark of the request window has not come back.
+    var awaitsAnswers: Bool { window.awaitsMark }
 
     /// When the credential is over, in seconds since 1970; nil where it does not expire.
     var expiry: Int64? { identity?.value.validUntil }

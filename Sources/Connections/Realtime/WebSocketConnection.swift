@@ -76,6 +76,9 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Bytes of memory that outputs take which wait behind others.
     package var waitingByteCount: Int { outputs.waitingByteCount }
+    /// Whether many requests of the client, or large ones, are not answered yet.
+    package var awaitsAnswers: Bool { session.awaitsAnswers }
+
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + outputs.heldByteCount }

@@ -40,8 +40,10 @@ final class HTTPSession: ChannelSession {
     /// none, and where it names none.
     var namedClient: SocketAddress? {
         guard isTrustedProxy, let proxy = channel.peerAddress else { return nil }
-        return services.trustedProxies.namedClient(forwardedFor: machine.forwardedFor, by: proxy)
+        return services.trustedProxies.namedClient(forwardedFor: connection.forwardedFor, by: proxy)
     }
+
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
 
     /// It was refused, or is closing.
     var hasEnded: Bool { connection.hasEnded }

@@ -45,6 +45,8 @@ final class PollingSession: LoopSession {
 
     override var hasManyRequests: Bool { session.hasManyRequests }
 
+    override var awaitsAnswers: Bool { session.awaitsAnswers }
+
     override var heldByteCount: Int { session.heldByteCount }
 
     /// Carries out what an event has led to.

@@ -35,6 +35,8 @@ final class WebSocketSession: ChannelSession {
 
     override var hasManyRequests: Bool { connection.hasManyRequests }
 
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
+
     /// What was sent before the session moved here is this client's, too.
     override var heldByteCount: Int {
         connection.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
