@@ -86,7 +86,7 @@ final class IOLoop: @unchecked Sendable {
         // Once in each tick, at its end.
         loop.onTickMeasured = { [measurements, compression = services.context.compression] time in
             measurements.end(at: time)
-            compression?.refillBudget()
+            compression?.refillBudgets()
         }
         sweep.schedule()
     }

@@ -158,6 +158,12 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: From the loop
 
+    override func nextTurn() {
+        prepareSocket()
+        connection.nextTurn(&services.context)
+        finish()
+    }
+
     /// The client has shown an administrator's certificate.
     func becomeAdministrator() {
         prepareSocket()
