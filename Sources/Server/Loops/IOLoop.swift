@@ -84,9 +84,10 @@ final class IOLoop: @unchecked Sendable {
             memory.publishHeldBytes()
         }
         // Once in each tick, at its end.
-        loop.onTickMeasured = { [measurements, compression = services.context.compression] time in
+        loop.onTickMeasured = { [measurements, services, compression = services.context.compression] time in
             measurements.end(at: time)
             compression?.refillBudgets()
+            services.context.printing.refill()
         }
         sweep.schedule()
     }

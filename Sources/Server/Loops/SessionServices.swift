@@ -64,6 +64,7 @@ final class SessionServices {
                 site: resources.site),
             now: loop.now)
         context.settings.limits.users = resources.users
+        context.printing = PrintingBudget(byteCount: Self.printedByteCount)
         if configuration.compressesMessages {
             context.compression = SharedCompression(
                 deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: Self.inflationByteCount,
@@ -137,6 +138,9 @@ final class SessionServices {
     /// What a loop inflates in one tick before workers inflate and parse further messages, but for the smallest: at most
     /// 3 ms of its time, for JSON that takes longest. One packet may hold hundreds of messages of 64 KiB each.
     static let inflationByteCount = 128 << 10
+
+    /// What a loop prints for REST in one tick before further responses take turns: about 2 ms of its time.
+    static let printedByteCount = 256 << 10
 
     /// Messages from which on the database thread begins while the loop goes on.
     static let burstCount = 256
