@@ -5,16 +5,38 @@ import PandoRules
 import PandoStorage
 
 /// Changes who may read: the rules of a database, and the credential of a session. Listens that are no longer
-/// allowed are revoked at once (realtime §5.4, rest §8.3). Used by one thread at a time.
+/// allowed are revoked (realtime §5.4, rest §8.3).
+///
+///     new rules, new credential ──▶ some hundred listens are checked at once
+///                                     └─ more: their sessions are suspended, and get no pushes ──▶ the rest, a part at a time
+///
+/// So no push leaves on a listen that was not checked under what is in force, no request of the session is answered
+/// before, and other sessions wait for one part only. What was withheld is sent when the session is checked, as to a slow
+/// reader (``PushCoalescer``).
+///
+/// Used by one thread at a time.
 final class AccessManager {
     private let processor: CommandProcessor
+    /// Posts a message to the databases, which is processed later.
+    private let post: @Sendable (DatabaseMessage) -> Void
+    /// The sessions that have listens to be checked.
+    private var checks: [SessionID: ListenCursor] = [:]
+    /// The same sessions, in the order in which each has its next part checked.
+    private var queue: [SessionID] = []
+    /// Those that are to be suspended.
+    private var unsuspended: [(session: SessionID, database: RequestBacklog.DatabaseID)] = []
+    /// ``DatabaseMessage/listenChecks`` was posted.
+    private var isPosted = false
 
+    /// Listens that are checked in one step, of all sessions: half a millisecond, where rules are simple.
+    private static let checkedAtOnce = 500
     /// Listens of one session that may be checked again in a minute because it changes its credential: two
     /// seconds of the database thread. A session with the most listens may change it twenty times.
     private static let recheckLimit = 1_000_000
 
-    init(_ processor: CommandProcessor) {
+    init(_ processor: CommandProcessor, post: @escaping @Sendable (DatabaseMessage) -> Void) {
         self.processor = processor
+        self.post = post
     }
 
     /// Puts stored rules in force, and appends them to the journal.
@@ -30,7 +52,7 @@ final class AccessManager {
         database.invalidRules = nil
         database.storedAccess = .loaded(rules)
         processor.startIndexWork(in: database)
-        revokeListens(of: database)
+        checkListens(of: [database])
         processor.journal.append(
             JournalRecord(
                 .publishedRules, namespace: database.id, timestamp: processor.clock.now(), payload: payload))
@@ -39,22 +61,29 @@ final class AccessManager {
     /// Puts the rules of `--rules` in force.
     /// - Parameter rulesets: All of them, by namespace; the other databases are under their stored rules.
     func load(_ rulesets: [String: Ruleset]) {
-        for database in processor.databases.setFileRules(rulesets) {
-            processor.startIndexWork(in: database)
-            revokeListens(of: database)
-        }
+        let changed = processor.databases.setFileRules(rulesets)
+        for database in changed { processor.startIndexWork(in: database) }
+        checkListens(of: changed)
     }
 
-    private func revokeListens(of database: StoredDatabase) {
+    /// Begins to check the listens of all sessions of databases whose rules are new. O(sessions).
+    private func checkListens(of databases: [StoredDatabase]) {
+        guard !databases.isEmpty else { return }
+        var left = Self.checkedAtOnce
         for session in processor.sessions.ids {
-            guard let hosted = processor.sessions[session], hosted.database === database else { continue }
-            revokeListens(of: session, hosted)
+            guard let hosted = processor.sessions[session],
+                databases.contains(where: { $0 === hosted.database })
+            else { continue }
+            // One whose check has begun is checked from the beginning.
+            check(session, hosted, &left)
         }
     }
 
     /// What follows from a change of credential.
     enum CredentialChange {
         case applied
+        /// The session's listens are being checked: see ``takeUnsuspended()``.
+        case checking
         /// The session has had its listens checked too often in this minute: it must be closed and ended.
         case tooManyChecks
     }
@@ -73,15 +102,86 @@ final class AccessManager {
         if hosted.rechecks.minute != minute { hosted.rechecks = (minute, 0) }
         hosted.rechecks.count += hosted.database.engine.tree.listenCount(of: session)
         guard hosted.rechecks.count <= Self.recheckLimit else { return .tooManyChecks }
-        revokeListens(of: session, hosted)
-        return .applied
+        var left = Self.checkedAtOnce
+        check(session, hosted, &left)
+        return checks[session] == nil ? .applied : .checking
     }
 
-    /// Revokes the listens that a session may not have any more.
-    private func revokeListens(of session: SessionID, _ hosted: HostedSession) {
+    // MARK: Checks
+
+    /// Whether a session's listens are being checked.
+    func isChecking(_ session: SessionID) -> Bool { checks[session] != nil }
+
+    /// Whether ``takeUnsuspended()`` has any.
+    var hasUnsuspended: Bool { !unsuspended.isEmpty }
+
+    /// The sessions whose check has begun since the last call, with their databases. They must be suspended, until
+    /// ``checkSome()`` has finished them.
+    func takeUnsuspended() -> [(session: SessionID, database: RequestBacklog.DatabaseID)] {
+        unsuspended.isEmpty ? [] : exchange(&unsuspended, with: [])
+    }
+
+    /// Checks listens of sessions whose check has begun, and posts ``DatabaseMessage/listenChecks`` where more are left.
+    /// - Returns: The session that had most of them, and the sessions whose check is finished: those that have ended since,
+    ///   too.
+    func checkSome() -> (busiest: SessionID?, finished: [SessionID]) {
+        isPosted = false
+        var left = Self.checkedAtOnce
+        var finished: [SessionID] = []
+        var busiest: (session: SessionID, count: Int)?
+        while left > 0, let session = queue.first, var cursor = checks[session] {
+            queue.removeFirst()
+            let before = left
+            if let hosted = processor.sessions[session] {
+                checkPart(of: session, hosted, &cursor, &left)
+            } else {
+                cursor = ListenCursor.none
+            }
+            if busiest.map({ before - left > $0.count }) ?? true { busiest = (session, before - left) }
+            if cursor.isDone {
+                checks[session] = nil
+                finished.append(session)
+                if let backlog = processor.coalescer.release(session) { processor.send(backlog, to: session) }
+            } else {
+                checks[session] = cursor
+                queue.append(session)
+            }
+        }
+        postChecks()
+        return (busiest?.session, finished)
+    }
+
+    /// Begins to check a session's listens, and finishes where `left` suffices.
+    private func check(_ session: SessionID, _ hosted: HostedSession, _ left: inout Int) {
+        var cursor = hosted.database.engine.listensToCheck(of: session)
+        if checks[session] == nil {
+            guard !cursor.isDone else { return }
+            if left > 0 { checkPart(of: session, hosted, &cursor, &left) }
+            guard !cursor.isDone else { return }
+            processor.coalescer.withhold(session)
+            queue.append(session)
+            unsuspended.append((session, hosted.database.id))
+        }
+        checks[session] = cursor
+        postChecks()
+    }
+
+    private func postChecks() {
+        guard !checks.isEmpty, !isPosted else { return }
+        isPosted = true
+        post(.listenChecks)
+    }
+
+    /// Checks up to `left` listens of a session, and revokes those that it may not have any more.
+    private func checkPart(
+        of session: SessionID, _ hosted: HostedSession, _ cursor: inout ListenCursor, _ left: inout Int
+    ) {
         // The engine is used in place: the changes below would copy the tables of a copy.
         let (database, time) = (hosted.database, processor.clock.now())
         if let stream = processor.encoder.streams[session] {
+            // It has one listen, or none any more.
+            cursor = ListenCursor.none
+            left -= 1
             guard !database.engine.mayRead(stream.path, stream.query, as: hosted.credential, at: time) else {
                 return
             }
@@ -92,11 +192,16 @@ final class AccessManager {
             perform(unlisten, session, hosted)
             return processor.encoder.cancelStream(session)
         }
-        for listen in database.engine.listens(of: session, deniedTo: hosted.credential, at: time) {
+        let before = cursor.count
+        let denied = database.engine.listens(
+            of: session, deniedTo: hosted.credential, at: time, from: &cursor, atMost: left)
+        left -= before - cursor.count
+        for listen in denied {
             perform(.unlisten(listen.path, listen.query, tag: listen.tag), session, hosted)
-            let text = listen.tag.flatMap { hosted.queryTexts.removeValue(forKey: $0) }
+            let text = listen.tag.flatMap { hosted.queryTexts.remove($0) }
             processor.encoder.revoke(listen.path, queryText: text, session)
         }
+        if !denied.isEmpty { processor.publishHeldBytes(of: session) }
     }
 
     private func perform(_ unlisten: Operation, _ session: SessionID, _ hosted: HostedSession) {

@@ -66,8 +66,31 @@ extension CommandProcessor {
         metrics.slowOperations.note(
             SlowOperations.Entry(
                 kind: subject.kind, database: subject.database,
-                pattern: SlowOperations.pattern(of: subject.path), nanoseconds: UInt64(nanoseconds),
-                milliseconds: clock.last, requestCount: requestCount))
+                pattern: SlowOperations.pattern(of: subject.path),
+                location: SlowOperations.location(of: subject.path),
+                order: subject.query.map {
+                    SlowOperations.Order(name: $0.index.restName, isIndexed: !lacksIndex(subject))
+                }, nanoseconds: UInt64(nanoseconds), milliseconds: clock.last, requestCount: requestCount))
+    }
+
+    /// Whether a message has a query whose index the rules do not declare.
+    func lacksIndex(_ subject: Subject) -> Bool {
+        guard let query = subject.query, query.needsIndex, let database = databases[subject.database] else {
+            return false
+        }
+        return !database.engine.access.hasIndex(query.index, at: subject.path)
+    }
+}
+
+extension PandoTree.Index {
+    /// As `orderBy` of REST has it (rest §5).
+    fileprivate var restName: String? {
+        switch self {
+        case .key: "$key"
+        case .priority: "$priority"
+        case .value: "$value"
+        case .child, .compound: declaredName
+        }
     }
 }
 

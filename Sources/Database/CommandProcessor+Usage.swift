@@ -45,11 +45,7 @@ extension CommandProcessor {
                 sentByteCount,
                 database.engine.root[subject.path].estimatedWeight(weighing: Self.weighedByteLimit))
         }
-        let isUnindexed =
-            subject.query.map { query in
-                query.needsIndex
-                    && !(database?.engine.access.hasIndex(query.order, at: subject.path) ?? true)
-            } ?? false
+        let isUnindexed = lacksIndex(subject)
         usage.add(SlowOperations.pattern(of: subject.path), of: subject.database, at: now) { entry in
             switch subject.kind {
             case .get, .restRead: entry.reads += weight

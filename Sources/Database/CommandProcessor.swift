@@ -72,9 +72,15 @@ final class CommandProcessor {
     func process(_ request: PostedRequest) {
         let (session, number) = (request.session, request.number)
         var queryText: (tag: Int64, text: Text?)?
+        var changesHeldBytes = false
         switch request.action {
-        case .listen(let listen, let text): queryText = listen.tag.map { ($0, text) }
-        case .unlisten(_, _, let tag?): sessions[session]?.queryTexts[tag] = nil
+        case .listen(let listen, let text):
+            queryText = listen.tag.map { ($0, text) }
+            changesHeldBytes = true
+        case .unlisten(_, _, let tag):
+            if let tag { sessions[session]?.queryTexts.set(nil, of: tag) }
+            changesHeldBytes = true
+        case .onDisconnectPut, .onDisconnectMerge, .onDisconnectCancel: changesHeldBytes = true
         default: break
         }
         // Freed elsewhere, whether the request succeeds or not.
@@ -90,8 +96,9 @@ final class CommandProcessor {
         let result = execute(
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
         if let queryText, case .listening? = result {
-            sessions[session]?.queryTexts[queryText.tag] = queryText.text
+            sessions[session]?.queryTexts.set(queryText.text, of: queryText.tag)
         }
+        if changesHeldBytes { publishHeldBytes(of: session) }
     }
 
     /// A key for a new child (rest §2.2). Keys ascend in the order of the calls: that of commits, except for large POSTs,
@@ -101,6 +108,21 @@ final class CommandProcessor {
             high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
         return pushIDs.next(milliseconds: clock.now(), random: random)
     }
+
+    /// Notifies the connection of a session of what it holds here, where that has changed by much. O(1).
+    func publishHeldBytes(of session: SessionID) {
+        guard let hosted = sessions[session] else { return }
+        let byteCount = hosted.database.engine.heldByteCount(of: session) + hosted.queryTexts.byteCount
+        guard
+            abs(byteCount - hosted.publishedByteCount) > Self.unpublishedByteLimit
+                || byteCount == 0 && hosted.publishedByteCount > 0
+        else { return }
+        hosted.publishedByteCount = byteCount
+        encoder.noteHeldBytes(byteCount, of: session)
+    }
+
+    /// Changes of what a session holds of which its connection is not notified.
+    private static let unpublishedByteLimit = 16 << 10
 
     /// Has nodes released by another thread; nothing happens where there are none.
     func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releases.append(nodes) } }
@@ -151,7 +173,8 @@ final class CommandProcessor {
             encoder.reply(reply, to: session)
         }
         if let profiled {
-            let record = ProfileRecord(profiled.operation, result, byteCount: byteCount, of: database)
+            let record = ProfileRecord(
+                profiled.operation, result, byteCount: byteCount, by: credential, of: database)
             if let record { profile(record, on: database, began: profiled.began) }
         }
         return result
@@ -207,10 +230,12 @@ final class CommandProcessor {
         startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
         metrics.pushes.add(effects.pushes.count)
-        if coalescer.isEmpty || isListen {
+        if coalescer.isEmpty {
             encoder.encode(effects.pushes)
         } else {
-            encoder.encode(coalescer.hold(effects.pushes, in: database.engine.root))
+            encoder.encode(
+                coalescer.hold(
+                    effects.pushes, in: database.engine.root, answering: isListen ? session : nil))
         }
         // The initial push of a listen is part of its own record.
         if !isListen, profiler.isActive {

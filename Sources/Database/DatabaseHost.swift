@@ -31,6 +31,11 @@ package final class DatabaseHost {
     private let rest: RESTHandler
     private let preparer: RequestPreparer
     let backlog = RequestBacklog()
+    private let post: @Sendable (DatabaseMessage) -> Void
+    /// Sessions that were suspended for something else when the check of their listens began.
+    private var suspendedBefore: Set<SessionID> = []
+    /// What was prepared for sessions whose listens are being checked: it is executed when they are.
+    private var heldPreparations: [SessionID: PreparedRequest] = [:]
 
     private var gate = DurabilityGate<[OutputBatch]>()
     /// Bytes of requests that were processed since the last ``seal()``.
@@ -87,7 +92,8 @@ package final class DatabaseHost {
         // In a simulation the clock counts its readings.
         usageCountdown = environment.hasWorkers ? 1 : .max
         sessions = SessionManager(processor, post: post)
-        access = AccessManager(processor)
+        access = AccessManager(processor, post: post)
+        self.post = post
         rest = RESTHandler(processor, access)
         preparer = RequestPreparer(
             processor, start: preparation.start, cancel: preparation.cancel, post: post)
@@ -151,7 +157,9 @@ package final class DatabaseHost {
         case .identity(let session, _), .reply(let session, _, _), .windowMark(let session),
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup: 0
+        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
+            .usage, .backup:
+            0
         }
     }
 
@@ -196,9 +204,11 @@ package final class DatabaseHost {
             if processor.encoder.takeHasManyRecipients() { readsClock = true }
             sealIfLarge()
             unmeasuredCount += 1
-            if case .suspended(let session, let database) = progress {
+            switch progress {
+            case .done: break
+            case .suspended, .suspendedForChecks, .resumed, .checked:
                 backlog.returnBurst(&burst, from: processedCount)
-                return backlog.suspend(session, databaseOf: databaseID, database: database)
+                return follow(progress)
             }
             guard readsClock else { continue }
             processor.clock.now()
@@ -215,23 +225,52 @@ package final class DatabaseHost {
     /// Processes what waits, in fair turns, for a while.
     private func processInTurn(_ turn: inout TurnTimer) {
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
-            var resumed: SessionID?
             let subject = processor.subject(of: message)
-            switch process(message, isLight: message.isLight) {
-            case .done: break
-            case .suspended(let session, let database):
-                backlog.suspend(session, databaseOf: databaseID, database: database)
-            case .resumed(let session):
-                backlog.resume(session)
-                resumed = session
-            }
+            let progress = process(message, isLight: message.isLight)
+            follow(progress)
             sealIfLarge()
             processor.clock.now()
             let work = turn.readClock(processor.environment.workTime)
             processor.noteWork(work, of: subject, requestCount: unmeasuredCount + 1)
             unmeasuredCount = 0
-            if let resumed { backlog.charge(work, to: resumed) }
+            switch progress {
+            case .resumed(let session), .checked(let session?, _): backlog.charge(work, to: session)
+            case .done, .suspended, .suspendedForChecks, .checked(nil, _): break
+            }
             backlog.finish(work: work)
+        }
+    }
+
+    /// Suspends and resumes the sessions that a message was about. Not while a burst is taken out of the backlog.
+    private func follow(_ progress: Progress) {
+        switch progress {
+        case .done: break
+        case .suspended(let session, let database):
+            backlog.suspend(session, databaseOf: databaseID, database: database)
+        case .suspendedForChecks: suspendForChecks()
+        case .resumed(let session): backlog.resume(session)
+        case .checked(_, let finished): for session in finished { resumeAfterCheck(session) }
+        }
+    }
+
+    /// Suspends the sessions whose listens are being checked.
+    private func suspendForChecks() {
+        for (session, database) in access.takeUnsuspended() {
+            if backlog.isSuspended(session) {
+                suspendedBefore.insert(session)
+            } else {
+                backlog.suspend(session, databaseOf: databaseID, database: database)
+            }
+        }
+    }
+
+    /// The listens of a session are checked: it goes on, unless it waits for something else.
+    private func resumeAfterCheck(_ session: SessionID) {
+        let wasSuspended = suspendedBefore.remove(session) != nil
+        if let prepared = heldPreparations.removeValue(forKey: session) {
+            post(.prepared(prepared))
+        } else if !wasSuspended {
+            backlog.resume(session)
         }
     }
 
@@ -242,8 +281,12 @@ package final class DatabaseHost {
         case done
         /// It waits for a computation, and everything behind it of its session does, too.
         case suspended(SessionID, RequestBacklog.DatabaseID)
+        /// The sessions of ``AccessManager/takeUnsuspended()`` wait for the check of their listens.
+        case suspendedForChecks
         /// It was what a suspended session waited for.
         case resumed(SessionID)
+        /// The listens of these sessions are checked; most of the work was for the first one.
+        case checked(SessionID?, [SessionID])
     }
 
     /// Processes a message, and measures one of many.
@@ -281,6 +324,8 @@ package final class DatabaseHost {
             processor.encoder.noteRequest(received: burstBegan)
             rest.process(call, byteCount: byteCount, of: session)
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
+            // It may have brought new rules.
+            if access.hasUnsuspended { return .suspendedForChecks }
         case .reply(let session, let reply, let byteCount):
             processedByteCount += byteCount
             processor.count(reply)
@@ -297,7 +342,10 @@ package final class DatabaseHost {
             guard !isDraining else { return refuse(session) }
             sessions.open(session, request)
         case .identity(let session, let credential):
-            if case .tooManyChecks = access.change(session, to: credential) {
+            switch access.change(session, to: credential) {
+            case .applied: break
+            case .checking: return .suspendedForChecks
+            case .tooManyChecks:
                 processor.encoder.close(session, .finished)
                 sessions.end(session)
             }
@@ -306,8 +354,18 @@ package final class DatabaseHost {
             if sessions.endSomeListens(of: session) { break }
             if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
             sessions.end(session)
-        case .rules(let rulesets): access.load(rulesets)
-        case .prepared(let prepared): return resume(prepared)
+        case .rules(let rulesets):
+            access.load(rulesets)
+            return .suspendedForChecks
+        case .listenChecks:
+            let (busiest, finished) = access.checkSome()
+            return .checked(busiest, finished)
+        case .prepared(let prepared):
+            guard !access.isChecking(prepared.session) else {
+                heldPreparations[prepared.session] = prepared
+                break
+            }
+            return resume(prepared)
         case .indexed(let name, let result):
             if let database = processor.databases[name] { processor.finish(result, in: database) }
         // Noted when they arrived.

@@ -33,6 +33,8 @@ package enum DatabaseMessage: Sendable {
     case caughtUp(SessionID)
     /// The connection is closed, for whatever reason: the session ends.
     case closed(SessionID)
+    /// Go on with the checks of listens (``AccessManager``).
+    case listenChecks
     /// A worker has finished what a suspended request waited for.
     case prepared(PreparedRequest)
     /// A worker has finished what the indexes of a database need, which is of this name.
@@ -67,7 +69,7 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .prepared, .indexed, .drain, .statistics, .usage, .backup:
+            .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup:
             false
         }
     }

@@ -14,6 +14,8 @@ package struct DatabaseOptions: Sendable {
     /// Listens, and paths with onDisconnect writes, of one connection.
     package var listenLimit = Engine.largestListenLimit
     package var disconnectLimit = Engine.largestDisconnectLimit
+    /// Bytes of memory that the listens of one connection may take.
+    package var listenByteLimit = Engine.largestListenByteLimit
 
     package init() {}
 
@@ -22,5 +24,6 @@ package struct DatabaseOptions: Sendable {
         database.engine.tree.indexByteLimit = indexByteLimit
         database.engine.listenLimit = listenLimit
         database.engine.disconnectLimit = disconnectLimit
+        database.engine.listenByteLimit = listenByteLimit
     }
 }

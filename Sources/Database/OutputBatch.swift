@@ -27,6 +27,8 @@ package struct OutputBatch: Sendable {
         /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested before
         /// has its reply.
         case windowMark(SessionID)
+        /// The session's listens and queued writes take so many bytes of memory.
+        case held(SessionID, byteCount: Int)
         /// The session has ended: close its connection once everything before is sent.
         case close(SessionID, DisconnectReason)
         /// Sockets that were paused by backpressure may be read again.

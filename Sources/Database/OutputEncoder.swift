@@ -249,6 +249,11 @@ struct OutputEncoder {
         append(.windowMark(session), to: session)
     }
 
+    /// Tells the connection of a session how many bytes of memory the session takes here.
+    mutating func noteHeldBytes(_ byteCount: Int, of session: SessionID) {
+        append(.held(session, byteCount: byteCount), to: session)
+    }
+
     mutating func close(_ session: SessionID, _ reason: DisconnectReason) {
         append(.close(session, reason), to: session)
     }

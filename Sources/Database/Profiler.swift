@@ -2,6 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoREST
 import PandoReactor
+import PandoRules
 import PandoStorage
 import PandoTime
 import PandoTree
@@ -59,6 +60,8 @@ struct ProfileRecord {
     var duration: Duration?
     /// Nil for an operation that needs no permission.
     var isAllowed: Bool?
+    /// Who asked for it; nil for what the server does by itself.
+    var writer: Writer?
     /// The query, where it was executed without its index.
     var unindexed: Query?
 
@@ -85,6 +88,12 @@ struct ProfileRecord {
         if let duration { json.append(member: "millis", .number(duration.milliseconds)) }
         json.append(member: "pendingTime", .number(pending.milliseconds))
         if let isAllowed { json.append(member: "allowed", .boolean(isAllowed)) }
+        if let writer {
+            json.append(",\"by\":\"")
+            json.append(writer.kind)
+            json.append("\"")
+            if case .user(let uid) = writer { json.append(member: "uid", .string(uid)) }
+        }
         if let unindexed {
             json.append(member: "unIndexed", .boolean(true))
             json.append(",\"querySet\":[")
@@ -99,8 +108,13 @@ struct ProfileRecord {
 
 extension ProfileRecord {
     /// The record of an operation of a realtime session; nil for one that clients do not ask for.
-    /// - Parameter byteCount: Bytes of the request.
-    init?(_ operation: Operation, _ result: CommandResult?, byteCount: Int, of database: StoredDatabase) {
+    /// - Parameters:
+    ///   - byteCount: Bytes of the request.
+    ///   - credential: Whose request it is.
+    init?(
+        _ operation: Operation, _ result: CommandResult?, byteCount: Int, by credential: Credential,
+        of database: StoredDatabase
+    ) {
         switch operation {
         case .listen(let listen):
             let node = database.engine.root[listen.path]
@@ -125,6 +139,7 @@ extension ProfileRecord {
         }
         if case .data(let node)? = result { self.byteCount = node.weight(upTo: Self.byteLimit) }
         if case .permissionDenied? = result { isAllowed = false } else { isAllowed = true }
+        writer = Writer(credential)
     }
 
     /// The record of a REST request to a location of the data; nil for another one.
@@ -132,9 +147,10 @@ extension ProfileRecord {
     ///   - result: Nil where events follow, and where the request was refused.
     ///   - error: Why it was refused.
     ///   - byteCount: Bytes of the request's body.
+    ///   - credential: Whose request it is.
     init?(
         _ request: RESTRequest, _ result: RESTCallResult?, _ error: RESTError?, byteCount: Int,
-        of database: StoredDatabase
+        by credential: Credential, of database: StoredDatabase
     ) {
         guard case .data(let target) = request.location else { return nil }
         self.init(name: "rest-write", path: target.path, byteCount: byteCount)
@@ -145,6 +161,7 @@ extension ProfileRecord {
             self.byteCount = error == nil ? node.weight(upTo: Self.byteLimit) : 0
         }
         isAllowed = error != .permissionDenied
+        writer = Writer(credential)
     }
 
     /// The record of a push, once for all of its recipients.

@@ -8,6 +8,9 @@ import PandoTree
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
 ///
+/// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``): it gets
+/// nothing until the check is done, and then what it still listens to.
+///
 /// So a slow reader costs memory for its paths, however much others write. It never sees an older value after a
 /// newer one, nor half of an update: all of its paths of one listen come in one message. It misses states in
 /// between, as every client does that is late. Used by one thread at a time.
@@ -24,6 +27,11 @@ struct PushCoalescer {
         private var deepest = 0
         /// Different for each session, so that not all of them are shortened by the same write.
         private let limit = PushCoalescer.pathLimit + Int.random(in: 0..<PushCoalescer.pathLimit)
+
+        /// The client reads slowly.
+        fileprivate var isLagging = false
+        /// The session's listens are being checked.
+        fileprivate var isWithheld = false
 
         var isEmpty: Bool { paths.isEmpty && tags.isEmpty }
 
@@ -73,27 +81,48 @@ struct PushCoalescer {
 
     /// From now on, the pushes to this session are held.
     mutating func begin(_ session: SessionID) {
-        if backlogs[session] == nil { backlogs[session] = Backlog() }
+        backlogs[session, default: Backlog()].isLagging = true
     }
 
-    /// The session has read what it was sent, or has ended.
-    /// - Returns: What it was not sent; nil for a session that does not lag.
-    mutating func end(_ session: SessionID) -> Backlog? { backlogs.removeValue(forKey: session) }
+    /// The session has read what it was sent.
+    /// - Returns: What it was not sent and is to be sent now; nil for a session that does not lag.
+    mutating func end(_ session: SessionID) -> Backlog? {
+        guard backlogs[session]?.isWithheld == true else { return backlogs.removeValue(forKey: session) }
+        backlogs[session]?.isLagging = false
+        return nil
+    }
+
+    /// The session has ended.
+    mutating func remove(_ session: SessionID) { backlogs[session] = nil }
+
+    /// From now on, nothing is sent to this session but what its check leads to.
+    mutating func withhold(_ session: SessionID) { backlogs[session, default: Backlog()].isWithheld = true }
+
+    /// The listens of a session are checked.
+    /// - Returns: What it was not sent and is to be sent now.
+    mutating func release(_ session: SessionID) -> Backlog? {
+        guard backlogs[session]?.isLagging == true else { return backlogs.removeValue(forKey: session) }
+        backlogs[session]?.isWithheld = false
+        return nil
+    }
 
     /// Takes what a session that still lags was not sent, to send it now: before a reply.
     mutating func take(of session: SessionID) -> Backlog? {
-        guard let backlog = backlogs[session], !backlog.isEmpty else { return nil }
+        guard let backlog = backlogs[session], !backlog.isEmpty, !backlog.isWithheld else { return nil }
         backlogs[session] = Backlog()
+        begin(session)
         return backlog
     }
 
     /// Removes the sessions that lag from the recipients of a write's pushes.
-    /// - Parameter root: The tree after the write.
-    mutating func hold(_ pushes: [Push], in root: Node) -> [Push] {
+    /// - Parameters:
+    ///   - root: The tree after the write.
+    ///   - listener: The session that has begun to listen: the pushes answer it, and are sent to it. Nil for a write.
+    mutating func hold(_ pushes: [Push], in root: Node, answering listener: SessionID? = nil) -> [Push] {
         var sent: [Push] = []
         sent.reserveCapacity(pushes.count)
         for var push in pushes {
-            hold(&push, in: root)
+            hold(&push, in: root, answering: listener)
             if !push.taggedRecipients.isEmpty || push.recipients.contains(where: { !$0.isEmpty }) {
                 sent.append(push)
             }
@@ -101,21 +130,23 @@ struct PushCoalescer {
         return sent
     }
 
-    private mutating func hold(_ push: inout Push, in root: Node) {
+    private mutating func hold(_ push: inout Push, in root: Node, answering listener: SessionID?) {
         // Computed once for all sessions that lag.
         var paths: [Path]?
         for (index, group) in push.recipients.enumerated()
-        where group.contains(where: { backlogs[$0] != nil }) {
+        where group.contains(where: { $0 != listener && backlogs[$0] != nil }) {
             let changed = paths ?? Self.paths(of: push.body, in: root)
             paths = changed
             push.recipients[index] = group.filter { session in
-                guard let place = backlogs.index(forKey: session) else { return true }
+                guard session != listener, let place = backlogs.index(forKey: session) else { return true }
                 for path in changed { backlogs.values[place].note(path) }
                 return false
             }
         }
         push.taggedRecipients.removeAll { recipient in
-            guard let place = backlogs.index(forKey: recipient.session) else { return false }
+            guard recipient.session != listener, let place = backlogs.index(forKey: recipient.session) else {
+                return false
+            }
             backlogs.values[place].tags.insert(recipient.tag)
             return true
         }

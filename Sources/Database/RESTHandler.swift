@@ -51,7 +51,9 @@ final class RESTHandler {
                 }
                 let record =
                     began == nil
-                    ? nil : ProfileRecord(request, result, failure, byteCount: byteCount, of: database)
+                    ? nil
+                    : ProfileRecord(
+                        request, result, failure, byteCount: byteCount, by: credential, of: database)
                 if let record { processor.profile(record, on: database, began: began) }
             case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
@@ -193,6 +195,7 @@ final class RESTHandler {
         // Authorised above, with the query as it was given, so the rules are not evaluated again. Nothing is
         // in the journal, so nothing is refused.
         _ = try? processor.perform(.listen(listen), session, .admin, in: database)
+        processor.publishHeldBytes(of: session)
     }
 
     // MARK: Writing

@@ -7,7 +7,8 @@ import PandoEngine
 ///                                                          and databases in turn
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
-/// order. Changed rules, finished preparations (hash, query window, print) and reports that a client lags come first; a
+/// order. Changed rules, checks of listens, finished preparations (hash, query window, print) and reports that a client lags come
+/// first; a
 /// drain comes last.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client cannot
@@ -104,6 +105,9 @@ final class RequestBacklog {
         if !isFair { beginFairness(databaseOf: databaseOf) }
     }
 
+    /// Whether a session is suspended.
+    func isSuspended(_ session: SessionID) -> Bool { scheduler.isSuspended(session) }
+
     /// Charges a suspended session with what it waited for.
     /// - Parameter work: Nanoseconds.
     func charge(_ work: Int, to session: SessionID) { scheduler.charge(work, to: session) }
@@ -134,7 +138,7 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
+        case .rules, .listenChecks, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
             return urgent.append(message)
         case .drain:
             // It ends all sessions.
@@ -169,7 +173,8 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
+            .usage, .backup:
             nil
         }
     }
@@ -179,8 +184,8 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
-        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .listenChecks,
+            .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
             0
         }
     }
@@ -188,7 +193,9 @@ extension DatabaseMessage {
     /// Whether it is processed also when the server has begun to stop.
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
-        case .closed, .prepared, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup: true
+        case .closed, .listenChecks, .prepared, .storage, .outputsDelivered, .drain, .statistics, .usage,
+            .backup:
+            true
         case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
             false
@@ -201,7 +208,7 @@ extension DatabaseMessage {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite || call.isRefused
         case .open, .identity, .revoked, .closed: true
-        case .reply, .windowMark, .lagging, .caughtUp, .rules, .storage,
+        case .reply, .windowMark, .lagging, .caughtUp, .rules, .listenChecks, .storage,
             .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
             false
         }

@@ -14,8 +14,10 @@ final class SessionManager {
     /// The listens of sessions that have ended and had many: they are ended a part at a time.
     private(set) var endingListens: [SessionID: (database: StoredDatabase, listens: EndingListens)] = [:]
 
-    /// Listens that are ended in one step: a millisecond.
-    private static let listensEndedAtOnce = 1000
+    /// Work to end listens that is done in one step (``LiveTree/endingWork(of:)``): a millisecond.
+    private static let endingWorkAtOnce = 2000
+    /// Texts of queries that are freed in one step.
+    private static let textsFreedAtOnce = 1000
     /// What the original says (realtime §1.3).
     private static let unknownNamespaceText = Text(
         "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
@@ -59,20 +61,20 @@ final class SessionManager {
     func end(_ session: SessionID) {
         guard let hosted = processor.sessions.remove(session) else { return }
         let database = hosted.database
-        if database.engine.tree.listenCount(of: session) > Self.listensEndedAtOnce,
+        if database.engine.tree.endingWork(of: session) > Self.endingWorkAtOnce,
             let listens = database.engine.tree.detachListens(of: session)
         {
             // Other sessions have their turn between two parts.
             endingListens[session] = (database, listens)
             post(.closed(session))
         }
-        if hosted.queryTexts.count > Self.listensEndedAtOnce {
-            processor.releaseLater(exchange(&hosted.queryTexts, with: [:]))
+        if hosted.queryTexts.count > Self.textsFreedAtOnce {
+            processor.releaseLater(exchange(&hosted.queryTexts, with: QueryTexts()))
         }
         processor.encoder.streams[session] = nil
         processor.metrics.sessions.set(processor.sessions.count)
         processor.metrics.streams.set(processor.encoder.streams.count)
-        _ = processor.coalescer.end(session)
+        processor.coalescer.remove(session)
         processor.profiler.removeWatcher(session, of: database.id)
         if hosted.publicID != nil, processor.profiler.isActive {
             processor.profile(ProfileRecord(name: "concurrent-disconnect"), on: database)
@@ -92,7 +94,7 @@ final class SessionManager {
     func endSomeListens(of session: SessionID) -> Bool {
         // Out of the table while it is changed, so that it has one owner.
         guard var ending = endingListens.removeValue(forKey: session) else { return false }
-        ending.database.engine.tree.end(&ending.listens, atMost: Self.listensEndedAtOnce)
+        ending.database.engine.tree.end(&ending.listens, doing: Self.endingWorkAtOnce)
         if ending.listens.isEmpty {
             processor.releaseLater(ending.listens)
         } else {

@@ -16,12 +16,42 @@ final class HostedSession {
     var rechecks: (minute: Int64, count: Int) = (0, 0)
     /// The queries of its filtered listens by tag, as the client spelled them: a revoked listen is named by
     /// its text (realtime §5.4).
-    var queryTexts: [Int64: Text] = [:]
+    var queryTexts = QueryTexts()
+    /// Bytes that its connection was told that it holds here (``CommandProcessor/publishHeldBytes(of:)``).
+    var publishedByteCount = 0
 
     init(database: StoredDatabase, publicID: PublicSessionID?, credential: Credential = .anonymous) {
         self.database = database
         self.publicID = publicID
         self.credential = credential
+    }
+}
+
+/// The texts of a session's queries, by tag, with the bytes that they take.
+struct QueryTexts {
+    private var texts: [Int64: Text] = [:]
+    /// About the bytes of memory.
+    private(set) var byteCount = 0
+
+    var count: Int { texts.count }
+
+    /// Of each entry of the table.
+    private static let entryByteCount = 64
+
+    /// Sets the text of a tag; nil for none.
+    mutating func set(_ text: Text?, of tag: Int64) {
+        _ = remove(tag)
+        guard let text else { return }
+        texts[tag] = text
+        byteCount += Self.entryByteCount + text.utf8Count
+    }
+
+    /// Removes the text of a tag.
+    /// - Returns: Nil where there is none.
+    mutating func remove(_ tag: Int64) -> Text? {
+        guard let text = texts.removeValue(forKey: tag) else { return nil }
+        byteCount -= Self.entryByteCount + text.utf8Count
+        return text
     }
 }
 

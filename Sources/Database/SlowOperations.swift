@@ -3,7 +3,7 @@ import PandoTree
 import Synchronization
 
 /// The slowest operations of the last hour: what was asked for, where, and how long the databases were busy with it.
-/// Bounded: it keeps the slowest operation of each kind and path pattern, of ``limit`` pairs.
+/// Bounded: it keeps the slowest operation of each kind, path pattern and order of a query, ``limit`` of them.
 ///
 /// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom.
 package final class SlowOperations: Sendable {
@@ -12,6 +12,10 @@ package final class SlowOperations: Sendable {
         package var database: String
         /// As ``pattern(of:)`` makes it.
         package var pattern: String
+        /// The location of the slowest one; nil for one that is longer than ``nameByteLimit``.
+        package var location: String?
+        /// What the query is ordered by; nil for an operation without a query.
+        package var order: Order?
         /// Of the slowest one.
         package var nanoseconds: UInt64
         /// When the slowest one was: milliseconds since 1970.
@@ -22,13 +26,26 @@ package final class SlowOperations: Sendable {
         package var requestCount: Int
     }
 
-    /// Pairs that are kept; beyond it the fastest is forgotten.
+    /// The order of a query.
+    package struct Order: Equatable, Sendable {
+        /// As REST's `orderBy` has it: `age`, `$value`, `$key`; nil for one that is longer than ``nameByteLimit``.
+        package var name: String?
+        /// Whether the rules declare its index, or it needs none.
+        package var isIndexed: Bool
+
+        package init(name: String?, isIndexed: Bool) {
+            self.name = name.flatMap { $0.utf8.count <= SlowOperations.nameByteLimit ? $0 : nil }
+            self.isIndexed = isIndexed
+        }
+    }
+
+    /// Operations that are kept; beyond it the fastest is forgotten.
     package static let limit = 128
     /// From this on an operation is slow: other clients wait for as long.
     package static let threshold: UInt64 = 1_000_000
     private static let keptMilliseconds: Int64 = 3_600_000
-    /// Bytes of a pattern.
-    private static let patternByteLimit = 256
+    /// Bytes of a pattern, and of a location or the name of an order.
+    package static let nameByteLimit = 256
 
     private let entries = Mutex<[Entry]>([])
 
@@ -39,6 +56,7 @@ package final class SlowOperations: Sendable {
             entries.removeAll { $0.milliseconds < entry.milliseconds - Self.keptMilliseconds }
             let same = entries.firstIndex {
                 $0.kind == entry.kind && $0.database == entry.database && $0.pattern == entry.pattern
+                    && $0.order == entry.order
             }
             if let same {
                 let count = entries[same].count &+ 1
@@ -69,9 +87,15 @@ package final class SlowOperations: Sendable {
         for key in path.keys {
             let name = key.string
             text += "/" + (isVariable(name) ? "*" : name)
-            if text.utf8.count > patternByteLimit { return text.prefix(patternByteLimit) + "…" }
+            if text.utf8.count > nameByteLimit { return text.prefix(nameByteLimit) + "…" }
         }
         return text.isEmpty ? "/" : text
+    }
+
+    /// The path as text; nil for one that is longer than ``nameByteLimit``.
+    package static func location(of path: Path) -> String? {
+        let byteCount = path.keys.reduce(0) { $0 + $1.utf8Count + 1 }
+        return byteCount <= nameByteLimit ? "/" + path.wireText : nil
     }
 
     private static func isVariable(_ name: String) -> Bool {

@@ -28,6 +28,10 @@ package struct DisconnectQueue: Sendable {
         var authors: [Author]
         /// About its bytes in the journal, overwritten parts included.
         var byteCount: Int
+        /// The keys of its path, and of the paths of its parts.
+        var keyCount: Int
+
+        var totals: Totals { Totals(count: 1, byteCount: byteCount, keyCount: keyCount) }
     }
 
     /// Sums over all queued writes.
@@ -36,15 +40,19 @@ package struct DisconnectQueue: Sendable {
         var count = 0
         /// About the bytes in the journal.
         var byteCount = 0
+        /// Keys of the paths.
+        var keyCount = 0
 
         static func += (left: inout Totals, right: Totals) {
             left.count += right.count
             left.byteCount += right.byteCount
+            left.keyCount += right.keyCount
         }
 
         static func -= (left: inout Totals, right: Totals) {
             left.count -= right.count
             left.byteCount -= right.byteCount
+            left.keyCount -= right.keyCount
         }
     }
 
@@ -70,7 +78,7 @@ package struct DisconnectQueue: Sendable {
         var children: [Key: Branch] = [:]
 
         var totals: Totals {
-            var totals = pending.map { Totals(count: 1, byteCount: $0.byteCount) } ?? Totals()
+            var totals = pending.map(\.totals) ?? Totals()
             for child in children.values { totals += child.totals }
             return totals
         }
@@ -88,6 +96,10 @@ package struct DisconnectQueue: Sendable {
     var count: Int { totals.count }
     /// About the bytes in the journal. O(1), since it is read for every queued write.
     var byteCount: Int { totals.byteCount }
+    /// About the bytes of memory. O(1).
+    var heldByteCount: Int { byteCount + (count + totals.keyCount) * Self.branchByteCount }
+    /// Of each branch of the tree, which has a dictionary.
+    private static let branchByteCount = 256
 
     var isEmpty: Bool { count == 0 }
 
@@ -142,7 +154,8 @@ package struct DisconnectQueue: Sendable {
     mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
             let pending = Pending(
-                value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount)
+                value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount,
+                keyCount: write.target.fullPath.count)
             totals += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
         }
     }
@@ -151,7 +164,7 @@ package struct DisconnectQueue: Sendable {
     /// - Returns: The change of the totals.
     private static func add(_ new: Pending, at keys: ArraySlice<Key>, to branch: inout Branch) -> Totals {
         guard let key = keys.first else {
-            var difference = Totals(count: 1, byteCount: new.byteCount)
+            var difference = new.totals
             difference -= branch.totals
             branch = Branch(pending: new)
             return difference
@@ -159,10 +172,11 @@ package struct DisconnectQueue: Sendable {
         if branch.pending != nil {
             branch.pending?.value.overwrite(at: keys, with: new.value)
             branch.pending?.byteCount += new.byteCount
+            branch.pending?.keyCount += new.keyCount
             for author in new.authors where branch.pending?.authors.contains(author) == false {
                 branch.pending?.authors.append(author)
             }
-            return Totals(byteCount: new.byteCount)
+            return Totals(byteCount: new.byteCount, keyCount: new.keyCount)
         }
         return add(new, at: keys.dropFirst(), to: &branch.children[key, default: Branch()])
     }
@@ -208,13 +222,14 @@ package struct DisconnectQueue: Sendable {
         if let pending = branch.pending {
             // A leaf has no parts.
             guard !pending.value.node.isLeaf else { return false }
-            difference -= Totals(count: 1, byteCount: pending.byteCount)
+            difference -= pending.totals
             branch.pending = nil
             for (key, value) in pending.value.children {
                 let part = Pending(
                     value: value, authors: pending.authors,
-                    byteCount: Write.queuedByteCount(of: value.node, belowPathOf: keys.count))
-                difference += Totals(count: 1, byteCount: part.byteCount)
+                    byteCount: Write.queuedByteCount(of: value.node, belowPathOf: keys.count),
+                    keyCount: Limits.pathDepth)
+                difference += part.totals
                 branch.children[key] = Branch(pending: part)
             }
         }

@@ -60,19 +60,42 @@ extension Engine {
         mayRead(path, Self.visible(query), as: credential, at: time)
     }
 
-    /// The session's listens that a credential may not read, by path. After a change of the credential or of the
-    /// rules the caller sends the client that they are revoked (§5.4), and ends them. Their hashes are nil.
-    /// - Parameter time: `now`, for the rules.
-    /// - Complexity: O(listens × cost of the rules).
-    package func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
-        guard let own = tree.listens[session] else { return [] }
-        let all =
-            own.defaults.keys.map { Listen(path: $0) }
-            + own.filtered.members.map { Listen(path: $0.path, query: $0.query, tag: $0.tag) }
+    /// The session's listens that a credential may not read, as far as they are checked by this call, by path. After a
+    /// change of the credential or of the rules the caller sends the client that they are revoked (§5.4), and ends them.
+    /// Their hashes are nil.
+    /// - Parameters:
+    ///   - time: `now`, for the rules.
+    ///   - cursor: Where the check goes on; it is moved.
+    ///   - count: Listens that are checked at most; fewer are where many of them are denied.
+    /// - Complexity: O(listens checked × cost of the rules).
+    package func listens(
+        of session: SessionID, deniedTo credential: Credential, at time: Int64,
+        from cursor: inout ListenCursor,
+        atMost count: Int
+    ) -> [Listen] {
+        guard let own = tree.listens[session] else {
+            cursor = ListenCursor()
+            return []
+        }
+        var denied: [Listen] = []
+        var (left, work) = (count, Self.deniedWorkLimit)
+        while left > 0, work > 0, let listen = cursor.next(of: own) {
+            left -= 1
+            if mayRead(listen.path, Self.visible(listen.query), as: credential, at: time) { continue }
+            work -= ListenCost.work(at: listen.path)
+            denied.append(listen)
+        }
         // At one path the default listen comes first. Tags are distinct.
-        return all.filter { !mayRead($0.path, Self.visible($0.query), as: credential, at: time) }
-            .sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
+        return denied.sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
     }
+
+    /// All listens of the session, to be checked.
+    package func listensToCheck(of session: SessionID) -> ListenCursor {
+        tree.listens[session].map { ListenCursor($0) } ?? ListenCursor()
+    }
+
+    /// The work to end the listens that one call finds to be denied (``ListenCost/work(at:)``).
+    private static let deniedWorkLimit = 2000
 
     /// Whether all of this may be written, as one write.
     /// - Parameter changes: The resolved changes. Evaluated only when the rules decide.

@@ -20,6 +20,10 @@ extension Engine {
             guard (tree.listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
                 return excess(command, .listens)
             }
+            guard
+                (tree.listens[command.session]?.byteCount ?? 0) + ListenCost.bytes(of: listen)
+                    <= min(listenByteLimit, SessionListens.byteLimit)
+            else { return excess(command, .listenBytes) }
             if listen.query != nil,
                 (tree.listens[command.session]?.filteredCounts[listen.path] ?? 0)
                     >= SessionListens.filteredLimit

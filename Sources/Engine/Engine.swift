@@ -26,6 +26,9 @@ package struct Engine: ~Copyable, Sendable {
     package var listenLimit = SessionListens.limit
     /// Paths with onDisconnect writes of one session, at most ``largestDisconnectLimit``.
     package var disconnectLimit = DisconnectQueue.capacity
+    /// Bytes that the listens of one session may take, at most ``largestListenByteLimit``.
+    package var listenByteLimit = SessionListens.byteLimit
+    package static let largestListenByteLimit = SessionListens.byteLimit
     package static let largestListenLimit = SessionListens.limit
     package static let largestDisconnectLimit = DisconnectQueue.capacity
 
@@ -47,6 +50,11 @@ package struct Engine: ~Copyable, Sendable {
     /// Whether the session has onDisconnect writes queued. O(1).
     package func hasQueue(_ session: SessionID) -> Bool {
         queues.contains(session)
+    }
+
+    /// About the bytes of memory that the session's listens and queued writes take. O(1).
+    package func heldByteCount(of session: SessionID) -> Int {
+        tree.listenByteCount(of: session) + (queues[session]?.heldByteCount ?? 0)
     }
 
     /// The data of the session's queued writes, in the order in which its end writes them. O(queue).

@@ -4,6 +4,8 @@ package enum SessionLimit: UInt8, CaseIterable, Sendable {
     /// With a query, at one location.
     case filteredListens
     case aggregates
+    /// Bytes of memory that the listens take.
+    case listenBytes
     /// Locations with onDisconnect writes, and their bytes.
     case onDisconnects
 
@@ -13,6 +15,7 @@ package enum SessionLimit: UInt8, CaseIterable, Sendable {
         case .listens: "Too many listens on this connection"
         case .filteredListens: "Too many listens with a query at this location on this connection"
         case .aggregates: "Too many live aggregates on this connection"
+        case .listenBytes: "The listens on this connection take too much memory"
         case .onDisconnects: "Too many onDisconnect operations are pending"
         }
     }

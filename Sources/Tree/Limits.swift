@@ -25,6 +25,8 @@ package enum Limits {
     /// Fields of one order: those of `where`, and the one by which the query orders (§7.6). Our own limit: each takes
     /// a look-up in both of two children that are compared.
     package static let orderFieldCount = 4
+    /// Bytes of the text of one query object. Our own limit: it is kept as long as there are listens through it.
+    package static let queryByteCount = 64 << 10
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
     @inlinable package static var queryLimit: Int { 2_147_483_647 }
 }

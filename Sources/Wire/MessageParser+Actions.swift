@@ -189,6 +189,9 @@ extension MessageParser {
             }
             guard tag > 0 else { throw .malformed(.wrongType("t")) }
             if actionName == .endAggregate { return .unlisten(path, query, tag: tag) }
+            guard text.utf8Count <= Limits.queryByteCount else {
+                throw .invalid(.query("longer than \(Limits.queryByteCount) bytes"))
+            }
             // The message that revokes it repeats its body.
             return .listen(Listen(path: path, query: query, tag: tag), queryText: text)
         }

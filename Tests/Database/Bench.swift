@@ -160,6 +160,7 @@ final class Bench {
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
                 case .events(let session, let events): ["\(session.slot) events \(events)"]
                 case .windowMark(let session): ["\(session.slot) mark"]
+                case .held: []
                 case .resumeReading: ["resume"]
                 }
             }

@@ -28,6 +28,7 @@ import PandoStorage
             case .frames(let session, let range):
                 "\(session.rawValue):\(range.lowerBound)..<\(range.upperBound)"
             case .windowMark: "mark"
+            case .held: "held"
             case .resumeReading: "resume"
             default: "other"
             }

@@ -1,7 +1,7 @@
-import PandoReactor
 import Testing
 
 @testable import PandoDatabase
+@testable import PandoReactor
 
 /// What parsed requests take, until they are finished.
 @Suite struct ParsingBudgetTests {

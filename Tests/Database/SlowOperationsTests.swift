@@ -4,10 +4,12 @@ import Testing
 @testable import PandoDatabase
 
 @Suite("slow operations") struct SlowOperationsTests {
-    private func entry(_ pattern: String, _ nanoseconds: UInt64, at time: Int64 = 0) -> SlowOperations.Entry {
+    private func entry(
+        _ pattern: String, _ nanoseconds: UInt64, by order: SlowOperations.Order? = nil, at time: Int64 = 0
+    ) -> SlowOperations.Entry {
         SlowOperations.Entry(
-            kind: .put, database: "default", pattern: pattern, nanoseconds: nanoseconds, milliseconds: time,
-            requestCount: 1)
+            kind: .put, database: "default", pattern: pattern, order: order, nanoseconds: nanoseconds,
+            milliseconds: time, requestCount: 1)
     }
 
     @Test(
@@ -20,6 +22,31 @@ import Testing
         ])
     func patterns(_ path: String, _ pattern: String) {
         #expect(SlowOperations.pattern(of: Path(trusted: path)) == pattern)
+    }
+
+    @Test("queries of one pattern are kept apart by their order, and by whether it has an index")
+    func orders() {
+        let operations = SlowOperations()
+        let scan = SlowOperations.Order(name: "age", isIndexed: false)
+        let index = SlowOperations.Order(name: "age", isIndexed: true)
+        operations.note(entry("/users", 5))
+        operations.note(entry("/users", 9, by: scan))
+        operations.note(entry("/users", 7, by: index))
+        operations.note(entry("/users", 8, by: scan))
+        let kept = operations.slowestFirst(at: 0)
+        #expect(kept.map(\.order) == [scan, index, nil])
+        #expect(kept.map(\.count) == [2, 1, 1])
+    }
+
+    @Test("what is long is kept by its pattern only")
+    func longNames() {
+        let long = String(repeating: "x", count: SlowOperations.nameByteLimit)
+        #expect(SlowOperations.location(of: Path(trusted: "a/b")) == "/a/b")
+        #expect(SlowOperations.location(of: .root) == "/")
+        #expect(SlowOperations.location(of: Path(trusted: String(long.dropLast()))) == "/" + long.dropLast())
+        #expect(SlowOperations.location(of: Path(trusted: long)) == nil)
+        #expect(SlowOperations.Order(name: long, isIndexed: true).name == long)
+        #expect(SlowOperations.Order(name: long + "x", isIndexed: true).name == nil)
     }
 
     @Test("the slowest of each pattern is kept, for an hour, of a bounded number of patterns")

@@ -276,6 +276,69 @@ import Testing
         ) { _ in [.closed(Bench.session(3))] },
     ]
 
+    // MARK: Operations on many listens
+
+    /// Listens of one session, in place of children.
+    private static let (fewListens, manyListens) = (3000, 12_000)
+
+    private static func listens(_ slot: UInt32, _ count: Int, depth: Int = 2) -> [DatabaseMessage] {
+        (0..<count).map { number in
+            listen(slot, Path(["l"] + (2..<depth).map { _ in key(number) } + [key(number)]))
+        }
+    }
+
+    private static let conditional =
+        #"{"rules":{".write":true,"l":{".read":"auth == null || auth.uid == 'a'"},"q":{".read":true}}}"#
+    private static func identity(_ slot: UInt32, _ uid: String) -> DatabaseMessage {
+        .identity(Bench.session(slot), Credential(authVariable: Text("{\"uid\":\"\(uid)\"}")))
+    }
+
+    static let listenOperations: [Operation] = [
+        Operation(
+            testDescription: "change of credential", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in [identity(2, "a")] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "change of credential that revokes all", rules: conditional,
+            before: { listens(2, $0) }, messages: { _ in [identity(2, "b")] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "new rules, with many listens", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in [.rules(["demo": try! Ruleset(loading: Array(declared.utf8))])] },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "new rules that revoke all", rules: conditional, before: { listens(2, $0) },
+            messages: { _ in
+                [.rules(["demo": try! Ruleset(loading: Array(#"{"rules":{".read":false}}"#.utf8))])]
+            },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "listen and unlisten above many", before: { listens(2, $0) },
+            messages: { _ in
+                [listen(2, "l"), request(2, .unlisten("l", nil, tag: nil), byteCount: 100)]
+            }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "unlisten above many that began below it",
+            before: { [listen(2, "l")] + listens(2, $0) },
+            messages: { _ in [request(2, .unlisten("l", nil, tag: nil), byteCount: 100)] },
+            childCount: { _ in 0 }),
+        Operation(
+            testDescription: "end of a session with many listens", before: { listens(2, $0) },
+            messages: { _ in [.closed(Bench.session(2))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "end of a session with many deep listens", before: { listens(2, $0, depth: 30) },
+            messages: { _ in [.closed(Bench.session(2))] }, childCount: { _ in 0 }),
+    ]
+
+    @Test(arguments: listenOperations) func noStepVisitsAllListens(operation: Operation) throws {
+        let (few, many) = (
+            try Self.worstStep(of: operation, Self.fewListens),
+            try Self.worstStep(of: operation, Self.manyListens)
+        )
+        #expect(
+            many <= few * 3 / 2 + Self.allowance,
+            "\(operation.testDescription): \(few) calls for \(Self.fewListens) listens, \(many) for \(Self.manyListens)"
+        )
+    }
+
     @Test(arguments: operations) func noStepVisitsAllChildren(operation: Operation) throws {
         let (few, many) = (
             try Self.worstStep(of: operation, Self.few), try Self.worstStep(of: operation, Self.many)

@@ -214,7 +214,7 @@ def own_files():
 def test_the_files_of_the_console_are_small_and_ask_no_other_server():
     sizes = {str(file.relative_to(PUBLIC)): file.stat().st_size for file in own_files() if file.suffix != ".svg"}
     assert sum(sizes.values()) <= OWN_BYTE_LIMIT, sizes
-    for file in own_files():
+    for file in [*own_files(), *(PUBLIC / "data").iterdir()]:
         text = file.read_text()
         assert not re.search(r"(src|href|url|import|fetch)\W{1,3}(https?:)?//", text), file
         for word in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval(", "new Function"]:
@@ -239,7 +239,8 @@ def test_text_has_the_contrast_of_wcag_aa(theme):
     colours = {name: (light, dark)[theme] for name, light, dark in re.findall(r"--([\w-]+):\s*light-dark\((#\w{6}),\s*(#\w{6})\)", style)}
     pairs = [(text, ground) for text in ("ink", "soft", "accent", "string", "number", "boolean", "danger", "warning")
              for ground in ("paper", "ground", "raised", "hover", "selected")]
-    pairs += [("on-accent", "accent"), ("ink", "flash"), ("warning", "warning-soft"), ("ink", "tint"), ("ink", "danger-soft")]
+    pairs += [(text, "flash") for text in ("ink", "string", "number", "boolean")]
+    pairs += [("on-accent", "accent"), ("warning", "warning-soft"), ("ink", "tint"), ("ink", "danger-soft")]
     bad = {pair: round(contrast(colours[pair[0]], colours[pair[1]]), 2) for pair in pairs if contrast(colours[pair[0]], colours[pair[1]]) < 4.5}
     assert not bad
 
@@ -373,6 +374,20 @@ def test_a_level_is_expanded_and_collapsed_and_shows_kinds_and_previews(desk):
     page.press("ArrowLeft")
     page.press("ArrowLeft")
     page.wait_rows(lambda rows: len(rows) == 4, "collapsed")
+
+
+def test_a_row_names_who_wrote_just_now(desk):
+    page = desk.open({"a": {"x": 1}, "b": 1})
+    page.wait_row("b", "1")
+    page.wait("document.getElementById('state').className === 'state open'")
+    writers = "[...document.querySelectorAll('.row:not([hidden])')].map((row) => `${row.querySelector('.key').textContent} ${row.querySelector('.writer').textContent}`)"
+    ann = Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ann"))])
+    ann.put("/a/x", 2)
+    page.wait(f"{writers}.includes('a uid ann')")
+    Rest(desk.server.port, desk.ns).put("/b", 2)
+    page.wait(f"{writers}.includes('b not signed in')")
+    # It goes away again.
+    page.wait(f"{writers}.includes('a ') && {writers}.includes('b ')")
 
 
 def test_changes_of_another_client_are_shown_and_flash(desk):
@@ -524,6 +539,7 @@ HOSTILE = {
     "javascript:hacked()": "${hacked()}",
     "\u202egnp": "left\u202eright",
     "zero\u200bwidth": "a\u0000b\u001bc\nd",
+    "\u3164\u00ad\u180e\U000e0041": "\u3164",
     "k" * 700: "v" * 100_000,
     "toString": "toString",
     "'\"><b>": "&lt;b&gt;",
@@ -537,6 +553,7 @@ def test_whatever_the_tree_holds_is_shown_as_text(desk):
     assert rows["<img src=x onerror=hacked()>"] == '"<script>hacked()</script>"'
     assert rows["⟨202E⟩gnp"] == '"left⟨202E⟩right"'
     assert rows["zero⟨200B⟩width"] == r'"a\u0000b\u001bc\nd"'
+    assert rows["⟨3164⟩⟨00AD⟩⟨180E⟩⟨E0041⟩"] == '"⟨3164⟩"'
     assert rows["__proto__"].startswith("constructor: 1, polluted: ")
     assert len(rows["k" * 160 + "…"]) <= 320
     for key in ["__proto__", "toString", "<img src=x onerror=hacked()>", "k" * 160 + "…"]:
@@ -547,6 +564,7 @@ def test_whatever_the_tree_holds_is_shown_as_text(desk):
     page.wait_row("polluted", '"<svg onload=hacked()>"')
     assert page.run("({}).polluted === undefined && !window.isHacked && document.querySelectorAll('#main img, #main script').length === 0")
     page.open(desk.server.port, f"#/query/{desk.ns}")
+    press_button(page, "Run")
     page.wait(f"document.querySelectorAll('tbody tr td a').length === {len(HOSTILE)}")
     assert page.run("({}).polluted === undefined && document.querySelectorAll('#main img, #main script').length === 0")
 
@@ -822,6 +840,49 @@ def test_the_latest_writes_name_who_wrote_them(desk):
     page.wait("document.querySelector('.details .writes')?.textContent.includes('uid bobthis node')")
 
 
+def test_a_moment_names_its_writer_and_is_reached_by_steps(desk):
+    desk.rest.put("/doc", 0)
+    as_ann = Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ann"))])
+    history = f"/.inspect/history.json?path=/doc&ns={desk.ns}"
+    for number in range(1, 111):
+        (as_ann if number == 5 else desk.rest).put("/doc", number)
+        if number == 5:
+            fifth = desk.rest.ask("GET", history).expect(200).json()["writes"][0]["time"]
+            while time.time() * 1000 <= fifth + 1:
+                pass  # the next write has another millisecond
+    page = desk.open(place="history", keys="/doc")
+    page.wait("document.querySelectorAll('ol.writes button').length === 100")
+    titles = "[...document.querySelectorAll('#main h2')].map((one) => one.textContent).join()"
+    assert page.run(titles).endswith("Writes,Now,Different now")
+    assert page.run("document.querySelector('input[type=range]').value === document.querySelector('input[type=range]').max")
+    # A moment before all writes that are listed: the list is of the writes up to it.
+    page.open(desk.server.port, f"#/history/{desk.ns}/doc?at={fifth}")
+    page.wait("document.querySelector('pre.snippet')?.textContent === '5'")
+    assert page.run(titles).endswith("Writes,Then,Different now")
+    assert "uid ann" in page.run("document.querySelector('p.writes').textContent")
+    assert page.run("document.querySelector('ol.writes [aria-pressed=true] b').textContent") == "uid ann"
+    # Before everything: as far as the journal reaches.
+    press_button(page, "−1 d")
+    page.wait(f"location.hash.includes('at=') && !location.hash.includes('at={fifth}')")
+    page.wait("document.querySelector('input[type=range]').value === '0'")
+    # A date and a time that are typed; in the future it is now.
+    page.run("{ const field = document.querySelector('input[type=datetime-local]'); field.value = '2999-01-01T00:00:00'; field.dispatchEvent(new Event('change')); }")
+    page.wait("document.querySelector('output').textContent === 'now' && document.querySelector('pre.snippet').textContent === '110'")
+    # Restore and the differences are seen without scrolling.
+    bottom = page.run("[...document.querySelectorAll('#main button')].find((one) => one.textContent === 'Restore…').getBoundingClientRect().bottom")
+    assert bottom < 800
+
+
+def test_a_value_that_is_cut_says_so(desk):
+    desk.rest.put("/doc", {"text": "x" * 3000, **{f"k{number}": "y" * 100 for number in range(1000)}})
+    page = desk.open(place="history", keys="/doc")
+    page.wait("[...document.querySelectorAll('p.hint')].some((one) => one.textContent.startsWith('The first 100.0 kB of '))")
+    desk.rest.put("/long", "z" * 5000)
+    page.run(f"location.hash = '#/data/{desk.ns}'")
+    value = [row["value"] for row in page.wait_row("long") if row["key"] == "long"][0]
+    assert value.startswith('"zzz') and value.endswith("z…")
+
+
 def test_a_server_without_a_log_says_so(scene, files):
     _, page = scene
     page.size(1280, 800)
@@ -874,7 +935,7 @@ def test_a_draft_of_rules_is_asked_and_its_cases_are_run(desk):
     page.wait("document.querySelector('.page .hint').textContent === 'not published: no errors'")
     press_button(page, "Publish")
     page.dialog("Publish the rules?")
-    assert "1 of the cases do not hold" in page.run("document.querySelector('dialog').textContent")
+    assert "1 of 2 cases do not hold" in page.run("document.querySelector('dialog').textContent")
     assert page.run(rows)[1] == "not signed in read /posts/p1 allowed is denied"
     page.press("Escape")
     page.wait("!document.querySelector('dialog')")
@@ -905,6 +966,46 @@ def test_published_rules_are_compared_and_rolled_back(desk):
     assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == DRAFT
 
 
+@pytest.mark.parametrize("text, path, order, expected", [
+    ('{"rules":{".read":true}}', '["a"]', "x", '{"rules":{\n  "a": { ".indexOn": ["x"] },".read":true}}'),
+    ('{"rules": {}}', "[]", "$value", '{"rules": {\n  ".indexOn": [".value"]\n}}'),
+    ('{"rules": {\n  // "a": {}\n  "u": {"$k": {".indexOn": ["b",]}}}}', '["u", "1"]', "c/d", '{"rules": {\n  // "a": {}\n  "u": {"$k": {".indexOn": ["c/d", "b",]}}}}'),
+    ('{"rules": {"u": {".indexOn": "b"}}}', '["u"]', "c", '{"rules": {"u": {".indexOn": ["b", "c"]}}}'),
+    ('{"rules": {"u": {".indexOn": []}}}', '["u"]', "c", '{"rules": {"u": {".indexOn": ["c"]}}}'),
+    ('{"rules": {"u": {".indexOn": ["c"]}}}', '["u"]', "c", '{"rules": {"u": {".indexOn": ["c"]}}}'),
+])
+def test_an_index_is_added_to_the_rules(scene, files, text, path, order, expected):
+    server, page = scene
+    page.open(server.port, path="/docs")
+    found = page.run(f"import('/js/rules-index.js').then(({{ withIndex }}) => withIndex({json.dumps(text)}, {path}, {json.dumps(order)}))")
+    assert found == expected
+    Rest(files.port, "index", fields=[bearer("owner")]).ask("PUT", "/.settings/rules.json?dryRun=true", found).expect(200)
+
+
+def test_a_slow_query_leads_to_its_index(desk):
+    with Connection(desk.server.port, desk.ns) as connection:
+        connection.must("auth", {"cred": "owner"})
+        count, operations = 50_000, []
+        while not any((one["database"], one.get("order")) == (desk.ns, "age") for one in operations):
+            assert count <= 800_000  # however fast the machine is, one of these takes a millisecond
+            desk.rest.ask("PATCH", "/users.json?print=silent", json.dumps({f"u{number:06}": {"age": number} for number in range(count)})).expect(204)
+            connection.must("q", {"p": "/users", "q": {"i": "age", "l": count, "vf": "l"}, "t": count, "h": ""})
+            operations = desk.rest.ask("GET", "/.inspect/operations.json").expect(200).json()["operations"]
+            count *= 2
+    page = desk.open(place="operations")
+    page.wait("[...document.querySelectorAll('td')].some((cell) => cell.textContent.startsWith('no index: add \".indexOn\": [\"age\"]'))")
+    press = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'Add to the draft').click()"
+    page.run(press)
+    page.wait(f"document.querySelector('.CodeMirror') && {EDITOR}.getValue().includes('\"users\": {{ \".indexOn\": [\"age\"] }}')")
+    page.wait("document.querySelector('.page .hint').textContent === 'not published: no errors'")
+    press_button(page, "Publish")
+    page.dialog("Publish the rules?")
+    assert page.run("document.querySelectorAll('dialog .diff .added').length") > 0
+    page.confirm()
+    page.wait("document.querySelector('.page .hint').textContent === 'as published'")
+    assert ".indexOn" in desk.rest.ask("GET", "/.settings/rules.json").body.decode()
+
+
 @pytest.mark.parametrize("line, words", [
     ('  ".', ["read", "write", "validate", "indexOn"]),
     ('  ".read": "au', ["auth"]),
@@ -933,6 +1034,65 @@ def test_a_word_is_completed_by_its_key(desk):
     page.wait(f"{EDITOR}.getLine(1) === '\".read\": \"auth\"'")
 
 
+def test_a_token_that_is_not_accepted_is_said_in_the_dialog(desk):
+    page = desk.open({"a": 1})
+    page.wait_row("a", "1")
+    page.run("document.getElementById('actor').click()")
+    page.dialog("Run as")
+    page.run("{ const user = document.querySelector('dialog select'); user.value = 'token'; user.dispatchEvent(new Event('change')); }")
+    page.run("document.querySelector('dialog input[type=password]').value = 'not.a.token'")
+    page.run("document.querySelector('dialog button.primary').click()")
+    page.wait("document.querySelector('dialog .problem').textContent")
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog') && document.getElementById('state').className === 'state open'")
+    assert page.run("document.getElementById('actor').textContent") == "administrator"
+
+
+def test_the_tree_is_as_it_was_when_one_comes_back(desk):
+    page = desk.open({"list": {f"k{number:03}": {"n": number} for number in range(200)}})
+    page.select("list")
+    page.press("ArrowRight")
+    page.wait_row("k000")
+    page.press("End")
+    page.wait(f"({SELECTED}) === 'k199'")
+    page.wait("document.querySelector('.details h2').textContent === 'k199'")
+    before = page.rows()
+    # The other pages are about what is selected.
+    press_link = "[...document.querySelectorAll('.bar nav a')].find((one) => one.textContent === 'History')"
+    assert page.run(f"{press_link}.hash") == f"#/history/{desk.ns}/list/k199"
+    page.run(f"{press_link}.click()")
+    page.wait("document.querySelector('pre.snippet')?.textContent.includes('199')")
+    desk.rest.put("/list/k198/n", "while it was away")
+    page.run("history.back()")
+    page.wait(f"({SELECTED}) === 'k199'")
+    page.wait_row("k198", 'n: "while it was away"')
+    assert [row["key"] for row in page.rows()] == [row["key"] for row in before]
+
+
+def test_a_query_is_run_when_it_is_asked_for(desk):
+    """Not when the page is opened: its result may be the whole database."""
+    page = desk.open({"users": {"a": {"age": 30}, "b": 7}}, place="query", keys="/users")
+    page.wait("document.querySelector('form button.primary') !== null")
+    assert "Run reads what the query selects." in page.text()
+    press_button(page, "Run")
+    page.wait("document.querySelectorAll('tbody tr td a').length === 2")
+    assert page.run("[...document.querySelectorAll('#main th')].slice(0, 3).map((one) => one.textContent).join()") == "key,age,value"
+    # The last query of a path is there again.
+    page.run(f"location.hash = '#/data/{desk.ns}'")
+    page.wait_row("users")
+    page.run(f"location.hash = '#/query/{desk.ns}/users'")
+    page.wait("document.querySelectorAll('tbody tr td a').length === 2")
+    # A bound is a number where it looks like one.
+    page.run("const order = document.querySelector('select[aria-label=\"Order by\"]'); order.value = 'child'; order.dispatchEvent(new Event('change', { bubbles: true }))")
+    page.run("document.querySelector('input[aria-label=\"Child to order by\"]').value = 'age'")
+    page.run("const bound = document.querySelector('select[aria-label=\"First bound\"]'); bound.value = 'startAt'; bound.dispatchEvent(new Event('change', { bubbles: true }))")
+    page.run("{ document.querySelector('form .value-input').value = '30'; }")
+    press_button(page, "Run")
+    page.wait("[...document.querySelectorAll('tbody tr td a')].map((one) => one.textContent).join() === 'a'")
+    page.open(desk.server.port, f"#/query/{desk.ns}/users?q=%7Bbad")
+    page.wait("document.querySelector('form .problem')?.textContent === 'The address has no valid query.'")
+
+
 def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     rules = {"rules": {"open": {".read": True}, "users": {"$uid": {".read": "auth.uid === $uid"}}}}
     desk.rest.put("/", {"open": {"a": 1, "b": {"c": 2}}, "users": {"ada": {"name": "Ada"}}})
@@ -940,7 +1100,7 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     page = desk.open(keys="/open")
     page.wait_row("a", "1")
 
-    def act_as(value, uid=None):
+    def run_as(value, uid=None):
         page.run("document.getElementById('actor').click()")
         page.dialog("Run as")
         page.run(f"{{ const user = document.querySelector('dialog select'); user.value = '{value}'; user.dispatchEvent(new Event('change')); }}")
@@ -948,7 +1108,7 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
             page.run(f"document.querySelector('dialog input[aria-label=uid]').value = '{uid}'")
         page.confirm()
 
-    act_as("anonymous")
+    run_as("anonymous")
     page.wait("document.getElementById('actor').textContent.includes('anonymous')")
     page.wait_row("a", "1")
     page.wait_rows(lambda rows: any(row["key"] == "b" and row["kind"] == "object" for row in rows), "b as an object")
@@ -960,8 +1120,41 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     assert "/users/$uid" in denial and "auth.uid" in denial and "null" in denial
     page.press("Escape")
     page.wait("!document.querySelector('dialog')")
-    act_as("user", "ada")
+    run_as("user", "ada")
     page.wait_row("name", '"Ada"')
+
+
+def act_as(page, uid):
+    page.run(f"""import('/js/session.js').then(({{ session }}) => {{
+        session.actor = {{ kind: "user", auth: {{ uid: {json.dumps(uid)} }} }};
+        session.open();
+    }})""")
+    page.wait(f"document.getElementById('actor').textContent === 'as {uid}' && document.getElementById('state').className === 'state open'")
+
+
+def test_why_explains_the_denial_of_its_own_path(desk):
+    """Another denial of the same user came later; and one that the server has not kept is asked again."""
+    rules = {"rules": {"users": {"$uid": {".read": "auth.uid === $uid"}}, "other": {".read": "auth.uid === 'bob'"}}}
+    desk.rest.put("/", {"users": {"bob": 1}, "other": 2})
+    desk.rest.ask("PUT", "/.settings/rules.json", json.dumps(rules)).expect(200)
+    page = desk.open(keys="/users/bob")
+    page.wait("document.querySelector('.value-box')?.textContent === '1'")
+    act_as(page, "ada")
+    page.wait("document.querySelector('.notice .problem')?.textContent.includes('ada may not read /users/bob')")
+    Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ada"))]).ask("GET", "/other.json").expect(401)
+    page.run("document.querySelector('.notice button').click()")
+    page.dialog("Why read of /users/bob was denied")
+    assert "no rule on the way is true" in page.text()
+    assert [link.startswith(f"#/rules/{desk.ns}?line=1&column=") for link in page.run("[...document.querySelectorAll('dialog a')].map((one) => one.hash)")] == [True]
+    assert page.run("[...document.querySelectorAll('dialog footer button')].map((one) => one.textContent).join()") == "Close"
+    page.press("Escape")
+    page.wait("!document.querySelector('dialog')")
+    # A write that was denied, and that the server's list does not have.
+    page.run(f"""import('/js/denials.js').then(({{ explain }}) => explain({{ code: "permission_denied", message: "Denied" }}, "Set",
+      {{ method: "write", path: "/other", value: 1 }}))""")
+    page.wait("document.querySelector('.toast button.link') !== null")
+    page.run("document.querySelector('.toast button.link').click()")
+    page.dialog("Why write of /other was denied")
 
 
 def test_a_user_deletes_what_the_server_does_not_count(desk):
@@ -992,6 +1185,7 @@ def test_a_user_deletes_what_the_server_does_not_count(desk):
 def test_a_query_is_live_and_names_the_missing_index(desk):
     desk.rest.ask("PUT", "/.settings/rules.json", '{"rules": {".read": true, ".write": true}}').expect(200)
     page = desk.open({"users": {"a": {"age": 30}, "b": {"age": 20}, "c": {"age": 40}}}, place="query", keys="/users")
+    press_button(page, "Run")
     page.wait("document.querySelectorAll('tbody tr td a').length === 3")
     page.run("const order = document.querySelector('select[aria-label=\"Order by\"]'); order.value = 'child'; order.dispatchEvent(new Event('change'))")
     page.run("document.querySelector('input[aria-label=\"Child to order by\"]').value = 'age'; document.querySelector('input[aria-label=\"Limit\"]').value = 2")
@@ -1013,7 +1207,12 @@ def test_operations_are_counted_and_denials_explained(desk):
     Rest(desk.server.port, desk.ns).ask("GET", "/a.json").expect(401)
     page.wait("[...document.querySelectorAll('td a')].some((link) => link.textContent === '/counted')")
     page.wait("[...document.querySelectorAll('td button')].length")
-    page.run("document.querySelector('td button').click()")
+    # A row that stays keeps the focus when another one comes.
+    page.run("document.querySelector('td button').focus()")
+    Rest(desk.server.port, desk.ns).ask("GET", "/b.json").expect(401)
+    page.wait("[...document.querySelectorAll('td button')].filter((one) => one.textContent === 'Why?').length === 2")
+    assert "/a" in page.run("document.activeElement.closest('tr').textContent")
+    page.run("document.activeElement.click()")
     page.dialog("Why read of /a was denied")
     assert "auth" in page.run("document.querySelector('.denial').textContent")
     page.press("Escape")
@@ -1134,6 +1333,71 @@ def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
     assert page.run(f"[{active}.getAttribute('aria-level'), {active}.getAttribute('aria-expanded'), {active}.getAttribute('aria-setsize')]") == ["2", "false", "2"]
     page.press("Enter")
     page.wait(f"{active}.getAttribute('aria-expanded') === 'true'")
+
+
+def test_a_page_that_was_not_opened_yet_is_shown_while_the_server_is_gone(servers, scene):
+    _, page = scene
+    server = servers()
+    proxy = Proxy(server.port)
+    try:
+        Rest(server.port, "default").put("/n", 1)
+        page.size(1280, 800)
+        page.open(proxy.port)
+        page.wait_row("n", "1")
+        page.wait("performance.getEntriesByType('resource').some((one) => one.name.endsWith('/data/rules-mode.txt'))", "the other pages loaded")
+        server.kill()
+        proxy.cut_all()
+        page.wait("!document.getElementById('state').className.includes('open')")
+        page.wait("document.querySelector('.notice .problem')?.textContent.includes('does not answer')")
+        page.run("location.hash = '#/history/default'")
+        page.wait("document.querySelector('.panel .problem')?.textContent.includes('does not answer')")
+        # On a phone too the state is in words.
+        page.size(390, 844, mobile=True)
+        page.wait("parseFloat(getComputedStyle(document.getElementById('state')).fontSize) > 10")
+        page.size(1280, 800)
+        server.start()
+        proxy.target = server.port
+        page.wait("document.getElementById('state').className === 'state open'")
+        page.run("location.hash = '#/data/default'")
+        page.wait_row("n", "1")
+        page.wait("!document.querySelector('.notice .problem')")
+        assert page.complaints() == []
+    finally:
+        proxy.close()
+
+
+def test_the_phone_by_use(desk):
+    """Rows are large enough for a finger; one is opened, selected and edited."""
+    page = desk.open({"list": {"a": 1}})
+    page.browser.call("Emulation.setTouchEmulationEnabled", enabled=True)
+    try:
+        page.size(390, 844, mobile=True)
+        page.open(desk.server.port, f"#/data/{desk.ns}")
+        page.wait_row("list")
+
+        def tap(selector):
+            x, y, height = page.run(f"(() => {{ const it = [...document.querySelectorAll({json.dumps(selector)})].at(-1).getBoundingClientRect(); return [it.x + it.width / 2, it.y + it.height / 2, it.height]; }})()")
+            for kind, points in [("touchStart", [{"x": x, "y": y}]), ("touchEnd", [])]:
+                page.browser.call("Input.dispatchTouchEvent", type=kind, touchPoints=points)
+            return height
+
+        page.wait("document.querySelectorAll('.row.object:not([hidden]) .twisty').length === 2")
+        assert tap(".row.object:not([hidden]) .twisty") >= 40
+        page.wait_row("a", "1")
+        page.wait("document.querySelectorAll('.row.number:not([hidden])').length === 1")
+        assert tap(".row.number:not([hidden]) .key") > 0
+        page.wait(f"({SELECTED}) === 'a'")
+        tap(".row[aria-selected=true] [data-action=more]")
+        page.wait("document.activeElement.getAttribute('role') === 'menuitem'")
+        page.press("Enter")
+        page.wait("document.activeElement.className === 'value-input'")
+        page.run("document.activeElement.select()")
+        page.type("2")
+        page.press("Enter")
+        desk.wait_for("/list/a", 2)
+    finally:
+        page.browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
+        page.size(1280, 800)
 
 
 @pytest.mark.parametrize("place", ["data", "query", "history", "rules", "operations"])

@@ -11,8 +11,20 @@ def start_edit(page, key):
     page.wait("document.activeElement.className === 'value-input'")
 
 
-def test_text_of_several_lines_keeps_its_line_breaks(desk):  # noqa: F811
-    """A field of one line drops them: such text is edited as JSON."""
+def test_text_of_several_lines_is_edited_as_it_is(desk):  # noqa: F811
+    page = desk.open({"text": "first\nsecond"})
+    page.wait_row("text")
+    page.open_dialog("text", lambda: page.press("Enter"), "/text")
+    assert page.run("document.querySelector('dialog textarea').value") == "first\nsecond"
+    page.run("document.querySelector('dialog textarea').value += '\\nthird'")
+    press_button(page, "Write", "dialog")
+    desk.wait_for("/text", "first\nsecond\nthird")
+    page.undo("Set /text")
+    desk.wait_for("/text", "first\nsecond")
+
+
+def test_text_with_carriage_returns_keeps_them(desk):  # noqa: F811
+    """A text area changes them: such text is edited as JSON."""
     page = desk.open({"text": "first\nsecond\r\nthird"})
     page.wait_row("text")
     page.open_dialog("text", lambda: page.press("Enter"), "/text")
@@ -54,15 +66,70 @@ def test_a_refused_value_can_be_written_once_more(desk):  # noqa: F811
     desk.wait_for("/doc", {"x": 2})
 
 
-def test_a_deletion_asks_where_the_value_has_changed(desk):  # noqa: F811
+def test_a_deletion_is_a_compare_and_set(desk):  # noqa: F811
     page = desk.open({"a": {"x": 1}, "b": 1})
     page.open_dialog("a", lambda: page.press("Delete"), "Delete /a?")
     desk.rest.put("/a/added", "by another")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Changed since")
+    page.dialog("Changed by another client")
+    assert "by another" in page.run("document.querySelector('.theirs').textContent")
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
     assert desk.rest.get("/a") == {"x": 1, "added": "by another"}
+
+
+def test_a_large_value_is_compared_and_set_too(desk):  # noqa: F811
+    """It goes by REST, with a tag in place of the hash."""
+    page = desk.open({"a": 1})
+    page.run("window.write = (before) => import('/js/edit.js').then(({ write }) => void write('Large', [{ path: '/a', before, after: 'x'.repeat(2 << 20) }]))")
+    page.run("window.write(2)")
+    page.dialog("Changed by another client")
+    press_button(page, "Cancel", "dialog")
+    page.wait("!document.querySelector('dialog')")
+    assert desk.rest.get("/a") == 1
+    page.run("window.write(1)")
+    desk.wait_for("/a", "x" * (2 << 20))
+
+
+def test_a_move_asks_where_a_value_has_changed(desk):  # noqa: F811
+    """Several paths have no compare-and-set: they are compared before."""
+    page = desk.open({"a": 1, "b": 1})
+    page.run("import('/js/edit.js').then(({ write }) => void write('Move', [{ path: '/c', before: null, after: 0 }, { path: '/a', before: 0, after: null }]))")
+    page.dialog("Changed by another client")
+    press_button(page, "Cancel", "dialog")
+    page.wait("!document.querySelector('dialog')")
+    assert desk.rest.get("/") == {"a": 1, "b": 1}
+
+
+DIFFERENCES = """import('/js/edit.js').then(({{ differences }}) =>
+  differences({before}, {after}, ["a"]).map(({{ path, before, after }}) => [path, JSON.stringify(before), JSON.stringify(after)]))"""
+
+
+def test_a_change_is_listed_where_it_is(desk):  # noqa: F811
+    page = desk.open({})
+    for before, after, changes in [
+        ("{x: 1, y: {z: 2}}", "{x: 1, y: {z: 3}}", [["/a/y/z", "2", "3"]]),
+        ("{x: 1}", "{x: 1}", []),
+        ("{x: 1, '.priority': 1}", "{x: 1, '.priority': 2}", [["/a/.priority", "1", "2"]]),
+        ("{'.value': 1, '.priority': 1}", "1", [["/a/.priority", "1", "null"]]),
+        ("null", "{x: 1}", [["/a", "null", '{"x":1}']]),
+        ("{x: 1}", "{x: {'.sv': 'timestamp'}}", [["/a/x", "1", '{".sv":"timestamp"}']]),
+        ("{x: {y: 1}}", "{x: {'.sv': 'timestamp'}}", [["/a/x", '{"y":1}', '{".sv":"timestamp"}']]),
+    ]:
+        assert page.run(DIFFERENCES.format(before=before, after=after)) == changes, (before, after)
+
+
+def test_an_import_lists_what_it_changes_and_is_undone(desk):  # noqa: F811
+    page = desk.open({"doc": {"x": 1, "y": 2}})
+    page.open_dialog("doc", lambda: page.run(
+        "import('/js/edit.js').then((edit) => void edit.importJSON({ path: '/doc', key: 'doc', keys: ['doc'] }))"), "Import at /doc")
+    page.run("document.querySelector('dialog textarea').value = '{\"x\": 1, \"y\": 3}'")
+    press_button(page, "Review", "dialog")
+    page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
+    page.confirm()
+    desk.wait_for("/doc", {"x": 1, "y": 3})
+    page.undo("Import at /doc")
+    desk.wait_for("/doc", {"x": 1, "y": 2})
 
 
 def test_rules_that_others_published_meanwhile_are_named(desk):  # noqa: F811

@@ -289,6 +289,16 @@ def test_all_attackers_in_turn_and_together(servers):
     assert all(phase["cuts"] == [] and phase["serverLives"] for phase in report["phases"])
 
 
+def test_listens_are_in_the_memory_budget(servers):
+    """Without it three clients with 20 000 deep listens each take a gigabyte, and are not disconnected for it."""
+    server = servers(arguments=["--memory-limit", 64 << 20])
+    wide = ["--p99-factor", 1e6, "--longest-wait", 1e6, "--memory-after-factor", 1e6, "--memory-limit", 250 << 20]
+    result, report = hostile(
+        server.port, "--only", "deep-listens", "--honest", "none", *wide, "--seconds-per-phase", 10)
+    assert report["broken"] == [] and report["lostWrites"] == 0, report["broken"]
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
 @pytest.mark.parametrize("arguments", [["--ca", FIXTURES / "issuer.pem"], ["--ca", FIXTURES / "issuer.pem", "--compress"]])
 def test_hostile_clients_over_tls_and_compressed(servers, arguments):
     pair = ["--tls-cert", FIXTURES / "localhost.pem", "--tls-key", FIXTURES / "localhost.key"]

@@ -347,7 +347,24 @@ class TestAdministrators:
                 count *= 2
         assert operations and all(one["seconds"] >= 0.001 for one in operations)
         assert operations == sorted(operations, key=lambda one: -one["seconds"])
-        assert ("write", "/rooms/*/all") in {(one["kind"], one["path"]) for one in operations}
+        assert ("write", "/rooms/*/all", "/rooms/12345/all") in {(one["kind"], one["path"], one.get("location")) for one in operations}
+        assert all("order" not in one and "indexed" not in one for one in operations)
+
+    def test_slowz_names_the_order_of_a_query_and_whether_it_has_an_index(self, server):
+        admin = Admin(server)
+        with Wire(server.port) as rest, Connection(server.port, "default") as connection:
+            connection.must("auth", {"cred": "owner"})
+            count, found = 20_000, {}
+            while not found:
+                # However fast the machine is, one of these takes a millisecond.
+                assert count <= 640_000
+                children = ",".join(f'"k{number}":{{"age":{number}}}' for number in range(count))
+                assert rest.ask("PATCH", "/rooms/12345/users.json?print=silent", b"{" + children.encode() + b"}").status == 204
+                connection.must("q", {"p": "/rooms/12345/users", "q": {"i": "age", "l": count, "vf": "l"}, "t": count, "h": ""})
+                found = {one["order"]: one for one in admin.json("/slowz")["operations"] if "order" in one}
+                count *= 2
+        assert (found["age"]["location"], found["age"]["path"]) == ("/rooms/12345/users", "/rooms/*/users")
+        assert found["age"]["indexed"] is False
 
     @pytest.mark.parametrize("arguments, reason", [
         (["--admin-listen", "0.0.0.0:0"], "needs TLS"),

@@ -376,6 +376,22 @@ def test_listens_and_disconnect_writes_of_one_connection(servers):
         assert answers[1]["d"] == "Too many onDisconnect operations are pending"
 
 
+def test_memory_of_the_listens_of_one_connection(servers):
+    server = servers(memory=True, arguments=["--max-listen-bytes", "65536", "--admin-listen", "0"])
+    with Connection(server.port) as connection:
+        def listen(number, body):
+            return connection.response(connection.request("q", {"p": f"/k{number}", "h": ""} | body))
+
+        statuses = [listen(number, {})["s"] for number in range(300)]
+        assert 100 < statuses.count("ok") < 300 and statuses == sorted(statuses, reverse=True)
+        assert listen(300, {})["d"] == "The listens on this connection take too much memory"
+        assert connection.response(connection.request("n", {"p": "/k0"}))["s"] == "ok"
+        assert listen(0, {})["s"] == "ok"
+        long = listen(1, {"q": {"i": ".value", "sp": "x" * 70_000}, "t": 1})
+        assert long == {"s": "invalid_data", "d": "Invalid query: longer than 65536 bytes"}
+    assert limit_counts(Admin(server))["listen_bytes"] == statuses.count("failed") + 1
+
+
 def limit_counts(admin):
     found = re.findall(r'^pando_limit_exceeded_total\{limit="(\w+)"\} (\d+)$', admin.text(), re.MULTILINE)
     return {limit: int(count) for limit, count in found}

@@ -4,6 +4,7 @@ import pytest
 
 from pando_client import DEADLINE, compact
 from rest_client import OWNER, Refused, Rest, Wire
+from tokens import unsigned
 
 
 @pytest.fixture
@@ -52,6 +53,23 @@ def test_refused_operations_are_recorded_as_refused(rest, profile):
     next_record(profile, "rest-write", ["closed"], allowed=False)
     rest.put("/open", 1)
     next_record(profile, "rest-write", ["open"])
+
+
+def test_records_name_who_asked(world, rest, profile):
+    connection = world.connect()
+    next_record(profile, "concurrent-connect")
+    connection.must("p", {"p": "/a", "d": 1})
+    assert next_record(profile, "realtime-write", ["a"])["by"] == "anonymous"
+    connection.must("auth", {"cred": unsigned("ann")})
+    connection.must("p", {"p": "/a", "d": 2})
+    data = next_record(profile, "realtime-write", ["a"])
+    assert (data["by"], data["uid"]) == ("user", "ann")
+    rest.ask("PUT", "/a.json?auth_variable_override=%7B%22uid%22:%22bob%22%7D", "3", [OWNER]).expect(200)
+    data = next_record(profile, "rest-write", ["a"])
+    assert (data["by"], data["uid"]) == ("user", "bob")
+    rest.ask("PUT", "/a.json", "4", [OWNER]).expect(200)
+    data = next_record(profile, "rest-write", ["a"])
+    assert data["by"] == "administrator" and "uid" not in data
 
 
 def test_realtime_operations_are_recorded(world, rest, profile):

@@ -200,6 +200,8 @@ import Testing
             pushCount += held.engine.tree.removeScanPushes().count
         }
         #expect(pushCount == 95 && stepCount == 95, "\(pushCount) \(stepCount)")
+        // One child each: what 100 pushes cost is within the limit of a server.
+        held.engine.tree.indexes.updatedChildLimit = 1 << 18
         #expect(run(.put(Write(Target("q/8"), Draft(#"{"n":0}"#)))).count == 100)
     }
 

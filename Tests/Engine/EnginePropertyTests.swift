@@ -172,6 +172,8 @@ private struct World {
         default: end(session)
         }
         if random.chance(2) { replay() }
+        // What sessions hold equals a recount.
+        if time % 16 == 0 { _ = engine.checkInvariants() }
         indexInBackground()
     }
 
@@ -316,6 +318,9 @@ private struct World {
         for session in Self.sessions { end(session) }
         let (nodes, sessions) = engine.checkInvariants()
         if nodes != 1 || sessions != 0 { fail("\(nodes) trie nodes and \(sessions) sessions are left") }
+        if Self.sessions.contains(where: { engine.heldByteCount(of: SessionID($0)) != 0 }) {
+            fail("bytes are left of sessions that have ended")
+        }
     }
 
     // MARK: Checking

@@ -106,6 +106,108 @@ import Testing
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 
+    /// More listens below than are looked at when one above begins: they get their pushes, too, which is allowed, until it
+    /// ends, and after.
+    @Test func manyListensBelowANewOne() {
+        var scene = Scene()
+        for number in 0..<300 { scene.listen(1, Path(["l", Key(unchecked: Text("k\(number)"))])) }
+        scene.listen(1, "l")
+        #expect(scene.put(2, "l/k7", "1") == ["S1 d l/k7 1", "S1 d l/k7 1", "ok"])
+        scene.listen(1, "l/new")
+        #expect(scene.put(2, "l/new", "1") == ["S1 d l/new 1", "ok"], "born under a wider one")
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "l")
+        #expect(scene.put(2, "l/new", "2") == ["S1 d l/new 2", "ok"], "it takes over")
+        #expect(scene.put(2, "l", #"{"k7":3,"new":3}"#) == ["S1 d l/k7 3", "S1 d l/new 3", "ok"])
+        scene.run(1, .endSession)
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// A listen whose wider one ended gets every kind of write.
+    @Test(arguments: ["put at it", "put above", "put below", "merge", "merge of its parent"])
+    func takesOver(kind: String) {
+        var scene = Scene()
+        scene.listen(1, "")
+        scene.listen(1, "a/b")
+        scene.listen(1, "a/b/c")
+        scene.unlisten(1, "")
+        let lines =
+            switch kind {
+            case "put at it": scene.put(2, "a/b", #"{"c":1}"#)
+            case "put above": scene.put(2, "a", #"{"b":{"c":1}}"#)
+            case "put below": scene.put(2, "a/b/c/d", "1")
+            case "merge": scene.merge(2, "a/b", [("c", "1"), ("d", "1")])
+            default: scene.merge(2, "", [("a", #"{"b":{"c":1}}"#), ("z", "1")])
+            }
+        #expect(lines.count == 2 && lines[0].hasPrefix("S1 "), "\(lines)")
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "a/b")
+        #expect(scene.put(2, "a/b/c", "7") == ["S1 d a/b/c 7", "ok"])
+    }
+
+    /// What a session's listens and queued writes take in memory (``SessionLimit/listenBytes``).
+    @Test func heldBytes() {
+        var scene = Scene(#"{"q":{"a":1,"b":2,"c":3}}"#)
+        func held(_ session: UInt64) -> Int { scene.engine.heldByteCount(of: SessionID(session)) }
+        scene.listen(1, "a")
+        let shallow = held(1)
+        scene.listen(1, "a")
+        #expect(held(1) == shallow, "the same listen")
+        scene.listen(1, "b/1/2/3/4/5/6/7/8/9")
+        #expect(held(1) > 2 * shallow, "a path takes memory by its length")
+        var before = held(1)
+        scene.listen(1, "q", #"{"i":".value","sp":"\#(String(repeating: "x", count: 5000))"}"#, tag: 1)
+        #expect(held(1) - before > 5000, "so does a query's text")
+        before = held(1)
+        scene.listen(1, "q", #"{"i":".key","sp":"a"}"#, tag: 2)
+        let alone = held(1) - before
+        scene.listen(2, "q", #"{"i":".key","sp":"a"}"#, tag: 2)
+        #expect(held(2) < alone, "a window that is shared")
+        before = held(1)
+        scene.run(1, .onDisconnect([Write("o/1/2/3", "1")]))
+        #expect(held(1) > before + 256)
+        scene.run(1, .cancelOnDisconnect("o"))
+        #expect(held(1) == before)
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "a")
+        #expect(held(1) == before - shallow)
+        scene.run(1, .endSession)
+        scene.run(2, .endSession)
+        #expect(held(1) == 0 && held(2) == 0)
+    }
+
+    @Test func listensThatTakeTooMuchMemoryAreRefused() {
+        var scene = Scene()
+        scene.engine.listenByteLimit = 64 << 10
+        var count = 0
+        while count < 1000, scene.listen(1, Path([Key(unchecked: Text("k\(count)"))])) != ["failed"] {
+            count += 1
+        }
+        #expect((100..<1000).contains(count))
+        #expect(scene.engine.heldByteCount(of: SessionID(1)) <= 64 << 10)
+        #expect(scene.listen(2, "a") == ["S2 d a null", "ok {}"], "another session has its own")
+        scene.unlisten(1, "k0")
+        #expect(scene.listen(1, "k0") != ["failed"])
+    }
+
+    /// The end of many listens is done in parts by what there is to do, however deep they are.
+    @Test func endsInParts() {
+        var scene = Scene()
+        for number in 0..<100 {
+            scene.listen(1, Path((0..<29).map { Key(unchecked: Text("d\($0)x\(number)")) }))
+            scene.listen(1, "q", #"{"l":\#(number + 1)}"#, tag: Int64(number + 1))
+        }
+        #expect(scene.engine.tree.endingWork(of: SessionID(1)) == 100 * 30 + 100 * 2)
+        var ending = scene.engine.tree.detachListens(of: SessionID(1))!
+        var parts = 0
+        while !ending.isEmpty {
+            scene.engine.tree.end(&ending, doing: 300)
+            parts += 1
+        }
+        #expect((10...12).contains(parts))
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
     /// A tagged listen gets its own push, whatever other listens its session has.
     @Test func taggedBesideDefault() {
         var scene = Scene()

@@ -55,6 +55,18 @@ final class Held {
     init(_ engine: consuming Engine) { self.engine = engine }
 }
 
+extension Engine {
+    /// The session's listens that a credential may not read, found in parts of a few.
+    func listens(of session: SessionID, deniedTo credential: Credential, at time: Int64) -> [Listen] {
+        var cursor = listensToCheck(of: session)
+        var denied: [Listen] = []
+        while !cursor.isDone {
+            denied += listens(of: session, deniedTo: credential, at: time, from: &cursor, atMost: 3)
+        }
+        return denied.sorted { $0.path != $1.path ? $0.path < $1.path : $0.tag ?? .min < $1.tag ?? .min }
+    }
+}
+
 /// An engine that tables talk to in a few words, and that answers with text: one line a push, then the reply.
 ///
 ///     S1 d a/b {"x":1}        an overwrite, untagged

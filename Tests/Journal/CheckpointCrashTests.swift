@@ -279,8 +279,8 @@ extension Entry {
             #expect(!disk.fileNames.contains { $0.hasSuffix(".new") }, context)
             #expect(try inspect(disk) { _, _ in }.problems.isEmpty, context)
         }
-        // The lock, the directory, the first segment.
-        #expect(startFailures == 3)
+        // The directory, the lock, the directory again, the first segment.
+        #expect(startFailures == 4)
     }
 
     /// A full segment is continued, and the reason reported, until there is a descriptor for the next one.

@@ -181,11 +181,13 @@ import Testing
     @Test(arguments: [0, 1, 47, 48])
     func unfinishedSegmentIsMadeAgain(byteCount: Int) throws {
         let name = firstSegment + ".new"
-        let disk = SimulatedDisk(files: [name: Array(SegmentBuilder().bytes[..<byteCount]), "notes.txt": [1]])
+        let disk = SimulatedDisk(files: [
+            name: Array(SegmentBuilder().bytes[..<byteCount]), "lost+found": [1],
+        ])
         let (entries, summary) = try recover(disk)
         #expect(entries.isEmpty)
         #expect(summary.isNew)
-        #expect(disk.fileNames == [firstSegment, "notes.txt"])
+        #expect(disk.fileNames == [firstSegment, "lost+found"])
         disk.losePower(seed: 3)
         #expect(try recover(disk).summary.isNew == false)
     }
@@ -198,7 +200,12 @@ import Testing
     func unfinishedSmallFileIsRemoved(name: String, isOurs: Bool) throws {
         let disk = SimulatedDisk(files: [name: [1]])
         #expect(try DirectoryContents(of: disk).otherFiles == (isOurs ? [] : [name]))
-        _ = try recover(disk)
+        if isOurs {
+            _ = try recover(disk)
+        } else {
+            // Another program's directory is left as it is.
+            #expect(throws: JournalError.self) { try recover(disk) }
+        }
         #expect(disk.fileNames.contains(name) != isOurs)
     }
 

@@ -1,86 +1,85 @@
-// Operations as they happen (/.settings/profile.json, for administrators); reads the journal.
+import {session} from "./session.js"
+import {h, visible, formatCount, formatMoment} from "./dom.js"
 
-import { session } from "./session.js";
-import { h, visible, formatCount, formatMoment } from "./dom.js";
-
-const RETRY_MS = 2000;
-const PAUSE_FACTOR = 10; // between two readings, which may be of all the journal
+const RETRY_MS = 2000
+const PAUSE_FACTOR = 10 // between two readings, which may be of all the journal
 
 class Feed extends EventTarget {
-	/** Reads the stream of the session's database until another call, or `abort`. */
 	async start() {
-		this.abort?.abort();
-		const { signal } = (this.abort = new AbortController());
+		this.abort?.abort()
+		const {signal} = (this.abort = new AbortController())
 		while (session.isAdmin && !signal.aborted) {
 			try {
-				const response = await session.request("/.settings/profile.json", {}, { asSelf: true, signal, headers: { Accept: "text/event-stream" } });
+				const response = await session.request("/.settings/profile.json", {}, {asSelf: true, signal, headers: {Accept: "text/event-stream"}})
 				if (response.ok) {
-					this.dispatchEvent(new Event("open"));
-					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader());
+					this.dispatchEvent(new Event("open"))
+					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader())
 				}
 			} catch { /* tried again */ }
-			await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+			await new Promise(resolve => setTimeout(resolve, RETRY_MS))
 		}
 	}
 
 	async read(reader) {
-		let rest = "";
+		let rest = ""
 		while (true) {
-			const { value, done } = await reader.read();
-			if (done) return;
-			const blocks = (rest + value).split("\n\n");
-			rest = blocks.pop();
-			const detail = blocks.filter((block) => block.startsWith("event: log")).map((block) => JSON.parse(block.slice(block.indexOf("data: ") + 6)));
-			if (detail.length) this.dispatchEvent(new CustomEvent("records", { detail }));
+			const {value, done} = await reader.read()
+			if (done) return
+			const blocks = (rest + value).split("\n\n")
+			rest = blocks.pop()
+			const detail = blocks.filter(block => block.startsWith("event: log")).map(block => JSON.parse(block.slice(block.indexOf("data: ") + 6)))
+			if (detail.length) this.dispatchEvent(new CustomEvent("records", {detail}))
 		}
 	}
 }
 
-export const isWrite = (record) => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false;
+export const isWrite = record => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false
 
-export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key);
+export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key)
 
-/** When, by whom and where a write was made, seen from a path. */
-export function writeParts({ time, by, uid, onDisconnect, path, count }, from) {
-	const writer = by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by;
-	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it";
-	return [h("time", formatMoment(time)), h("b", writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)];
+export const writerName = ({by, uid}) => by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by
+
+export function writeParts(write, from) {
+	const {time, onDisconnect, path, count} = write
+	const writer = writerName(write)
+	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it"
+	return [h("time", formatMoment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)]
 }
 
-/** Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, a tenth of the time at most. */
+// Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, a tenth of the time at most.
 export function journalReader(delay, read) {
-	let timer, reading, isStale, until = 0;
-	const start = (wait) => setTimeout(() => {
-		timer = undefined;
-		now();
-	}, wait);
+	let timer, reading, isStale, until = 0
+	const start = wait => setTimeout(() => {
+		timer = undefined
+		now()
+	}, wait)
 	const now = async (...parameters) => {
-		reading?.abort();
-		const { signal } = (reading = new AbortController());
-		const began = performance.now();
-		isStale = false;
-		await read(signal, ...parameters);
-		if (signal.aborted) return;
-		const ended = performance.now();
-		until = ended + PAUSE_FACTOR * (ended - began);
-		reading = undefined;
-		if (isStale) later();
-	};
+		reading?.abort()
+		const {signal} = (reading = new AbortController())
+		const began = performance.now()
+		isStale = false
+		await read(signal, ...parameters)
+		if (signal.aborted) return
+		const ended = performance.now()
+		until = ended + PAUSE_FACTOR * (ended - began)
+		reading = undefined
+		if (isStale) later()
+	}
 	const later = (wait = delay) => {
-		if (reading) isStale = true;
-		else timer ??= start(Math.max(wait, until - performance.now()));
-	};
+		if (reading) isStale = true
+		else timer ??= start(Math.max(wait, until - performance.now()))
+	}
 	const soon = () => {
-		clearTimeout(timer);
-		timer = start(delay);
-	};
+		clearTimeout(timer)
+		timer = start(delay)
+	}
 	const stop = () => {
-		reading?.abort();
-		clearTimeout(timer);
-		reading = timer = undefined;
-	};
-	return { now, later, soon, stop };
+		reading?.abort()
+		clearTimeout(timer)
+		reading = timer = undefined
+	}
+	return {now, later, soon, stop}
 }
 
-export const feed = new Feed();
-session.addEventListener("database", () => feed.start());
+export const feed = new Feed()
+session.addEventListener("database", () => feed.start())

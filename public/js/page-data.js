@@ -1,110 +1,116 @@
-// The tree with its tools, and the details of the selected node.
+import {session, link} from "./session.js"
+import {feed, concerns, writeParts, journalReader} from "./feed.js"
+import {h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes} from "./dom.js"
+import {TreeModel} from "./tree-model.js"
+import * as view from "./tree-view.js"
+import {split, join, problemOfKey} from "./keys.js"
+import {stringify} from "./json.js"
+import {attempt, whyButton} from "./denials.js"
+import * as edit from "./edit.js"
 
-import { session, link } from "./session.js";
-import { feed, concerns, writeParts, journalReader } from "./feed.js";
-import { h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes } from "./dom.js";
-import { TreeModel } from "./tree-model.js";
-import * as view from "./tree-view.js";
-import { split, join, problemOfKey } from "./keys.js";
-import { stringify } from "./json.js";
-import { codeTable } from "./snippets.js";
-import * as edit from "./edit.js";
+const DETAILS_MS = 200 // between two looks at a busy value
+const WRITES = 12 // in the details
+const WRITERS_MS = 400 // from a selection until it is asked who wrote
+const WRITERS_AGAIN_MS = 2000 // until it is asked again
+const COPY_UNITS = 4 << 20 // of JSON
+const PLACEHOLDERS = {key: "Go to key or /path", value: "Text in a value"}
 
-const DETAILS_MS = 200; // between two looks at a busy value
-const WRITES = 12; // in the details
-const WRITERS_MS = 400; // from a selection until it is asked who wrote
-const WRITERS_AGAIN_MS = 2000; // until it is asked again
-const COPY_UNITS = 4 << 20; // of JSON
-const PLACEHOLDERS = { key: "Go to key or /path", value: "Text in a value" };
-
-const crumbs = h("nav.crumbs", { label: "Path" });
-const findField = h("input.find", { type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find });
-const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], { onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value]) });
-const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool");
-const notice = h("div.notice", { role: "status" });
-const writers = h("ol.writes");
-const details = h("aside.details", { label: "Selected node" });
+const crumbs = h("nav.crumbs", {label: "Path"})
+const findField = h("input.find", {type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find})
+const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], {onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value])})
+const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
+const notice = h("div.notice", {role: "status"})
+const writers = h("ol.writes")
+const details = h("aside.details", {label: "Selected node"})
 view.connect({
-	edit: editLeaf, add, remove: edit.remove, more: showMenu, open: (branch) => open(branch.keys), up: () => keys.length && open(keys.slice(0, -1)),
+	edit: editLeaf, add, remove: edit.remove, more: showMenu, open: branch => open(branch.keys), up: () => keys.length && open(keys.slice(0, -1)),
 	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn,
-});
-let keys, database, model, detailVersion, detailTimer;
-// Who wrote at the selected node.
-const journal = journalReader(WRITERS_AGAIN_MS, async (signal) => {
-	const { path } = target();
-	const list = await session.history(path, { limit: WRITES, part: "writes" }, signal)
-		.then((found) => found.writes.map((write) => h("li", writeParts(write, path))), (error) => [h("li.hint", error.message)]);
-	if (!signal.aborted) writers.replaceChildren(...list);
-});
+})
+let keys, database, model, detailVersion, detailTimer
+let isClosed = true
+const journal = journalReader(WRITERS_AGAIN_MS, async signal => {
+	const {path} = target()
+	const list = await session.history(path, {limit: WRITES, part: "writes"}, signal)
+		.then(found => found.writes.map(write => h("li", writeParts(write, path))), error => [h("li.hint", error.message)])
+	if (!signal.aborted) writers.replaceChildren(...(list.length ? list : [h("li.hint", "None.")]))
+})
 
-const target = () => view.selected ?? model.root;
-const failed = (error) => toast(error.message, "error");
-const open = (keys) => (location.hash = link("data", keys));
+const target = () => view.selected ?? model.root
+const failed = error => toast(error.message, "error")
+const open = keys => (location.hash = link("data", keys))
 
-export function show({ keys: shownKeys }) {
-	if (database === session.database && keys && join(keys) === join(shownKeys)) return;
-	keys = shownKeys;
-	database = session.database;
-	model = new TreeModel(keys);
-	model.addEventListener("problem", (event) => showProblem(event.detail));
-	notice.replaceChildren();
-	view.show(model);
-	showCrumbs();
-	selected(model.root);
+export function show({keys: shownKeys}) {
+	const isSame = database === session.database && join(keys) === join(shownKeys)
+	if (isSame && isClosed) {
+		model.open()
+		view.showAgain()
+		selected(target())
+	}
+	isClosed = false
+	if (isSame) return
+	keys = shownKeys
+	database = session.database
+	model = new TreeModel(keys)
+	model.addEventListener("problem", event => showProblem(event.detail))
+	notice.replaceChildren()
+	view.show(model)
+	showCrumbs()
+	selected(model.root)
 }
 
 function showCrumbs() {
-	const crumb = (label, to, isLast) => h("a", { href: link("data", to), "aria-current": isLast && "page" }, visible(label, 40));
+	const crumb = (label, to, isLast) => h("a", {href: link("data", to), "aria-current": isLast && "page"}, visible(label, 40))
+	requestAnimationFrame(() => (crumbs.scrollLeft = crumbs.scrollWidth))
 	crumbs.replaceChildren(crumb(session.namespace, [], keys.length === 0),
-		...keys.flatMap((key, index) => [h("span.slash", { ariaHidden: true }, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]));
+		...keys.flatMap((key, index) => [h("span.slash", {ariaHidden: true}, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]))
 }
 
-function showProblem({ branch, error }) {
-	if (branch !== model.root) return;
-	const words = error.code === "permission_denied" ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message;
-	notice.replaceChildren(h("p.problem", words, " ", edit.whyButton(error)));
+function showProblem({branch, error}) {
+	if (branch !== model.root) return
+	const words = error.code === "permission_denied" ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message
+	notice.replaceChildren(h("p.problem", words, " ", whyButton(error, [{method: "read", path: branch.path}])))
 }
 
 function drawn() {
-	const { root } = model;
+	const {root} = model
 	if (root.kind === "null" && !root.error && !notice.firstChild) {
 		notice.replaceChildren(h("div.empty", h("p", `There is nothing at ${visible(root.path, 80)} yet.`),
-			h("p", button("Add a child", () => add(root), ".primary"), " ", button("Import JSON", () => edit.importJSON(root)))));
-	} else if (!/^(null|denied|unknown)$/.test(root.kind)) notice.replaceChildren();
-	const branch = view.selected;
-	if (!branch || detailVersion === branch.version) return;
+			h("p", button("Add a child", () => add(root), ".primary"), " ", button("Import JSON", () => edit.importJSON(root)))))
+	} else if (!root.error && !/^(null|unknown)$/.test(root.kind)) notice.replaceChildren()
+	const branch = view.selected
+	if (!branch || detailVersion === branch.version) return
 	detailTimer ??= setTimeout(() => {
-		detailTimer = undefined;
-		if (view.selected) showDetails(view.selected);
-	}, DETAILS_MS);
+		detailTimer = undefined
+		if (view.selected) showDetails(view.selected)
+	}, DETAILS_MS)
 }
 
 function showUndo() {
-	const step = edit.lastStep();
-	undoButton.disabled = !step;
-	undoButton.title = step ? `Undo: ${step.label}` : "Nothing to undo";
+	const step = edit.lastStep()
+	undoButton.disabled = !step
+	undoButton.title = step ? `Undo: ${step.label}` : "Nothing to undo"
 }
 
 function editLeaf(branch) {
-	if (branch.kind !== "denied" && branch.kind !== "unknown") edit.edit(branch).catch(failed);
+	if (branch.kind !== "denied" && branch.kind !== "unknown") edit.edit(branch).catch(failed)
 }
 
 async function add(branch) {
-	if (await edit.add(branch)) model.expand(branch);
+	if (await edit.add(branch)) model.expand(branch)
 }
 
 function undo() {
-	edit.undo().catch(failed);
+	edit.undo().catch(failed)
 }
 
 function showMenu(branch, anchor) {
-	const isRoot = branch.path === "/";
+	const isRoot = branch.path === "/"
 	menu(anchor, [
 		branch.isLeaf && ["Edit", () => editLeaf(branch), "Enter"],
 		["Edit as JSON…", () => edit.editJSON(branch)],
 		["Add a child…", () => add(branch), "Insert"],
 		!isRoot && ["Rename or move…", () => edit.move(branch)],
-		!isRoot && ["Duplicate…", () => edit.move(branch, { isCopy: true })],
+		!isRoot && ["Duplicate…", () => edit.move(branch, {isCopy: true})],
 		null,
 		branch !== model.root && ["Show only this", () => open(branch.keys), "Shift Enter"],
 		session.isAdmin && ["History", () => (location.hash = link("history", branch.keys))],
@@ -115,95 +121,96 @@ function showMenu(branch, anchor) {
 		["Import JSON…", () => edit.importJSON(branch)],
 		["Export JSON", () => edit.exportJSON(branch)],
 		["Delete…", () => edit.remove(branch), "Del", "danger"],
-	].filter((item) => item !== false));
+	].filter(item => item !== false))
 }
 
-async function copyJSON(branch) {
-	try {
-		const text = stringify(await session.read(branch.path), 2);
-		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much to copy: export them.`, "error");
-		copy(text, `${formatBytes(text.length)} of JSON copied`);
-	} catch (error) {
-		edit.explain(error, "Copy");
-	}
+function copyJSON(branch) {
+	attempt("Copy", branch.path, async () => {
+		const text = stringify(await session.read(branch.path), 2)
+		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much to copy: export them.`, "error")
+		copy(text, `${formatBytes(text.length)} of JSON copied`)
+	})
 }
 
-/** Goes to a key, or a value, of the level that the selected node opens, or is in. */
 async function find(event) {
-	if (event.key === "Escape") return view.element.focus();
-	if (event.key !== "Enter") return;
-	const text = findField.value;
-	const level = target().isExpanded ? target() : target().parent ?? model.root;
-	if (findBy.value === "value") return findValue(level, text.toLowerCase());
-	if (text.includes("/")) return open(split(text));
-	const problem = problemOfKey(text);
-	if (problem) return toast(problem, "error");
-	try {
-		const { offset, count, children = [] } = await session.children(level.path, { from: text, limit: 1 });
-		if (!children.length) toast(`No key from “${visible(text, 40)}” on.`);
-		const index = Math.min(offset, count - 1);
-		let row = model.rowOf(level) + 1 + index;
-		for (const child of level.expanded) if (child.index < index) row += child.below;
-		view.element.focus();
-		view.selectRow(row);
-	} catch (error) {
-		edit.explain(error, "Search");
-	}
+	if (event.key === "Escape") return view.element.focus()
+	if (event.key !== "Enter") return
+	const text = findField.value
+	const level = target().isExpanded ? target() : target().parent ?? model.root
+	if (findBy.value === "value") return findValue(level, text.toLowerCase())
+	if (text.includes("/")) return open(split(text))
+	const problem = problemOfKey(text)
+	if (problem) return toast(problem, "error")
+	await attempt("Search", level.path, async () => {
+		const {offset, count, children = []} = await session.children(level.path, {from: text, limit: 1})
+		if (!children[0]?.key.startsWith(text)) toast(`No key begins with “${visible(text, 40)}”: ${children.length ? "the next one" : "the last one"} is selected.`)
+		const index = Math.min(offset, count - 1)
+		let row = model.rowOf(level) + 1 + index
+		for (const child of level.expanded) if (child.index < index) row += child.below
+		view.element.focus()
+		view.selectRow(row)
+	})
 }
 
-/** Selects the next loaded child of the level whose value or preview has a text. */
 function findValue(level, text) {
-	const loaded = level.loadedRows;
-	const start = loaded.indexOf(view.selected) + 1;
-	const found = [...loaded.slice(start), ...loaded.slice(0, start)].find((child) => view.valueText(child).toLowerCase().includes(text));
-	if (found) return view.select(found);
-	const rest = loaded.length < level.count ? ` A query searches all ${formatCount(level.count)}.` : "";
-	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded.${rest}`);
+	const loaded = level.loadedRows
+	const start = loaded.indexOf(view.selected) + 1
+	const found = [...loaded.slice(start), ...loaded.slice(0, start)].find(child => view.valueText(child).toLowerCase().includes(text))
+	if (found) return view.select(found)
+	const rest = loaded.length < level.count ? ` A query searches all ${formatCount(level.count)}.` : ""
+	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded.${rest}`)
 }
 
 function selected(branch) {
-	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."));
-	journal.stop();
-	if (session.isAdmin) journal.later(WRITERS_MS);
-	showDetails(branch);
+	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."))
+	journal.stop()
+	if (session.isAdmin) journal.later(WRITERS_MS)
+	showDetails(branch)
+	session.dispatchEvent(new CustomEvent("selected", {detail: branch.keys}))
 }
 
 function showDetails(branch) {
-	detailVersion = branch.version;
-	const { kind, count, length, priority } = branch;
+	detailVersion = branch.version
+	const {kind, count, length, priority} = branch
 	const facts = {
 		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && formatCount(count),
 		Size: length > 0 && formatBytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
-	};
+	}
 	details.replaceChildren(...[
 		h("header", h("h2", visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
-			iconButton("more", "Actions", (event) => showMenu(branch, event.currentTarget))),
+			iconButton("more", "Actions", event => showMenu(branch, event.currentTarget))),
 		h("div.path-line", visible(branch.path, 400)),
 		h("dl", Object.entries(facts).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
-		branch.isLeaf && h("pre", { class: `value-box ${kind}`, tabIndex: 0 }, visible(view.valueText(branch), 4000)),
-		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", { href: link("history", branch.keys) }, "History")), writers),
-		h("details", { open: details.querySelector("details")?.open }, h("summary", "Code"), codeTable(branch.keys)),
-	].filter(Boolean));
+		branch.isLeaf && h("pre", {class: `value-box ${kind}`, tabIndex: 0}, visible(view.valueText(branch), 4000)),
+		length > 0 && h("p", button("Show all", () => editLeaf(branch), ".small")),
+		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", {href: link("history", branch.keys)}, "History")), writers),
+		h("details", {open: details.querySelector("details")?.open, ontoggle: ({target}) => showCode(target.lastChild, branch.keys)}, h("summary", "Code"), h("div")),
+	].filter(Boolean))
 }
 
-feed.addEventListener("records", ({ detail }) => {
-	const { selected } = view;
-	if (element.isConnected && selected && detail.some((record) => concerns(record, selected.keys))) journal.later();
-});
-edit.onWritten((path) => {
-	model?.touchPath(split(path));
-	showUndo();
-});
-showUndo();
+const showCode = async (place, keys) => place.replaceChildren((await import("./snippets.js")).codeTable(keys))
+
+feed.addEventListener("records", ({detail}) => {
+	const {selected} = view
+	if (element.isConnected && selected && detail.some(record => concerns(record, selected.keys))) journal.later()
+})
+edit.onWritten(path => {
+	model?.touchPath(split(path))
+	showUndo()
+})
+showUndo()
 
 export const element = h("div.data-page",
-	h("div.tools", crumbs, findBy, findField, h("span.grow"), button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
-	h("div.split", h("div.tree-side", notice, view.element), details));
+	h("div.tools", crumbs, findBy, findField, button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
+	h("div.split", h("div.tree-side", notice, view.element), details))
 
-export const opened = () => view.element.focus({ preventScroll: true });
+export const opened = () => view.element.focus({preventScroll: true})
+
+// The root of the tree that is kept, where it has the path; otherwise the path.
+export const rootOf = shown => (database === session.database && keys.every((key, place) => key === shown[place]) ? keys : shown)
 
 export function close() {
-	journal.stop();
-	model.close();
-	database = undefined;
+	journal.stop()
+	model.close()
+	isClosed = true
 }

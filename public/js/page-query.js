@@ -1,148 +1,149 @@
-// A query by form, its live result, the index that it lacks, and the same query elsewhere.
+import {session, link, restPath} from "./session.js"
+import {h, choice, inNextFrame, panel, table, visible, formatCount} from "./dom.js"
+import {split, join, compareKeys, compareValues} from "./keys.js"
+import {stringify, parse, kindOf, isObject, unwrap, own} from "./json.js"
+import {codeTable, wireQuery} from "./snippets.js"
+import {indexFix, queryLink} from "./rules-index.js"
+import {explain} from "./denials.js"
+import {valueField} from "./edit.js"
 
-import { session, link, restPath } from "./session.js";
-import { h, button, choice, panel, table, copy, visible, formatCount } from "./dom.js";
-import { split, join, compareKeys, compareValues } from "./keys.js";
-import { stringify, parse, kindOf, isObject, unwrap, own } from "./json.js";
-import { codeTable, wireQuery, indexLine } from "./snippets.js";
-import { valueField, explain } from "./edit.js";
+const SHOWN_ROWS = 500
+const COLUMN_LIMIT = 8
+const BOUNDS = [["none", "everything"], ["equalTo", "equal to"], ["startAt", "from"], ["startAfter", "after"], ["endAt", "up to"], ["endBefore", "before"]]
+const LIMITS = [["limitToFirst", "first"], ["limitToLast", "last"]]
 
-const SHOWN_ROWS = 500;
-const COLUMN_LIMIT = 8;
-const BOUNDS = [["none", "everything"], ["equalTo", "equal to"], ["startAt", "from"], ["startAfter", "after"], ["endAt", "up to"], ["endBefore", "before"]];
-const LIMITS = [["limitToFirst", "first"], ["limitToLast", "last"]];
-
-const path = h("input.path-input", { label: "Path" });
-const order = choice("Order by", [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]]);
-const child = h("input.path-input", { placeholder: "child, or path/below", label: "Child to order by" });
+const path = h("input.path-input", {label: "Path"})
+const order = choice("Order by", [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]])
+const child = h("input.path-input", {placeholder: "child, or path/below", label: "Child to order by"})
 const bounds = [["First bound", BOUNDS], ["Second bound", [["none", "nothing else"], ...BOUNDS.slice(4)]]].map(([label, options]) =>
-	({ kind: choice(label, options), field: valueField("", ["string", "number", "boolean", ["json", "null"]]) }));
-const side = choice("Limit to", LIMITS);
-const limit = h("input", { type: "number", min: 1, max: 2147483647, value: 50, label: "Limit" });
-const problem = h("p.problem", { role: "alert" });
-const summary = h("span.hint", { role: "status" });
-const [result, cost, code] = [h("div"), h("div"), h("div")];
+	({kind: choice(label, options), field: valueField("", [["bare", "value"], "string"])}))
+const side = choice("Limit to", LIMITS)
+const limit = h("input", {type: "number", min: 1, max: 2147483647, value: 50, label: "Limit"})
+const problem = h("p.problem", {role: "alert"})
+const summary = h("span.hint", {role: "status"})
+const [result, cost, code] = [h("div"), h("div"), h("div")]
 const rows = {
 	"Children of": path, "Order by": [order, child], Where: [bounds[0].kind, bounds[0].field.elements], and: [bounds[1].kind, bounds[1].field.elements],
-	"Limit to": [side, limit, h("button.primary", { type: "submit" }, "Run"), summary],
-};
-const form = h("form.panel", { onsubmit: run, onchange: adapt }, h("h2", "Query"),
-	h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem);
-let stop, frame, latest, took, isUnindexed;
-export const element = h("div.page", form, cost, panel("Result", result), panel("The same elsewhere", code));
-export const close = () => stop?.();
+	"Limit to": [side, limit, h("button.primary", {type: "submit"}, "Run"), summary],
+}
+const form = h("form.panel", {onsubmit: run, onchange: adapt}, h("h2", "Query"),
+	h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem)
+const latestQueries = new Map()
+let stop, latest, took, isUnindexed
+export const element = h("div.page", form, cost, panel("Result", result), panel("Code", code))
+export const close = () => stop?.()
 
-export function show({ keys, parameters }) {
-	path.value = join(keys);
-	order.value = "$key";
-	child.value = "";
+export function show({keys, parameters}) {
+	clear()
+	path.value = join(keys)
+	const text = parameters.get("q") ?? latestQueries.get(link("query", keys))
 	try {
-		fill(parse(parameters.get("q")) ?? {});
-	} catch { /* no query */ }
-	adapt();
-	run();
+		fill(parse(text ?? "{}"))
+	} catch {
+		problem.textContent = "The address has no valid query."
+	}
+	adapt()
+	if (text && !problem.textContent) run()
+}
+
+function clear() {
+	stop?.()
+	stop = latest = took = isUnindexed = undefined
+	summary.textContent = problem.textContent = ""
+	for (const element of [cost, result, code]) element.replaceChildren()
+	result.append(h("p.hint", "Run reads what the query selects."))
 }
 
 function adapt() {
-	const [first, second] = bounds;
-	child.hidden = order.value !== "child";
-	second.kind.disabled = /^(none|equalTo|end.*)$/.test(first.kind.value);
-	if (second.kind.disabled) second.kind.value = "none";
-	for (const { kind, field } of bounds) {
-		if (field.type.value === "json") field.text.value = "null";
-		for (const element of field.elements) element.hidden = kind.value === "none";
-		if (order.value === "$key") Object.assign(field.type, { value: "string", hidden: true });
+	const [first, second] = bounds
+	child.hidden = order.value !== "child"
+	second.kind.disabled = /^(none|equalTo|end.*)$/.test(first.kind.value)
+	if (second.kind.disabled) second.kind.value = "none"
+	for (const {kind, field} of bounds) {
+		for (const element of field.elements) element.hidden = kind.value === "none"
+		if (order.value === "$key") field.type.hidden = true
 	}
 }
 
 function fill(query) {
-	const { orderBy = "$key" } = query;
-	order.value = orderBy.startsWith("$") ? orderBy : "child";
-	if (!orderBy.startsWith("$")) child.value = orderBy;
-	const names = BOUNDS.map(([name]) => name).filter((name) => Object.hasOwn(query, name));
-	bounds.forEach(({ kind, field }, number) => {
-		const name = names[number];
-		kind.value = name ?? "none";
-		if (!name) return;
-		field.type.value = query[name] === null ? "json" : kindOf(query[name]);
-		field.text.value = query[name];
-	});
-	for (const [name] of LIMITS) if (query[name]) [side.value, limit.value] = [name, query[name]];
+	const {orderBy = "$key"} = query
+	order.value = orderBy.startsWith("$") ? orderBy : "child"
+	child.value = order.value === "child" ? orderBy : ""
+	const names = BOUNDS.map(([name]) => name).filter(name => Object.hasOwn(query, name))
+	bounds.forEach(({kind, field}, number) => {
+		const name = names[number]
+		kind.value = name ?? "none"
+		field.type.value = typeof query[name] === "string" ? "string" : "bare"
+		field.text.value = name ? query[name] : ""
+		if (name && isObject(query[name])) throw new Error()
+	})
+	for (const [name] of LIMITS) if (query[name]) [side.value, limit.value] = [name, query[name]]
 }
 
 function read() {
-	const query = { orderBy: order.value === "child" ? split(child.value).join("/") : order.value };
-	if (query.orderBy === "") throw new Error("Say which child the order is by.");
-	for (const { kind, field } of bounds) {
-		if (kind.value === "none") continue;
-		const bound = (query[kind.value] = field.read());
-		if (isObject(bound)) throw new Error("A bound can't be an object.");
+	const query = {orderBy: order.value === "child" ? split(child.value).join("/") : order.value}
+	if (query.orderBy === "") throw new Error("Say which child the order is by.")
+	for (const {kind, field} of bounds) {
+		if (kind.value === "none") continue
+		const bound = (query[kind.value] = order.value === "$key" ? field.text.value : field.read())
+		if (isObject(bound)) throw new Error("A bound can't be an object.")
 	}
-	const count = Number(limit.value);
-	if (!Number.isInteger(count) || count < 0) throw new Error("A limit is a whole number.");
-	return count ? { ...query, [side.value]: count } : query;
+	const count = Number(limit.value)
+	if (!Number.isInteger(count) || count < 0) throw new Error("A limit is a whole number.")
+	return count ? {...query, [side.value]: count} : query
 }
 
 function run() {
-	stop?.();
-	problem.textContent = "";
-	cost.replaceChildren();
-	let query;
+	clear()
+	let query
 	try {
-		query = read();
+		query = read()
 	} catch (error) {
-		return void (problem.textContent = error.message);
+		return void (problem.textContent = error.message)
 	}
-	const keys = split(path.value);
-	history.replaceState(null, "", `${link("query", keys)}?q=${encodeURIComponent(stringify(query))}`);
-	const began = performance.now();
-	summary.textContent = "…";
-	latest = took = isUnindexed = undefined;
-	stop = session.database.listen(join(keys), wireQuery(query), (value) => {
-		took ??= performance.now() - began;
-		latest = { value, keys, query };
-		drawSoon();
-	}, (error) => {
-		summary.textContent = "";
-		problem.textContent = error.message;
-		result.replaceChildren();
-		if (error.code === "permission_denied") explain(error, "Query");
-	});
-	const current = stop;
-	// REST refuses a query without an index.
-	session.json(restPath(join(keys)), { orderBy: JSON.stringify(query.orderBy), limitToFirst: 1 }).catch((error) => {
-		if (stop !== current || !error.message.startsWith("Index not defined")) return;
-		isUnindexed = true;
-		drawSoon();
-	});
-	code.replaceChildren(codeTable(keys, query));
+	const keys = split(path.value)
+	history.replaceState(null, "", queryLink(keys, query))
+	latestQueries.set(link("query", keys), stringify(query))
+	const began = performance.now()
+	summary.textContent = "…"
+	stop = session.database.listen(join(keys), wireQuery(query), value => {
+		took ??= performance.now() - began
+		latest = {value, keys, query}
+		drawSoon()
+	}, error => {
+		summary.textContent = ""
+		problem.textContent = error.message
+		result.replaceChildren()
+		if (error.code === "permission_denied") explain(error, "Query", {method: "read", path: join(keys), query})
+	})
+	const current = stop
+	session.json(restPath(join(keys)), {orderBy: JSON.stringify(query.orderBy), limitToFirst: 1}).catch(error => {
+		if (stop !== current || !error.message.startsWith("Index not defined")) return
+		isUnindexed = true
+		drawSoon()
+	})
+	code.replaceChildren(codeTable(keys, query))
 }
 
-function drawSoon() {
-	frame ??= requestAnimationFrame(() => {
-		frame = undefined;
-		if (latest) draw(latest);
-	});
-}
+const drawSoon = inNextFrame(() => latest && draw(latest))
 
-function draw({ value, keys, query: { orderBy } }) {
-	const data = isObject(value) ? value : {};
-	const plain = (key) => unwrap(data[key]).value;
-	const hasChildren = (key) => kindOf(data[key]) === "object";
-	const orderedBy = (key) => orderBy === "$key" ? 0 : orderBy === "$priority" ? unwrap(data[key]).priority ?? null
-		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => (kindOf(node) === "object" ? own(node, name) : undefined) ?? null, data[key])).value;
-	const found = Object.keys(data).filter((key) => key !== ".priority" && key !== ".value").map((key) => ({ key, by: orderedBy(key) }))
-		.sort((a, b) => compareValues(a.by, b.by) || compareKeys(a.key, b.key)).map(({ key }) => key);
-	const index = isUnindexed ? "no index is declared" : orderBy === "$key" ? "in key order" : "index";
-	summary.textContent = `${formatCount(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`;
-	const line = indexLine(orderBy);
-	cost.replaceChildren(isUnindexed ? h("div.banner", { role: "status" },
-		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("pre", line),
-		h("p", button("Copy the line", () => copy(line, "Index line copied"), ".small"), " ", h("a", { href: link("rules") }, "Open the rules"))) : "");
-	const columns = [...new Set(found.slice(0, 50).flatMap((key) => hasChildren(key) ? Object.keys(plain(key)) : []))].filter((name) => !name.startsWith(".")).slice(0, COLUMN_LIMIT);
-	const cell = (node) => node === undefined ? "" : h("span", { class: kindOf(node) }, h("span.value", visible(stringify(unwrap(node).value), 120)));
-	const body = found.slice(0, SHOWN_ROWS).map((key) => [h("a", { href: link("data", [...keys, key]) }, visible(key, 80)),
-		...(columns.length && hasChildren(key) ? columns.map((name) => cell(own(plain(key), name))) : [cell(data[key])])]);
-	result.replaceChildren(table(["key", ...(columns.length ? columns.map((name) => visible(name, 60)) : ["value"])], body, "No child is selected."),
-		found.length > SHOWN_ROWS ? h("p.hint", `The first ${SHOWN_ROWS} of ${formatCount(found.length)} are shown.`) : "");
+function draw({value, keys, query: {orderBy}}) {
+	const data = isObject(value) ? value : {}
+	const plain = key => unwrap(data[key]).value
+	const hasChildren = key => kindOf(data[key]) === "object"
+	const orderedBy = key => orderBy === "$key" ? 0 : orderBy === "$priority" ? unwrap(data[key]).priority ?? null
+		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => (kindOf(node) === "object" ? own(node, name) : undefined) ?? null, data[key])).value
+	const found = Object.keys(data).filter(key => key !== ".priority" && key !== ".value").map(key => ({key, by: orderedBy(key)}))
+		.sort((a, b) => compareValues(a.by, b.by) || compareKeys(a.key, b.key)).map(({key}) => key)
+	const index = isUnindexed ? "no index is declared" : orderBy === "$key" ? "in key order" : "index"
+	summary.textContent = `${formatCount(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`
+	cost.replaceChildren(isUnindexed ? h("div.banner", {role: "status"},
+		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("p", indexFix(keys, orderBy))) : "")
+	const columns = [...new Set(found.slice(0, 50).flatMap(key => hasChildren(key) ? Object.keys(plain(key)) : []))].filter(name => !name.startsWith(".")).slice(0, COLUMN_LIMIT)
+	const hasValues = found.some(key => !hasChildren(key))
+	const cell = node => node === undefined ? "" : h("span", {class: kindOf(node)}, h("span.value", visible(stringify(unwrap(node).value), 120)))
+	const body = found.slice(0, SHOWN_ROWS).map(key => [h("a", {href: link("data", [...keys, key])}, visible(key, 80)),
+		...(hasChildren(key) ? columns.map(name => cell(own(plain(key), name))) : columns.map(() => "")), ...(hasValues ? [hasChildren(key) ? "" : cell(data[key])] : [])])
+	result.replaceChildren(table(["key", ...columns.map(name => visible(name, 60)), ...(hasValues ? ["value"] : [])], body, "No children match."),
+		found.length > SHOWN_ROWS ? h("p.hint", `The first ${SHOWN_ROWS} of ${formatCount(found.length)} are shown.`) : "")
 }

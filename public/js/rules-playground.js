@@ -1,129 +1,109 @@
-// "May this user do this here": asks the server about the draft. Questions are kept as cases that run before publishing.
+import {session} from "./session.js"
+import {h, button, choice, panel, table, toast, visible} from "./dom.js"
+import {split, join} from "./keys.js"
+import {parse, stringify} from "./json.js"
+import {userField} from "./user-field.js"
+import {causes} from "./denials.js"
 
-import { session } from "./session.js";
-import { h, button, choice, panel, table, save, toast, visible } from "./dom.js";
-import { split, join } from "./keys.js";
-import { parse, stringify } from "./json.js";
-import { userField } from "./user-field.js";
+const CASE_LIMIT = 500
+const PLACEHOLDERS = {write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}'}
 
-const CASE_LIMIT = 500;
-const CAUSES = {
-	granted: "rules grant it", administrator: "rules are not asked", open: "there are no rules, under --dev",
-	locked: "there are no rules", noRule: "no rule on the way", notGranted: "no rule on the way is true", invalid: "a .validate rule is not true",
-};
-const PLACEHOLDERS = { write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}' };
+const isCase = item => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean"
+const userOf = ({auth}) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "", 40) : "not signed in"
 
-const isCase = (item) => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean";
-const userOf = ({ auth }) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "", 40) : "not signed in";
-
-const user = userField([["anonymous", "not signed in"], ["user", "a user"], ["self", "administrator"]]);
-const method = choice("Operation", ["read", "write"], { onchange: adapt });
-const path = h("input.path-input.grow", { label: "Path", value: "/" });
-const value = h("textarea.code", { rows: 2, label: "Value or query (JSON)" });
-const result = h("p", { role: "status" });
-const list = h("div");
-const file = h("input", { type: "file", accept: ".json", hidden: true, onchange: open });
-let cases = [];
-// The text of the draft, and what marks its lines.
-let source, mark;
-export const connect = (draft, marker) => ([source, mark] = [draft, marker]);
-const storage = () => `pando-rule-cases ${session.namespace}`;
-const text = () => stringify(cases.map(({ outcome, ...item }) => item), 2);
+const user = userField([["anonymous", "not signed in"], ["user", "a user"], ["self", "administrator"]])
+const method = choice("Operation", ["read", "write"], {onchange: adapt})
+const path = h("input.path-input.grow", {label: "Path", value: "/"})
+const value = h("textarea.code", {rows: 2, label: "Value or query (JSON)"})
+const result = h("p", {role: "status"})
+const list = h("div")
+let cases = []
+let source, mark
+export const connect = (draft, marker) => ([source, mark] = [draft, marker])
+const storage = () => `pando-rule-cases ${session.namespace}`
 
 function adapt() {
-	value.placeholder = PLACEHOLDERS[method.value];
+	value.placeholder = PLACEHOLDERS[method.value]
 }
 
 function read() {
-	const { kind, auth = kind === "self" ? "admin" : null } = user.read();
-	const content = value.value.trim();
-	return { method: method.value, path: join(split(path.value)), auth, ...(method.value === "write" ? { value: parse(content || "null") } : content && { query: parse(content) }) };
+	const {kind, auth = kind === "self" ? "admin" : null} = user.read()
+	const content = value.value.trim()
+	return {method: method.value, path: join(split(path.value)), auth, ...(method.value === "write" ? {value: parse(content || "null")} : content && {query: parse(content)})}
 }
 
-function show({ auth, ...item }) {
-	method.value = item.method;
-	path.value = item.path;
-	user.show(auth === "admin" ? { kind: "self" } : { kind: auth ? "user" : "anonymous", auth });
-	value.value = item.method === "write" ? stringify(item.value) : item.query ? stringify(item.query) : "";
-	adapt();
-	ask();
+function show({auth, ...item}) {
+	method.value = item.method
+	path.value = item.path
+	user.show(auth === "admin" ? {kind: "self"} : {kind: auth ? "user" : "anonymous", auth})
+	value.value = item.method === "write" ? stringify(item.value) : item.query ? stringify(item.query) : ""
+	adapt()
+	ask()
 }
 
-const evaluate = ({ allowed, outcome, ...item }) =>
-	session.inspect("evaluate", {}, { method: "POST", body: stringify({ ...item, rules: source() }) });
+const evaluate = ({allowed, outcome, ...item}) =>
+	session.inspect("evaluate", {}, {method: "POST", body: stringify({...item, rules: source()})})
 
 async function ask() {
-	let answer;
+	let answer
 	try {
-		answer = await evaluate(read());
-		result.textContent = `${answer.allowed ? "Allowed" : "Denied"}: ${CAUSES[answer.cause] ?? answer.cause}.`;
+		answer = await evaluate(read())
+		result.textContent = `${answer.allowed ? "Allowed" : "Denied"}: ${(await causes)[answer.cause]}.`
 	} catch (error) {
-		result.textContent = error.message;
+		result.textContent = error.message
 	}
-	result.className = answer?.allowed ? "good" : "problem";
-	mark(answer?.rules ?? []);
-	return answer;
+	result.className = answer?.allowed ? "good" : "problem"
+	mark(answer?.rules ?? [])
+	return answer
 }
 
 async function keep() {
-	const answer = await ask();
-	if (!answer) return;
-	if (cases.length >= CASE_LIMIT) return toast(`There are ${CASE_LIMIT} cases already.`, "error");
-	cases.push({ ...read(), allowed: answer.allowed, outcome: "holds" });
-	draw();
+	const answer = await ask()
+	if (!answer) return
+	if (cases.length >= CASE_LIMIT) return toast(`There are ${CASE_LIMIT} cases already.`, "error")
+	cases.push({...read(), allowed: answer.allowed, outcome: "holds"})
+	draw()
 }
 
-/** Runs all cases against the draft; how many do not hold. */
 export async function runAll() {
 	for (const item of [...cases]) {
-		item.outcome = await evaluate(item).then(({ allowed }) => allowed === item.allowed ? "holds" : allowed ? "is allowed" : "is denied", (error) => error.message);
+		item.outcome = await evaluate(item).then(({allowed}) => allowed === item.allowed ? "holds" : allowed ? "is allowed" : "is denied", error => error.message)
 	}
-	draw();
-	return cases.filter(({ outcome }) => outcome !== "holds").length;
-}
-
-async function open() {
-	try {
-		const found = parse(await file.files[0].text());
-		if (!Array.isArray(found) || found.length > CASE_LIMIT || !found.every(isCase)) throw new Error(`This is no list of at most ${CASE_LIMIT} cases.`);
-		cases = found;
-		await runAll();
-	} catch (error) {
-		toast(error.message, "error");
-	}
-	file.value = "";
+	draw()
+	const failed = cases.filter(({outcome}) => outcome !== "holds").length
+	return {failed, words: failed ? `${failed} of ${cases.length} cases do not hold with these rules.` : cases.length ? `All ${cases.length} cases hold.` : "There are no cases."}
 }
 
 export function changed() {
-	for (const item of cases) item.outcome = undefined;
-	draw();
+	for (const item of cases) item.outcome = undefined
+	draw()
 }
 
 function draw() {
 	try {
-		sessionStorage.setItem(storage(), text());
-	} catch { /* more than the browser keeps: they can be saved as a file */ }
-	list.replaceChildren(table(["user", "does", "must be", "and it", ""], cases.map((item) => {
-		const does = `${item.method} ${visible(item.path, 80)}`;
-		const small = (label, run) => button(label, () => { run(); draw(); }, ".small", { label: `${label}: ${userOf(item)}, ${does}` });
-		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, { allowed: !item.allowed, outcome: undefined })),
-			h("span", { class: item.outcome === "holds" ? "good" : "problem" }, visible(item.outcome ?? "", 200)),
-			[small("Show", () => show(item)), " ", small("Remove", () => cases.splice(cases.indexOf(item), 1))]];
-	}), "Keep a question as a case: it is run before you publish."));
+		sessionStorage.setItem(storage(), stringify(cases.map(({outcome, ...item}) => item)))
+	} catch { /* more than the browser keeps */ }
+	list.replaceChildren(table(["user", "does", "must be", "and it", ""], cases.map(item => {
+		const does = `${item.method} ${visible(item.path, 80)}`
+		const small = (label, run) => button(label, () => { run(); draw() }, ".small", {label: `${label}: ${userOf(item)}, ${does}`})
+		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, {allowed: !item.allowed, outcome: undefined})),
+			h("span", {class: item.outcome === "holds" ? "good" : "problem"}, visible(item.outcome ?? "", 200)),
+			[small("Show", () => show(item)), " ", small("Remove", () => cases.splice(cases.indexOf(item), 1))]]
+	}), "Keep a question as a case: it is run before you publish."))
 }
 
 export function load() {
 	try {
-		cases = parse(sessionStorage.getItem(storage()) ?? "[]").filter(isCase);
+		cases = parse(sessionStorage.getItem(storage()) ?? "[]").filter(isCase)
 	} catch {
-		cases = [];
+		cases = []
 	}
-	draw();
+	draw()
 }
 
-adapt();
+adapt()
 export const element = h("div.columns",
-	h("form.panel", { onsubmit: ask }, h("h2", "May this user do this here?"),
+	h("form.panel", {onsubmit: ask}, h("h2", "May this user do this here?"),
 		user.element, h("div.together", method, path), value,
-		h("div.together", h("button", { type: "submit" }, "Try"), button("Keep as a case", keep)), result),
-	panel("Cases", list, [button("Run all", runAll), button("Save", () => save("rule-cases.json", text())), button("Open…", () => file.click()), file]));
+		h("div.together", h("button", {type: "submit"}, "Try"), button("Keep as a case", keep)), result),
+	panel("Cases", list, button("Run all", runAll)))

@@ -1,144 +1,158 @@
 // Who is signed in, as whom the console acts, and REST. Credentials are in memory, and in sessionStorage on request:
 // never in a URL, never in localStorage.
 
-import { Database, DatabaseError } from "./realtime.js";
-import { parse } from "./json.js";
-import { encodePath, split } from "./keys.js";
+import {Database, DatabaseError} from "./realtime.js"
+import {parse} from "./json.js"
+import {encodePath, split} from "./keys.js"
 
-export const STORED = "pando-credential";
+export const STORED = "pando-credential"
 
-export const restPath = (path) => `/${encodePath(split(path))}.json`;
-const offline = () => new DatabaseError("offline", "The server does not answer.");
+export const restPath = path => `/${encodePath(split(path))}.json`
+const offline = () => new DatabaseError("offline", "The server does not answer.")
 
-/** The text of a response; undefined where it is longer. */
+// The text of a response; undefined where it is longer.
 async function textUpTo(limit, response) {
-	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-	let text = "";
+	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
+	let text = ""
 	while (true) {
-		const { value, done } = await reader.read();
-		if (done) return text;
-		text += value;
-		if (text.length > limit) return void reader.cancel();
+		const {value, done} = await reader.read()
+		if (done) return text
+		text += value
+		if (text.length > limit) return void reader.cancel()
 	}
 }
 
 class Session extends EventTarget {
-	credential = null; // of the person at the console
-	isAdmin = false;
-	databases = undefined; // [{name}], for administrators
-	namespace = "default";
-	actor = { kind: "self" }; // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
-	database = null; // the connection as the actor
+	credential = null // of the person at the console
+	isAdmin = false
+	databases = undefined // [{name}], for administrators
+	namespace = "default"
+	actor = {kind: "self"} // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
+	database = null // the connection as the actor
 
 	get isActing() {
-		return this.actor.kind !== "self";
+		return this.actor.kind !== "self"
 	}
 
 	get actorName() {
-		const { kind, auth = this.auth } = this.actor;
-		if (kind === "self" && this.isAdmin) return "administrator";
-		return { anonymous: "anonymous", token: "a token" }[kind] ?? auth?.uid ?? "a user";
+		const {kind, auth = this.auth} = this.actor
+		if (kind === "self" && this.isAdmin) return "administrator"
+		return {anonymous: "anonymous", token: "a token"}[kind] ?? auth?.uid ?? "a user"
 	}
 
-	async signIn(credential, { isKept = false } = {}) {
-		Object.assign(this, { credential, actor: { kind: "self" } });
-		await new Promise((resolve, reject) => this.open((state, error) => {
-			if (state === "open") resolve();
-			else if (state !== "connecting") reject(state === "refused" ? error : offline());
-		})).catch((error) => {
-			this.database.close();
-			throw error;
-		});
-		this.auth = this.database.auth;
-		this.databases = await this.inspect("databases").catch((error) => {
-			if (error.code !== "permission_denied") throw error;
-		});
-		this.isAdmin = this.databases !== undefined;
-		if (isKept) sessionStorage.setItem(STORED, credential);
-		this.dispatchEvent(new Event("database"));
+	get actorAuth() {
+		return this.actor.kind === "anonymous" ? null : this.actor.auth ?? this.database.auth ?? null
+	}
+
+	connect() {
+		return new Promise((resolve, reject) => this.open((state, error) => {
+			if (state === "open") resolve()
+			else if (state !== "connecting") reject(state === "refused" ? error : offline())
+		})).catch(error => {
+			this.database.close()
+			throw error
+		})
+	}
+
+	async signIn(credential, {isKept = false} = {}) {
+		Object.assign(this, {credential, actor: {kind: "self"}})
+		await this.connect()
+		this.auth = this.database.auth
+		this.databases = await this.inspect("databases").catch(error => {
+			if (error.code !== "permission_denied") throw error
+		})
+		this.isAdmin = this.databases !== undefined
+		if (isKept) sessionStorage.setItem(STORED, credential)
+		this.dispatchEvent(new Event("database"))
 	}
 
 	signOut() {
-		sessionStorage.clear();
-		this.database?.close();
-		location.reload();
+		sessionStorage.clear()
+		this.database?.close()
+		location.reload()
 	}
 
 	open(onState = () => {}) {
-		this.database?.close();
-		const { actor: { kind, token, auth }, credential, isAdmin, namespace } = this;
-		const options = { self: { credential }, token: { credential: token }, user: { credential, override: auth }, anonymous: isAdmin ? { credential, override: null } : {} }[kind];
-		let database;
-		database = this.database = new Database({ url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
-			if (database !== this.database && state !== "connecting") return;
-			onState(state, error);
-			this.dispatchEvent(new CustomEvent("state", { detail: { state, error } }));
-		} });
-		this.dispatchEvent(new Event("database"));
+		this.database?.close()
+		const {actor: {kind, token, auth}, credential, isAdmin, namespace} = this
+		const options = {self: {credential}, token: {credential: token}, user: {credential, override: auth}, anonymous: isAdmin ? {credential, override: null} : {}}[kind]
+		let database
+		database = this.database = new Database({url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
+			if (database !== this.database && state !== "connecting") return
+			onState(state, error)
+			this.dispatchEvent(new CustomEvent("state", {detail: {state, error}}))
+		}})
+		this.dispatchEvent(new Event("database"))
 	}
 
-	actAs(actor) {
-		this.actor = actor;
-		this.open();
+	async actAs(actor) {
+		const before = this.actor
+		this.actor = actor
+		try {
+			await this.connect()
+		} catch (error) {
+			this.actor = before
+			this.open()
+			throw error
+		}
 	}
 
 	use(namespace) {
-		if (namespace === this.namespace) return;
-		this.namespace = namespace;
-		this.open();
+		if (namespace === this.namespace) return
+		this.namespace = namespace
+		this.open()
 	}
 
-	request(path, parameters = {}, { asSelf = false, method = "GET", body, headers = {}, signal } = {}) {
-		const query = new URLSearchParams({ ns: this.namespace, ...parameters });
-		const { kind, token, auth = null } = asSelf ? { kind: "self" } : this.actor;
-		const credential = kind === "token" ? token : kind === "anonymous" && !this.isAdmin ? null : this.credential;
+	request(path, parameters = {}, {asSelf = false, method = "GET", body, headers = {}, signal} = {}) {
+		const query = new URLSearchParams({ns: this.namespace, ...parameters})
+		const {kind, token, auth = null} = asSelf ? {kind: "self"} : this.actor
+		const credential = kind === "token" ? token : kind === "anonymous" && !this.isAdmin ? null : this.credential
 		// An administrator acts as others by an override.
-		if (credential !== null && /user|anonymous/.test(kind)) query.set("auth_variable_override", JSON.stringify(auth));
+		if (credential !== null && /user|anonymous/.test(kind)) query.set("auth_variable_override", JSON.stringify(auth))
 		return fetch(`${path}?${query}`, {
 			method, body, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-			headers: { ...(credential !== null && { Authorization: `Bearer ${credential}` }), ...headers },
-		});
+			headers: {...(credential !== null && {Authorization: `Bearer ${credential}`}), ...headers},
+		})
 	}
 
-	/** As `request`; throws a DatabaseError with the server's words for an error. */
+	// As `request`; throws a DatabaseError with the server's words for an error.
 	async response(path, parameters, options) {
-		const response = await this.request(path, parameters, options).catch((error) => {
-			throw error.name === "AbortError" ? error : offline();
-		});
-		if (response.ok) return response;
-		const text = await response.text();
-		let words = text;
-		try { words = JSON.parse(text).error ?? text; } catch { /* not JSON */ }
-		throw new DatabaseError(response.status === 401 ? "permission_denied" : `http_${response.status}`, words);
+		const response = await this.request(path, parameters, options).catch(error => {
+			throw error.name === "AbortError" ? error : offline()
+		})
+		if (response.ok) return response
+		const text = await response.text()
+		let words = text
+		try { words = JSON.parse(text).error ?? text } catch { /* not JSON */ }
+		throw new DatabaseError({401: "permission_denied", 412: "datastale"}[response.status] ?? `http_${response.status}`, words)
 	}
 
-	/** The JSON of a response; undefined where its text is longer than `limit`. */
-	async json(path, parameters, { limit, ...options } = {}) {
-		const response = await this.response(path, parameters, options);
-		const text = await (limit ? textUpTo(limit, response) : response.text());
-		return text && parse(text);
+	// The JSON of a response; undefined where its text is longer than `limit`.
+	async json(path, parameters, {limit, ...options} = {}) {
+		const response = await this.response(path, parameters, options)
+		const text = await (limit ? textUpTo(limit, response) : response.text())
+		return text && parse(text)
 	}
 
 	read(path, limit) {
-		return this.json(restPath(path), { format: "export" }, { limit });
+		return this.json(restPath(path), {format: "export"}, {limit})
 	}
 
-	/** A page of the children of a path, with kind and size in place of data. */
 	children(path, parameters) {
-		return this.json("/.inspect/children.json", { path, ...parameters });
+		return this.json("/.inspect/children.json", {path, ...parameters})
 	}
 
 	inspect(name, parameters, options) {
-		return this.json(`/.inspect/${name}.json`, parameters, { ...options, asSelf: true });
+		return this.json(`/.inspect/${name}.json`, parameters, {...options, asSelf: true})
 	}
 
-	/** Writes at, above and below a path; `value` is what it held `at` a moment, or holds now. */
+	// Writes at, above and below a path; `value` is what it held `at` a moment, or holds now.
 	history(path, parameters, signal) {
-		return this.inspect("history", { path, format: "export", ...parameters }, { signal });
+		return this.inspect("history", {path, format: "export", ...parameters}, {signal})
 	}
 }
 
-export const session = new Session();
+export const session = new Session()
 
-/** The address of a page: behind the `#`, so that it never reaches the server. */
-export const link = (page, keys = [], namespace = session.namespace) => `#/${[page, namespace, ...keys].map(encodeURIComponent).join("/")}`;
+// The address of a page: behind the `#`, so that it never reaches the server.
+export const link = (page, keys = [], namespace = session.namespace) => `#/${[page, namespace, ...keys].map(encodeURIComponent).join("/")}`

@@ -1,21 +1,20 @@
 // The tree as far as it is looked at. Pages of rows, with kind and size in place of data, are loaded when they come into
 // view, and again when the feed names a write there; without a feed every second.
 
-import { session } from "./session.js";
-import { feed, isWrite } from "./feed.js";
-import { stringify } from "./json.js";
-import { join } from "./keys.js";
+import {session} from "./session.js"
+import {feed, isWrite} from "./feed.js"
+import {stringify} from "./json.js"
+import {join} from "./keys.js"
 
-const PAGE = 100; // rows
-const KEPT_PAGES = 300; // of one level
-const LOAD_LIMIT = 4; // at the same time
-const REFRESH_MS = 150; // between two requests for what has changed
-const SWEEP_MS = 5000; // for what the feed does not tell
-const POLL_MS = 1000; // of users who have no feed
+const PAGE = 100 // rows
+const KEPT_PAGES = 300 // of one level
+const LOAD_LIMIT = 4 // at the same time
+const REFRESH_MS = 150 // between two requests for what has changed
+const SWEEP_MS = 5000 // for what the feed does not tell
+const POLL_MS = 1000 // of users who have no feed
 
-const UNKNOWN = { kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null };
+const UNKNOWN = {kind: "unknown", value: null, length: 0, priority: undefined, count: 0, preview: null}
 
-/** One node that has, or had, a row. */
 export class Branch {
 	constructor(key, parent) {
 		Object.assign(this, UNKNOWN, {
@@ -23,250 +22,261 @@ export class Branch {
 			described: null, // what the data was taken from
 			version: 0, // what is shown has changed
 			changedAt: 0, // the data has
+			writer: null, // of the last write that was heard of: {by, uid}
+			writtenAt: 0,
 			pages: new Map(), // by number: {rows, isStale, isLoading, loadedAt}
-		});
+		})
 	}
 
 	get isLeaf() {
-		return /string|number|boolean/.test(this.kind);
+		return /string|number|boolean/.test(this.kind)
 	}
 
 	get keys() {
-		return this.parent ? [...this.parent.keys, this.key] : this.rootKeys;
+		return this.parent ? [...this.parent.keys, this.key] : this.rootKeys
 	}
 
 	get path() {
-		return join(this.keys);
+		return join(this.keys)
 	}
 
-	/** Rows that it has opened. */
+	// Rows that it has opened.
 	get below() {
-		return this.isExpanded ? [...this.expanded].reduce((sum, child) => sum + child.below, this.count) : 0;
+		return this.isExpanded ? [...this.expanded].reduce((sum, child) => sum + child.below, this.count) : 0
 	}
 
 	childAt(index) {
-		return this.pages.get(Math.floor(index / PAGE))?.rows[index % PAGE];
+		return this.pages.get(Math.floor(index / PAGE))?.rows[index % PAGE]
 	}
 
 	makeStale() {
-		for (const page of this.pages.values()) page.isStale = true;
+		for (const page of this.pages.values()) page.isStale = true
 	}
 
 	get loadedRows() {
-		return [...this.pages].sort(([a], [b]) => a - b).flatMap(([, { rows }]) => rows);
+		return [...this.pages].sort(([a], [b]) => a - b).flatMap(([, {rows}]) => rows)
 	}
 
-	/** Takes what a page says of the node. */
 	take(description) {
-		const text = stringify(description);
-		if (text === this.described) return;
-		if (this.described && !this.isExpanded) this.changedAt = performance.now();
-		Object.assign(this, UNKNOWN, description, { described: text });
-		this.version++;
+		const text = stringify(description)
+		if (text === this.described) return
+		if (this.described && !this.isExpanded) this.changedAt = performance.now()
+		Object.assign(this, UNKNOWN, description, {described: text})
+		this.version++
 	}
 }
 
 export class TreeModel extends EventTarget {
-	loads = 0;
+	loads = 0
 
 	constructor(keys) {
-		super();
-		this.root = Object.assign(new Branch(keys.at(-1) ?? session.namespace, null), { rootKeys: keys, isExpanded: true });
-		this.ends = new AbortController();
-		feed.addEventListener("records", ({ detail }) => detail.filter(isWrite).forEach(({ path = [] }) => this.touchPath(path)), { signal: this.ends.signal });
-		feed.addEventListener("open", () => this.refreshAll(), { signal: this.ends.signal });
-		this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS);
-		this.load(this.root, 0);
+		super()
+		this.root = Object.assign(new Branch(keys.at(-1) ?? session.namespace, null), {rootKeys: keys, isExpanded: true})
+		this.open()
+		this.load(this.root, 0)
+	}
+
+	open() {
+		this.ends = new AbortController()
+		const {signal} = this.ends
+		feed.addEventListener("records", ({detail}) => detail.filter(isWrite).forEach(record => this.touchPath(record.path ?? [], record)), {signal})
+		feed.addEventListener("open", () => this.refreshAll(), {signal})
+		this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS)
+		this.refreshAll()
 	}
 
 	close() {
-		this.ends.abort();
-		clearInterval(this.sweep);
-		clearTimeout(this.refreshTimer);
+		this.ends.abort()
+		clearInterval(this.sweep)
+		clearTimeout(this.refreshTimer)
 	}
 
 	changed() {
-		this.dispatchEvent(new Event("change"));
+		this.dispatchEvent(new Event("change"))
 	}
 
 	get rowCount() {
-		return 1 + this.root.below;
+		return 1 + this.root.below
 	}
 
-	/** The branch at a row counted from another one; its parent and place where it is not loaded. */
+	// The branch at a row counted from another one; its parent and place where it is not loaded.
 	rowAt(row, branch = this.root) {
-		if (row === 0) return branch;
-		let index = row - 1;
+		if (row === 0) return branch
+		let index = row - 1
 		for (const child of [...branch.expanded].sort((a, b) => a.index - b.index)) {
-			if (index < child.index) break;
-			if (index <= child.index + child.below) return this.rowAt(index - child.index, child);
-			index -= child.below;
+			if (index < child.index) break
+			if (index <= child.index + child.below) return this.rowAt(index - child.index, child)
+			index -= child.below
 		}
-		return branch.childAt(index) ?? { parent: branch, index };
+		return branch.childAt(index) ?? {parent: branch, index}
 	}
 
-	/** The row of a branch; -1 for one that has none. */
 	rowOf(branch) {
-		const { parent, index } = branch;
-		if (branch === this.root) return 0;
-		const row = branch.isGone || !parent.isExpanded ? -1 : this.rowOf(parent);
-		return row < 0 ? -1 : [...parent.expanded].reduce((sum, sibling) => sum + (sibling.index < index ? sibling.below : 0), row + 1 + index);
+		const {parent, index} = branch
+		if (branch === this.root) return 0
+		const row = branch.isGone || !parent.isExpanded ? -1 : this.rowOf(parent)
+		return row < 0 ? -1 : [...parent.expanded].reduce((sum, sibling) => sum + (sibling.index < index ? sibling.below : 0), row + 1 + index)
 	}
 
 	expand(branch) {
-		if (branch.kind !== "object" || branch.isExpanded) return;
-		branch.isExpanded = true;
-		branch.parent?.expanded.add(branch);
-		branch.makeStale();
-		this.changed();
+		if (branch.kind !== "object" || branch.isExpanded) return
+		branch.isExpanded = true
+		branch.parent?.expanded.add(branch)
+		branch.makeStale()
+		this.changed()
 	}
 
 	collapse(branch) {
-		if (!branch.isExpanded || branch === this.root) return;
-		branch.isExpanded = false;
-		branch.parent.expanded.delete(branch);
-		this.changed();
+		if (!branch.isExpanded || branch === this.root) return
+		branch.isExpanded = false
+		branch.parent.expanded.delete(branch)
+		this.changed()
 	}
 
 	show(first, last) {
 		for (let row = first; row <= last; row++) {
-			const found = this.rowAt(row);
-			this.load(found.parent ?? this.root, Math.floor(found.index / PAGE));
+			const found = this.rowAt(row)
+			this.load(found.parent ?? this.root, Math.floor(found.index / PAGE))
 		}
 	}
 
 	async load(branch, number) {
-		const page = branch.pages.get(number);
-		if (page && (page.isLoading || !page.isStale)) return;
-		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon();
-		if (this.loads >= LOAD_LIMIT) return; // the end of one shows the rows again
-		this.loads++;
-		const entry = page ?? { rows: [] };
-		Object.assign(entry, { isLoading: true, isStale: false });
-		branch.pages.set(number, entry);
+		const page = branch.pages.get(number)
+		if (page && (page.isLoading || !page.isStale)) return
+		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon()
+		if (this.loads >= LOAD_LIMIT) return // the end of one shows the rows again
+		this.loads++
+		const entry = page ?? {rows: []}
+		Object.assign(entry, {isLoading: true, isStale: false})
+		branch.pages.set(number, entry)
 		try {
-			const answer = await session.children(branch.path, { offset: number * PAGE, limit: PAGE });
-			if (this.ends.signal.aborted) return;
-			branch.error = null;
-			this.take(branch, number, entry, answer);
+			const answer = await session.children(branch.path, {offset: number * PAGE, limit: PAGE})
+			if (this.ends.signal.aborted) return
+			branch.error = null
+			this.take(branch, number, entry, answer)
 		} catch (error) {
-			if (this.ends.signal.aborted) return;
-			const isNew = branch.error?.message !== error.message;
-			branch.error = error;
-			if (error.code === "permission_denied") Object.assign(branch, { count: 0, kind: "denied" });
-			branch.version++;
-			if (isNew) this.dispatchEvent(new CustomEvent("problem", { detail: { branch, error } }));
+			if (this.ends.signal.aborted) return
+			const isNew = branch.error?.message !== error.message
+			branch.error = error
+			if (error.code === "permission_denied") Object.assign(branch, {count: 0, kind: "denied"})
+			branch.version++
+			if (isNew) this.dispatchEvent(new CustomEvent("problem", {detail: {branch, error}}))
 		} finally {
-			this.loads--;
-			entry.isLoading = false;
-			entry.loadedAt = performance.now();
+			this.loads--
+			entry.isLoading = false
+			entry.loadedAt = performance.now()
 		}
-		this.changed();
+		this.changed()
 	}
 
 	take(branch, number, entry, answer) {
-		const { offset, children = [], ...description } = answer;
-		const { kind, count = 0 } = description;
-		const hadCount = branch.count;
-		if (branch === this.root || kind === "object") branch.take(description);
+		const {offset, children = [], ...description} = answer
+		const {kind, count = 0} = description
+		const hadCount = branch.count
+		if (branch === this.root || kind === "object") branch.take(description)
 		if (kind !== "object") {
-			branch.count = 0;
-			for (const child of branch.expanded) child.isGone = true;
-			branch.expanded.clear();
-			branch.byKey.clear();
-			branch.pages.clear();
-			entry.rows = [];
-			branch.pages.set(number, entry);
-			if (branch !== this.root) this.collapse(branch);
-			return;
+			branch.count = 0
+			for (const child of branch.expanded) child.isGone = true
+			branch.expanded.clear()
+			branch.byKey.clear()
+			branch.pages.clear()
+			entry.rows = []
+			branch.pages.set(number, entry)
+			if (branch !== this.root) this.collapse(branch)
+			return
 		}
-		const before = new Set(entry.rows);
+		const before = new Set(entry.rows)
 		entry.rows = children.map((child, place) => {
-			let row = branch.byKey.get(child.key);
-			const isNew = !row;
-			if (isNew) branch.byKey.set(child.key, (row = new Branch(child.key, branch)));
-			row.take(child);
-			row.index = number * PAGE + place;
-			row.isGone = false;
-			if (isNew && entry.loadedAt && hadCount < count) row.changedAt = performance.now();
-			if (row.kind !== "object" && row.isExpanded) this.collapse(row);
-			before.delete(row);
-			return row;
-		});
+			let row = branch.byKey.get(child.key)
+			const isNew = !row
+			if (isNew) branch.byKey.set(child.key, (row = new Branch(child.key, branch)))
+			row.take(child)
+			row.index = number * PAGE + place
+			row.isGone = false
+			if (isNew && entry.loadedAt && hadCount < count) row.changedAt = performance.now()
+			if (row.kind !== "object" && row.isExpanded) this.collapse(row)
+			before.delete(row)
+			return row
+		})
 		for (const row of before) {
-			if (row.isExpanded) continue;
-			branch.byKey.delete(row.key);
-			row.isGone = true;
+			if (row.isExpanded) continue
+			branch.byKey.delete(row.key)
+			row.isGone = true
 		}
 		if (hadCount !== count || before.size) {
-			for (const [other, page] of branch.pages) if (other !== number) page.isStale = true;
-			for (const child of branch.expanded) if (!entry.rows.includes(child)) this.findPlace(child);
+			for (const [other, page] of branch.pages) if (other !== number) page.isStale = true
+			for (const child of branch.expanded) if (!entry.rows.includes(child)) this.findPlace(child)
 		}
-		this.forgetPages(branch, number);
+		this.forgetPages(branch, number)
 	}
 
 	async findPlace(child) {
-		const parent = child.parent;
+		const parent = child.parent
 		try {
-			const { offset, children = [] } = await session.children(parent.path, { from: child.key, limit: 1 });
+			const {offset, children = []} = await session.children(parent.path, {from: child.key, limit: 1})
 			if (children[0]?.key === child.key) {
-				child.index = offset;
-				child.isGone = false;
+				child.index = offset
+				child.isGone = false
 			} else {
-				child.isGone = true;
-				parent.expanded.delete(child);
-				parent.byKey.delete(child.key);
+				child.isGone = true
+				parent.expanded.delete(child)
+				parent.byKey.delete(child.key)
 			}
-			this.changed();
+			this.changed()
 		} catch { /* the next page tells */ }
 	}
 
 	forgetPages(branch, near) {
-		if (branch.pages.size <= KEPT_PAGES) return;
-		const farthest = [...branch.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near));
+		if (branch.pages.size <= KEPT_PAGES) return
+		const farthest = [...branch.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near))
 		for (const number of farthest.slice(0, branch.pages.size - KEPT_PAGES)) {
-			for (const row of branch.pages.get(number).rows) if (!row.isExpanded) branch.byKey.delete(row.key);
-			branch.pages.delete(number);
+			for (const row of branch.pages.get(number).rows) if (!row.isExpanded) branch.byKey.delete(row.key)
+			branch.pages.delete(number)
 		}
 	}
 
-	touchPath(keys) {
-		const rootKeys = this.root.keys;
-		if (!rootKeys.every((key, place) => place >= keys.length || keys[place] === key)) return;
-		this.refreshSoon();
-		let branch = this.root;
+	// Something was written at a path, by `writer` where that is known.
+	touchPath(keys, writer) {
+		const rootKeys = this.root.keys
+		if (!rootKeys.every((key, place) => place >= keys.length || keys[place] === key)) return
+		this.refreshSoon()
+		let branch = this.root // the deepest one with a row
+		let child = branch
 		for (const key of keys.slice(rootKeys.length)) {
-			const child = branch.byKey.get(key);
-			if (child) {
-				if (child.kind === "object" && !child.isExpanded) child.changedAt = performance.now();
-				this.stale(branch, child.index);
-			} else branch.makeStale();
-			if (!child?.isExpanded) return;
-			branch = child;
+			child = branch.byKey.get(key)
+			if (!child) {
+				branch.makeStale()
+				break
+			}
+			if (child.kind === "object" && !child.isExpanded) child.changedAt = performance.now()
+			this.stale(branch, child.index)
+			branch = child
+			if (!child.isExpanded) break
 		}
-		this.staleBelow(branch);
+		if (writer?.by) Object.assign(branch, {writer, writtenAt: performance.now()})
+		if (child?.isExpanded) this.staleBelow(branch)
 	}
 
 	stale(branch, index) {
-		const page = branch.pages.get(Math.floor(index / PAGE));
-		if (page) page.isStale = true;
+		const page = branch.pages.get(Math.floor(index / PAGE))
+		if (page) page.isStale = true
 	}
 
 	staleBelow(branch) {
-		if (branch.parent) this.stale(branch.parent, branch.index);
-		branch.makeStale();
-		for (const child of branch.expanded) this.staleBelow(child);
+		if (branch.parent) this.stale(branch.parent, branch.index)
+		branch.makeStale()
+		for (const child of branch.expanded) this.staleBelow(child)
 	}
 
 	refreshAll() {
-		this.staleBelow(this.root);
-		this.changed();
+		this.staleBelow(this.root)
+		this.changed()
 	}
 
 	refreshSoon() {
 		this.refreshTimer ??= setTimeout(() => {
-			this.refreshTimer = undefined;
-			this.changed();
-		}, REFRESH_MS);
+			this.refreshTimer = undefined
+			this.changed()
+		}, REFRESH_MS)
 	}
 }

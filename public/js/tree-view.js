@@ -1,264 +1,269 @@
-// The rows of the tree: those in view are elements, written at most once in a frame.
+import {h, icon, iconButton, inNextFrame, visible, formatCount, formatBytes} from "./dom.js"
+import {Branch} from "./tree-model.js"
+import {writerName} from "./feed.js"
+import {isObject, own, stringify} from "./json.js"
 
-import { h, icon, iconButton, visible, formatCount, formatBytes } from "./dom.js";
-import { Branch } from "./tree-model.js";
-import { isObject, own, stringify } from "./json.js";
-
-const ROW = 24; // pixels
-const HEIGHT_LIMIT = 8e6; // pixels that every browser can scroll
-const OVERSCAN = 6; // rows
-const INDENT = 18; // pixels
-const FLASH_MS = 900;
-const FLASH = ["var(--flash)", "transparent"].map((color) => ({ backgroundColor: color, boxShadow: `0 0 0 3px ${color}` }));
-const stillness = matchMedia("(prefers-reduced-motion: reduce)");
+const ROW = matchMedia("(pointer: coarse)").matches ? 40 : 24 // pixels
+const HEIGHT_LIMIT = 8e6 // pixels that every browser can scroll
+const OVERSCAN = 6 // rows
+const INDENT = 18 // pixels
+const FLASH_MS = 900
+const WRITER_MS = 4000 // for which the writer's name stands in a row
+const FLASH = ["var(--flash)", "transparent"].map(color => ({backgroundColor: color, boxShadow: `0 0 0 3px ${color}`}))
+const stillness = matchMedia("(prefers-reduced-motion: reduce)")
 
 export function valueText(branch) {
-	const { kind, value } = branch;
-	if (kind === "object") return previewText(branch);
-	return { string: JSON.stringify(value), denied: "permission denied", unknown: "", placeholder: "" }[kind] ?? String(value);
+	const {kind, value, length} = branch
+	if (kind === "object") return previewText(branch)
+	// Of a long string the beginning is known.
+	return {string: length ? `${JSON.stringify(value).slice(0, -1)}…` : JSON.stringify(value), denied: "permission denied", unknown: "", placeholder: ""}[kind] ?? String(value)
 }
 
-function previewText({ preview, count, isExpanded }) {
-	if (!preview || isExpanded) return "";
-	const parts = Object.keys(preview).map((name) => {
-		const value = own(preview, name);
-		return `${name}: ${isObject(value) ? "{…}" : stringify(value)}`;
-	});
-	return parts.join(", ") + (count > parts.length ? ", …" : "");
+function previewText({preview, count, isExpanded}) {
+	if (!preview || isExpanded) return ""
+	const parts = Object.keys(preview).map(name => {
+		const value = own(preview, name)
+		return `${name}: ${isObject(value) ? "{…}" : stringify(value)}`
+	})
+	return parts.join(", ") + (count > parts.length ? ", …" : "")
 }
 
-/** Sets attributes that are different; null removes one. */
 function put(element, attributes) {
 	for (const [name, value] of Object.entries(attributes)) {
-		if (value === null) element.removeAttribute(name);
-		else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+		if (value === null) element.removeAttribute(name)
+		else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value)
 	}
 }
 
-const write = (element, text) => element.textContent === text || (element.textContent = text);
+const write = (element, text) => element.textContent === text || (element.textContent = text)
 
-const handlers = { onkeydown: pressed, onclick: clicked, ondblclick: doubleClicked, oncontextmenu: menuAsked, onscroll: scrolled };
-const spacer = h("div.spacer", { role: "presentation" });
-export const element = h("div.tree", { role: "tree", tabIndex: 0, label: "Data", ...handlers }, spacer);
-element.addEventListener("wheel", wheeled, { passive: false });
-new ResizeObserver(changed).observe(element);
+const changed = inNextFrame(() => model && draw())
+const handlers = {onkeydown: pressed, onclick: clicked, ondblclick: doubleClicked, oncontextmenu: menuAsked, onscroll: scrolled}
+const spacer = h("div.spacer", {role: "presentation"})
+export const element = h("div.tree", {role: "tree", tabIndex: 0, label: "Data", ...handlers}, spacer)
+element.style.setProperty("--row", `${ROW}px`)
+element.addEventListener("wheel", wheeled, {passive: false})
+new ResizeObserver(changed).observe(element)
 
-const pool = []; // elements of rows
-/** The branch that is selected; null while its row is being loaded. */
-export let selected = null;
-let actions = {}; // what keys and clicks do, by name
-let model, editor, frame, knownScrollTop;
-let [currentRow, topRow] = [0, 0]; // topRow may be inside of a row
+const pool = [] // elements of rows
+// The branch that is selected; null while its row is being loaded.
+export let selected = null
+let actions = {} // what keys and clicks do, by name
+let model, editor, knownScrollTop
+let [currentRow, topRow] = [0, 0] // topRow may be inside of a row
 
-export const connect = (given) => (actions = given);
+export const connect = given => (actions = given)
 
 export function show(shown) {
-	model?.close();
+	model?.close()
 	closeEditor();
-	[model, selected, currentRow, topRow] = [shown, shown.root, 0, 0];
-	element.scrollTop = 0;
-	for (const row of pool) row.branch = null;
-	model.addEventListener("change", changed);
-	changed();
+	[model, selected, currentRow, topRow] = [shown, shown.root, 0, 0]
+	element.scrollTop = 0
+	for (const row of pool) row.branch = null
+	model.addEventListener("change", changed)
+	changed()
 }
 
-function changed() {
-	frame ??= requestAnimationFrame(() => {
-		frame = undefined;
-		if (model) draw();
-	});
-}
+export const showAgain = () => scrollTo(topRow)
 
-const rowsInView = () => Math.max(1, Math.floor(element.clientHeight / ROW));
+const rowsInView = () => Math.max(1, Math.floor(element.clientHeight / ROW))
 
-/** Rows that do not fit: how far the first row in view can be. */
-const hiddenRows = () => Math.max(0, model.rowCount - element.clientHeight / ROW);
+const hiddenRows = () => Math.max(0, model.rowCount - element.clientHeight / ROW)
 
-/** Pixels of `scrollTop` for a row: fewer where there are more rows than a browser can scroll. */
+// Pixels of `scrollTop` for a row: fewer where there are more rows than a browser can scroll.
 function rowScroll() {
-	const height = Math.min(model.rowCount * ROW, HEIGHT_LIMIT);
-	return hiddenRows() ? (height - element.clientHeight) / hiddenRows() : ROW;
+	const height = Math.min(model.rowCount * ROW, HEIGHT_LIMIT)
+	return hiddenRows() ? (height - element.clientHeight) / hiddenRows() : ROW
 }
 
 function scrolled() {
-	const { scrollTop } = element;
-	if (!model || Math.abs(scrollTop - knownScrollTop) < 2) return;
-	knownScrollTop = scrollTop;
-	topRow = scrollTop / rowScroll();
-	changed();
+	const {scrollTop} = element
+	if (!model || Math.abs(scrollTop - knownScrollTop) < 2) return
+	knownScrollTop = scrollTop
+	topRow = scrollTop / rowScroll()
+	changed()
 }
 
 function scrollTo(row) {
-	topRow = Math.max(0, Math.min(row, hiddenRows()));
-	element.scrollTop = topRow * rowScroll();
-	knownScrollTop = element.scrollTop;
-	changed();
+	topRow = Math.max(0, Math.min(row, hiddenRows()))
+	element.scrollTop = topRow * rowScroll()
+	knownScrollTop = element.scrollTop
+	changed()
 }
 
-/** The wheel moves by rows also where a pixel of `scrollTop` is many. */
+// The wheel moves by rows also where a pixel of `scrollTop` is many.
 function wheeled(event) {
-	if (!model || rowScroll() > ROW / 2 || event.ctrlKey || event.deltaY === 0) return;
-	event.preventDefault();
-	scrollTo(topRow + (event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW));
+	if (!model || rowScroll() > ROW / 2 || event.ctrlKey || event.deltaY === 0) return
+	event.preventDefault()
+	scrollTo(topRow + (event.deltaMode === 1 ? event.deltaY : event.deltaY / ROW))
 }
 
 function reveal(row) {
-	if (row < topRow) scrollTo(row);
-	else if (row > topRow + rowsInView() - 1) scrollTo(row - rowsInView() + 1);
+	if (row < topRow) scrollTo(row)
+	else if (row > topRow + rowsInView() - 1) scrollTo(row - rowsInView() + 1)
 }
 
 function draw() {
-	const count = model.rowCount;
-	spacer.style.height = `${Math.min(count * ROW, HEIGHT_LIMIT)}px`;
-	topRow = Math.min(topRow, hiddenRows());
-	const first = Math.max(0, Math.floor(topRow) - OVERSCAN);
-	const last = Math.min(count - 1, Math.ceil(topRow + element.clientHeight / ROW) + OVERSCAN);
-	model.show(first, last);
-	const base = Math.round(element.scrollTop - topRow * ROW);
-	while (pool.length <= last - first) pool.push(makeRow());
-	const selectedRow = selected ? model.rowOf(selected) : -1;
-	if (selectedRow >= 0) currentRow = selectedRow;
+	const count = model.rowCount
+	spacer.style.height = `${Math.min(count * ROW, HEIGHT_LIMIT)}px`
+	topRow = Math.min(topRow, hiddenRows())
+	const first = Math.max(0, Math.floor(topRow) - OVERSCAN)
+	const last = Math.min(count - 1, Math.ceil(topRow + element.clientHeight / ROW) + OVERSCAN)
+	model.show(first, last)
+	const base = Math.round(element.scrollTop - topRow * ROW)
+	while (pool.length <= last - first) pool.push(makeRow())
+	const selectedRow = selected ? model.rowOf(selected) : -1
+	if (selectedRow >= 0) currentRow = selectedRow
 	pool.forEach((rowElement, place) => {
 		// The element of a row stays the same while it is in view.
-		const row = place + pool.length * Math.ceil((first - place) / pool.length);
-		rowElement.hidden = row > last;
-		if (rowElement.hidden) rowElement.branch = null;
-		else drawRow(rowElement, row, model.rowAt(row), base + row * ROW);
-	});
-	element.setAttribute("aria-activedescendant", `row-${currentRow}`);
-	placeEditor(base);
-	actions.drawn();
+		const row = place + pool.length * Math.ceil((first - place) / pool.length)
+		rowElement.hidden = row > last
+		if (rowElement.hidden) rowElement.branch = null
+		else drawRow(rowElement, row, model.rowAt(row), base + row * ROW)
+	})
+	element.setAttribute("aria-activedescendant", `row-${currentRow}`)
+	placeEditor(base)
+	actions.drawn()
 }
 
 function makeRow() {
-	const row = h("div.row", { role: "treeitem" });
-	row.parts = ["key", "badge", "value", "priority"].map((name) => h("span", { class: name }));
-	row.append(h("span.twisty", { ariaHidden: true }, icon("right")), ...row.parts,
-		h("span.row-actions", { ariaHidden: true }, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
-			iconButton(name, label, undefined, { tabIndex: -1, "data-action": name }))));
-	spacer.append(row);
-	return row;
+	const row = h("div.row", {role: "treeitem"})
+	row.parts = ["key", "badge", "value", "priority", "writer"].map(name => h("span", {class: name}))
+	row.append(h("span.twisty", {ariaHidden: true}, icon("right")), ...row.parts,
+		h("span.row-actions", {ariaHidden: true}, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
+			iconButton(name, label, undefined, {tabIndex: -1, "data-action": name}))))
+	spacer.append(row)
+	return row
 }
 
-/** Draws a branch, or what stands for one that is not loaded yet. */
 function drawRow(rowElement, row, found, top) {
-	const branch = found instanceof Branch ? found : { kind: "placeholder", key: "…", depth: found.parent.depth + 1, changedAt: 0 };
-	const { kind, depth, count, parent, priority, length } = branch;
-	const isParent = kind === "object";
-	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)];
-	const children = isParent ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : "";
-	const [keyPart, badge, valuePart, priorityPart] = rowElement.parts;
-	Object.assign(rowElement.style, { transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px` });
+	const branch = found instanceof Branch ? found : {kind: "placeholder", key: "…", depth: found.parent.depth + 1, changedAt: 0, writtenAt: 0}
+	const {kind, depth, count, parent, priority, length} = branch
+	const isParent = kind === "object"
+	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)]
+	const children = isParent ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : ""
+	const [keyPart, badge, valuePart, priorityPart, writerPart] = rowElement.parts
+	Object.assign(rowElement.style, {transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px`})
 	put(rowElement, {
 		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}`,
 		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isParent && parent ? branch.isExpanded : null,
 		"aria-posinset": parent ? branch.index + 1 : null, "aria-setsize": parent ? parent.count : null,
-	});
-	put(badge, { title: children });
-	write(keyPart, key);
-	write(badge, isParent ? formatCount(count) : length ? formatBytes(length) : "");
-	write(valuePart, value);
-	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`);
-	const isSame = rowElement.branch === found;
-	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches;
-	if (!isSame || isNew) rowElement.flash?.cancel();
-	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, { duration: FLASH_MS, easing: "ease-out" });
-	Object.assign(rowElement, { row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt });
+	})
+	put(badge, {title: children})
+	write(keyPart, key)
+	write(badge, isParent ? formatCount(count) : length ? formatBytes(length) : "")
+	write(valuePart, value)
+	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`)
+	const isSame = rowElement.branch === found
+	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches
+	if (!isSame || isNew) rowElement.flash?.cancel()
+	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, {duration: FLASH_MS, easing: "ease-out"})
+	if (branch.writtenAt !== rowElement.writtenAt) showWriter(rowElement, writerPart, branch)
+	Object.assign(rowElement, {row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt})
+}
+
+function showWriter(rowElement, part, {writer, writtenAt}) {
+	const left = writtenAt + WRITER_MS - performance.now()
+	rowElement.writtenAt = writtenAt
+	rowElement.naming?.cancel()
+	write(part, writer && left > 0 ? writerName(writer) : "")
+	if (!part.textContent) return
+	rowElement.naming = part.animate({opacity: [1, 1, 0]}, left)
+	rowElement.naming.onfinish = () => write(part, "")
 }
 
 export function openEditor(branch, form) {
-	closeEditor();
-	editor = { branch, form, row: currentRow };
-	spacer.append(form);
-	reveal(model.rowOf(branch));
-	changed();
+	closeEditor()
+	editor = {branch, form, row: currentRow}
+	spacer.append(form)
+	reveal(model.rowOf(branch))
+	changed()
 }
 
 function placeEditor(base) {
-	if (!editor) return;
-	const row = model.rowOf(editor.branch);
-	if (row >= 0) editor.row = row; // what is typed stays where its row was
-	Object.assign(editor.form.style, { transform: `translateY(${base + editor.row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px` });
+	if (!editor) return
+	const row = model.rowOf(editor.branch)
+	if (row >= 0) editor.row = row // what is typed stays where its row was
+	Object.assign(editor.form.style, {transform: `translateY(${base + editor.row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px`})
 }
 
-/** Closes the form in place of a row, unless it is another one. */
 export function closeEditor(form = editor?.form) {
-	if (!editor || form !== editor.form) return;
-	editor = null;
-	const hadFocus = form.contains(document.activeElement);
-	form.remove();
-	if (hadFocus) element.focus({ preventScroll: true });
+	if (!editor || form !== editor.form) return
+	editor = null
+	const hadFocus = form.contains(document.activeElement)
+	form.remove()
+	if (hadFocus) element.focus({preventScroll: true})
 }
 
-export function select(branch, { reveals = true } = {}) {
-	selected = branch;
-	const row = model.rowOf(branch);
+export function select(branch, {reveals = true} = {}) {
+	selected = branch
+	const row = model.rowOf(branch)
 	if (row >= 0) {
-		currentRow = row;
-		if (reveals) reveal(row);
+		currentRow = row
+		if (reveals) reveal(row)
 	}
-	actions.selected(branch);
-	changed();
+	actions.selected(branch)
+	changed()
 }
 
 export function selectRow(row) {
-	const target = Math.max(0, Math.min(row, model.rowCount - 1));
-	currentRow = target;
-	reveal(target);
-	selected = null;
-	const shown = model;
+	const target = Math.max(0, Math.min(row, model.rowCount - 1))
+	currentRow = target
+	reveal(target)
+	selected = null
+	const shown = model
 	const wait = () => {
-		const isOver = currentRow !== target || selected || shown !== model;
-		const found = shown.rowAt(target);
-		if (!isOver && !(found instanceof Branch)) return;
-		shown.removeEventListener("change", wait);
-		if (!isOver) select(found);
-	};
-	shown.addEventListener("change", wait);
-	wait();
-	changed();
+		const isOver = currentRow !== target || selected || shown !== model
+		const found = shown.rowAt(target)
+		if (!isOver && !(found instanceof Branch)) return
+		shown.removeEventListener("change", wait)
+		if (!isOver) select(found)
+	}
+	shown.addEventListener("change", wait)
+	wait()
+	changed()
 }
 
-const branchOf = (event) => event.target.closest(".row")?.branch;
-const toggle = (branch) => (branch.isExpanded ? model.collapse(branch) : model.expand(branch));
+const branchOf = event => event.target.closest(".row")?.branch
+const toggle = branch => (branch.isExpanded ? model.collapse(branch) : model.expand(branch))
 
 function clicked(event) {
-	const branch = branchOf(event);
-	if (!branch) return;
-	const button = event.target.closest("[data-action]");
-	select(branch, { reveals: false });
-	if (event.target.closest(".twisty")) toggle(branch);
-	else if (button) actions[button.dataset.action](branch, button);
+	const branch = branchOf(event)
+	if (!branch) return
+	const button = event.target.closest("[data-action]")
+	select(branch, {reveals: false})
+	if (event.target.closest(".twisty")) toggle(branch)
+	else if (button) actions[button.dataset.action](branch, button)
 }
 
 function doubleClicked(event) {
-	const branch = branchOf(event);
-	if (!branch || event.target.closest("button")) return;
-	if (branch.kind === "object") toggle(branch);
-	else actions.edit(branch);
+	const branch = branchOf(event)
+	if (!branch || event.target.closest("button")) return
+	if (branch.kind === "object") toggle(branch)
+	else actions.edit(branch)
 }
 
 function menuAsked(event) {
-	const branch = branchOf(event);
-	if (!branch) return;
-	event.preventDefault();
-	select(branch, { reveals: false });
-	const show = () => actions.more(branch, event);
+	const branch = branchOf(event)
+	if (!branch) return
+	event.preventDefault()
+	select(branch, {reveals: false})
+	const show = () => actions.more(branch, event)
 	// The release of the button would close it.
-	if (event.buttons) addEventListener("pointerup", () => setTimeout(show), { once: true });
-	else show();
+	if (event.buttons) addEventListener("pointerup", () => setTimeout(show), {once: true})
+	else show()
 }
 
 function pressed(event) {
-	if (event.target !== element || !model) return;
-	const { key, shiftKey, altKey } = event;
-	const isCommand = event.ctrlKey || event.metaKey;
+	if (event.target !== element || !model) return
+	const {key, shiftKey, altKey} = event
+	const isCommand = event.ctrlKey || event.metaKey
 	const move = {
 		ArrowDown: currentRow + 1, ArrowUp: currentRow - 1, PageDown: currentRow + rowsInView() - 1, PageUp: currentRow - rowsInView() + 1, Home: 0, End: Infinity,
-	}[key];
-	const branch = selected;
-	const isParent = branch?.kind === "object";
-	const menu = () => actions.more(branch, document.getElementById(`row-${currentRow}`));
+	}[key]
+	const branch = selected
+	const isParent = branch?.kind === "object"
+	const menu = () => actions.more(branch, document.getElementById(`row-${currentRow}`))
 	const act = branch && {
 		ArrowRight: () => (isParent && !branch.isExpanded ? model.expand(branch) : branch.below && selectRow(currentRow + 1)),
 		ArrowLeft: () => (branch.isExpanded && branch.parent ? model.collapse(branch) : branch.parent && select(branch.parent)),
@@ -268,10 +273,10 @@ function pressed(event) {
 		Insert: () => actions.add(branch), "+": () => actions.add(branch),
 		Delete: () => actions.remove(branch),
 		ContextMenu: menu, F10: () => shiftKey && menu(),
-	}[key];
-	const command = isCommand && { z: actions.undo, c: !getSelection().toString() && branch && (() => actions.copy(branch)) }[key.toLowerCase()];
-	const run = isCommand ? command : !altKey && (move !== undefined ? () => selectRow(move) : act || { Backspace: actions.up, "/": actions.find }[key]);
-	if (!run) return;
-	event.preventDefault();
-	run();
+	}[key]
+	const command = isCommand && {z: actions.undo, c: !getSelection().toString() && branch && (() => actions.copy(branch))}[key.toLowerCase()]
+	const run = isCommand ? command : !altKey && (move !== undefined ? () => selectRow(move) : act || {Backspace: actions.up, "/": actions.find}[key])
+	if (!run) return
+	event.preventDefault()
+	run()
 }

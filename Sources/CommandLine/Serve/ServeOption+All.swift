@@ -294,6 +294,10 @@ extension ServeOption {
             "max-listens", .count, in: 1...Configuration.largestListenLimit, \.listenLimit,
             "Listens of one connection."),
         number(
+            "max-listen-bytes", .bytes, in: 64 << 10...Configuration.largestListenByteLimit,
+            \.listenByteLimit,
+            "Bytes of memory that the listens of one connection may take."),
+        number(
             "max-on-disconnect", .count, in: 1...Configuration.largestDisconnectLimit, \.disconnectLimit,
             "Locations with onDisconnect writes of one connection."),
         number(

@@ -242,9 +242,10 @@ extension HTTPConnection {
         do throws(RESTError) {
             switch body.content {
             case .data(let content):
-                try post(pending.write(content), pending, byteCount: body.byteCount, body.grant, &context)
+                try post(
+                    pending.write(content), pending, byteCount: body.byteCount, grant: body.grant, &context)
             case .bytes(let bytes):
-                try post(pending.call(bytes), pending, byteCount: bytes.count, body.grant, &context)
+                try post(pending.call(bytes), pending, byteCount: bytes.count, grant: body.grant, &context)
             case .refused(let error): throw error
             }
         } catch {

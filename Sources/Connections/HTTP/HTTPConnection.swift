@@ -277,7 +277,7 @@ package struct HTTPConnection {
     /// - Parameter grant: What a large body takes of the process's memory.
     mutating func post(
         _ action: RESTCall.Action, _ pending: PendingRequest, byteCount: Int,
-        _ grant: ParsingBudget.Grant? = nil, _ context: inout ConnectionContext
+        grant: ParsingBudget.Grant? = nil, _ context: inout ConnectionContext
     ) {
         switch stage {
         case .admitting: break

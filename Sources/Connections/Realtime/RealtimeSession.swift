@@ -122,11 +122,11 @@ package struct RealtimeSession {
     }
 
     private mutating func accept(
-        _ message: consuming ClientMessage, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ message: consuming ClientMessage, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) -> Outcome {
         switch message {
-        case .request(let request): return admit(request, byteCount: byteCount, grant, &context)
+        case .request(let request): return admit(request, byteCount: byteCount, grant: grant, &context)
         case .ping, .upgrade, .endOfTransmission, .unknownControl: break
         }
         // Nothing is posted for it; but a client that sends nothing else takes its turns like all others.
@@ -175,7 +175,7 @@ package struct RealtimeSession {
         guard isOpen else { return .nothing }
         return switch message.result {
         case .success(let content):
-            accept(content, byteCount: message.byteCount, message.grant, &context)
+            accept(content, byteCount: message.byteCount, grant: message.grant, &context)
         case .failure: .malformed
         }
     }
@@ -185,13 +185,13 @@ package struct RealtimeSession {
     /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's rate does not
     ///   hold it: it would keep others from being parsed.
     private mutating func admit(
-        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) -> Outcome {
         guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,
             identity?.value.credential.isAdmin != true
         else {
-            hand(request, byteCount: byteCount, grant, &context)
+            hand(request, byteCount: byteCount, grant: grant, &context)
             return .nothing
         }
         let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
@@ -199,7 +199,7 @@ package struct RealtimeSession {
             byteCount, of: client, waitingAtMost: WriteRates.longestDelay, at: context.now,
             context.settings.limits)
         {
-        case .now: hand(request, byteCount: byteCount, grant, &context)
+        case .now: hand(request, byteCount: byteCount, grant: grant, &context)
         case .later(let excess):
             context.append(.countDelay(excess.limit))
             let end = context.now + excess.wait
@@ -220,7 +220,7 @@ package struct RealtimeSession {
 
     /// Posts a request, or replies to it.
     private mutating func hand(
-        _ request: consuming Request, byteCount: Int, _ grant: ParsingBudget.Grant? = nil,
+        _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) {
         let number = request.number

@@ -96,7 +96,8 @@ extension [UInt8] {
 }
 
 extension Writer {
-    fileprivate var kind: StaticString {
+    /// As reports for administrators name it.
+    var kind: StaticString {
         switch self {
         case .anonymous: "anonymous"
         case .administrator: "administrator"

@@ -17,6 +17,7 @@ extension ListenerTable {
         var node = root
         var depth = 0
         while true {
+            settleCovered(of: node, along: change.path, depth)
             if !node.defaults.isEmpty {
                 if depth <= joined.base.count {
                     shared.recipients.append(node.defaults.members)
@@ -28,11 +29,11 @@ extension ListenerTable {
                         ))
                 }
             }
-            if !node.views.isEmpty {
+            if node.details != nil {
                 updateViews(
                     of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes, &pushes)
             }
-            guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+            guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }

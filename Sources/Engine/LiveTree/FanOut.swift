@@ -19,8 +19,10 @@ extension ListenerTable {
         for key in path.keys {
             let child = value[key]
             // A merge often names one child several times in a row.
-            if !node.views.isEmpty, node.preimages.last?.key != key { node.preimages.append((key, child)) }
-            guard let next = node.children[key] else { return }
+            if let details = node.details, !details.views.isEmpty, details.preimages.last?.key != key {
+                details.preimages.append((key, child))
+            }
+            guard let next = node.child(key) else { return }
             node = next
             value = child
         }
@@ -40,12 +42,13 @@ extension ListenerTable {
         var node = root
         var depth = 0
         while true {
-            if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
-            if !node.views.isEmpty {
+            if node.details != nil {
+                settleCovered(of: node, along: change.path, depth)
                 updateViews(
                     of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes, &windows)
             }
-            guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+            if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
+            guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }
@@ -102,6 +105,7 @@ extension ListenerTable {
     func pushWhole(
         _ value: Change, to node: TrieNode, _ tree: Node, _ indexes: IndexCatalog, _ pushes: inout [Push]
     ) {
+        settleCovered(of: node, along: value.path, value.path.count)
         if !node.defaults.isEmpty {
             pushes.append(
                 Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
@@ -129,8 +133,8 @@ extension ListenerTable {
     private func notices(of changes: [Change], _ olds: [Node]) -> [Notice] {
         var notices: [Notice] = []
         func index(of node: TrieNode) -> Int {
-            if let index = node.noticeIndex { return index }
-            node.noticeIndex = notices.count
+            if node.noticeIndex >= 0 { return Int(node.noticeIndex) }
+            node.noticeIndex = Int32(notices.count)
             notices.append(Notice(node: node))
             return notices.count - 1
         }
@@ -138,8 +142,11 @@ extension ListenerTable {
             var node = root
             var depth = 0
             while true {
-                if node.hasListeners { notices[index(of: node)].changes.append(number) }
-                guard depth < change.path.count, let next = node.children[change.path[depth]] else { break }
+                if node.hasListeners {
+                    settleCovered(of: node, along: change.path, depth)
+                    notices[index(of: node)].changes.append(number)
+                }
+                guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
                 node = next
                 depth += 1
             }
@@ -149,7 +156,7 @@ extension ListenerTable {
             }
         }
         for notice in notices {
-            notice.node.noticeIndex = nil
+            notice.node.noticeIndex = -1
             assert(notice.newValue == nil || notice.changes.isEmpty, "one change is at or below another")
         }
         return notices
@@ -170,9 +177,9 @@ extension ListenerTable {
         below node: TrieNode, old: Node, new: Node, comparing left: inout Int,
         _ visit: (TrieNode, Node) -> Void
     ) {
-        guard !node.children.isEmpty else { return }
+        guard node.hasChildren else { return }
         var differing: [(key: Key, node: TrieNode, before: Node, after: Node)] = []
-        for (key, child) in node.children {
+        node.forEachChild { key, child in
             let (before, after) = (old[key], new[key])
             if !before.isEqual(to: after, visiting: &left) { differing.append((key, child, before, after)) }
         }
@@ -219,14 +226,14 @@ extension ListenerTable {
         of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ indexes: IndexCatalog,
         _ pushes: inout [Push]
     ) {
-        guard !node.views.isEmpty else { return }
+        guard let details = node.details, !details.views.isEmpty else { return }
         let value = tree[node.path]
-        let altered = isWhole ? [] : alteredChildren(of: node, value)
-        node.preimages.removeAll()
+        let altered = isWhole ? [] : alteredChildren(of: details, value)
+        details.preimages.removeAll()
         var values = IndexValues(of: altered)
         // Many windows are found by their ranges; of few, each is asked.
-        let asksEach = !isWhole && !node.hasRanges
-        for view in isWhole || asksEach ? node.views : values.touchedViews(of: node) {
+        let asksEach = !isWhole && !details.hasRanges
+        for view in isWhole || asksEach ? details.views : values.touchedViews(of: details) {
             if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
             let hasTime = indexes.updatableChildCount > 0
             indexes.updatableChildCount -=
@@ -245,16 +252,17 @@ extension ListenerTable {
                 isWhole
                 ? view.replace(with: value, at: node.path, indexes)
                 : view.update(altered, inside: inside, value, at: node.path, indexes)
-            node.updateRange(of: view)
+            details.updateRange(of: view)
             if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
         }
     }
 
     /// The captured children of a node that a write altered, each once.
-    private func alteredChildren(of node: TrieNode, _ value: Node) -> [ChildChange] {
+    private func alteredChildren(of details: NodeDetails, _ value: Node) -> [ChildChange] {
         var seen: Set<Key> = []
         var altered: [ChildChange] = []
-        for (key, old) in node.preimages where node.preimages.count == 1 || seen.insert(key).inserted {
+        for (key, old) in details.preimages
+        where details.preimages.count == 1 || seen.insert(key).inserted {
             altered.append(ChildChange(key: key, old: old, new: value[key]))
         }
         return altered
@@ -276,9 +284,9 @@ private struct IndexValues {
 
     /// The views whose windows one of the children was in, is in, or has to enter, found by their ranges, in the order
     /// in which they came. O(views / 64 + 64 × views found) comparisons, at most.
-    mutating func touchedViews(of node: ListenerTable.TrieNode) -> [ListenerTable.QueryView] {
+    mutating func touchedViews(of details: ListenerTable.NodeDetails) -> [ListenerTable.QueryView] {
         var found: [Int: ListenerTable.QueryView] = [:]
-        for (order, windows) in node.ranges {
+        for (order, windows) in details.ranges {
             for (key, value) in values(by: order) {
                 windows.forEach(at: IndexPlace(order == .key ? .empty : value, .key(key))) { range in
                     if range.view.window.admits(value, key) { found[range.number] = range.view }

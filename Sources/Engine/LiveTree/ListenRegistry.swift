@@ -3,8 +3,11 @@ import PandoTree
 /// All listens of a database in two indexes: by session, and by location (``ListenerTable``).
 ///
 /// Always true: every listen of a session is in the table too. (The table may have more: ``EndingListens``.) A
-/// session without listens is not in the first index. A default listen is covered if and only if its session has
-/// another one above it.
+/// session without listens is not in the first index.
+///
+/// A default listen below another one of its session is covered: it gets no pushes of its own (§6.4). One that began before
+/// the listen above it is covered only if there are few below that; else it gets its pushes, too, which clients take as
+/// well as once.
 struct ListenRegistry: Sendable {
     private(set) var table = ListenerTable()
     private var bySession: [SessionID: SessionListens] = [:]
@@ -20,16 +23,29 @@ struct ListenRegistry: Sendable {
 
     // MARK: Adding
 
-    /// Adds a default listen, unless the session has it already. O(depth + listens below).
+    /// Listens below a new one that become covered with it.
+    private static let coveredAtOnce = 256
+
+    /// Adds a default listen, unless the session has it already. O(depth), and a bounded number of listens below.
     mutating func add(defaultAt path: Path, of session: SessionID) {
         var listens = bySession.removeValue(forKey: session) ?? SessionListens()
         defer { bySession[session] = listens }
-        guard listens.defaults[path] == nil else { return }
-        let isCovered = listens.hasDefault(covering: path, strictly: true)
-        cover(below: path, &listens, session)
-        listens.defaults[path] = isCovered
+        let hadOthers = !listens.defaults.isEmpty
+        guard listens.insert(defaultAt: path) else { return }
         defaultCount += 1
-        table.addDefault(session, at: path, isCovered: isCovered)
+        table.addDefault(
+            session, at: path,
+            isCovered: hadOthers && listens.hasDefault(covering: path, strictly: true))
+        if hadOthers { coverListens(below: path, of: session, listens) }
+    }
+
+    /// Marks the session's default listens below the path as covered, where they are few, or all locations there are.
+    private func coverListens(below path: Path, of session: SessionID, _ listens: SessionListens) {
+        if table.cover(session, below: path, atMost: Self.coveredAtOnce) { return }
+        guard listens.defaults.count <= Self.coveredAtOnce else { return }
+        for other in listens.defaults.members where other != path && path.contains(other) {
+            table.cover(session, at: other)
+        }
     }
 
     /// Adds a filtered listen, unless the session has it already.
@@ -44,19 +60,20 @@ struct ListenRegistry: Sendable {
     ) -> ListenerTable.QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
         let view = table.addView(key, session, over: node, by: index, prepared: prepared)
-        bySession[session]?.count(view.window.entries.count, of: key)
+        bySession[session]?.count(
+            view.window.entries.count, sharedBy: view.recipients.count, of: key)
         return view
     }
 
     // MARK: Removing
 
-    /// Removes a default listen, if the session has it. O(depth + listens below).
+    /// Removes a default listen, if the session has it. O(depth): those below are no longer covered when the next write
+    /// looks at them (``ListenerTable/settleCovered(of:along:_:)``).
     mutating func remove(defaultAt path: Path, of session: SessionID) {
         guard var listens = bySession.removeValue(forKey: session) else { return }
-        if let isCovered = listens.defaults.removeValue(forKey: path) {
+        if listens.remove(defaultAt: path) {
             defaultCount -= 1
-            table.removeDefault(session, at: path, isCovered: isCovered)
-            uncover(below: path, &listens, session)
+            table.removeDefault(session, at: path)
         }
         if !listens.isEmpty { bySession[session] = listens }
     }
@@ -71,7 +88,7 @@ struct ListenRegistry: Sendable {
         if !listens.isEmpty { bySession[session] = listens }
     }
 
-    /// Removes all listens from the first index. They stay in the table until ``end(_:atMost:)`` has removed them.
+    /// Removes all listens from the first index. They stay in the table until ``end(_:doing:)`` has removed them. O(1).
     /// - Returns: Nil where the session has no listens.
     mutating func detach(_ session: SessionID) -> EndingListens? {
         guard let listens = bySession.removeValue(forKey: session) else { return nil }
@@ -80,46 +97,21 @@ struct ListenRegistry: Sendable {
         return EndingListens(listens, of: session)
     }
 
-    /// Removes up to `limit` default listens and up to `limit` filtered ones from the table. O(limit × depth).
-    mutating func end(_ listens: inout EndingListens, atMost limit: Int) {
-        for _ in 0..<min(limit, listens.defaults.count) {
-            let (path, isCovered) = listens.defaults.removeLast()
-            table.removeDefault(listens.session, at: path, isCovered: isCovered)
+    /// Removes listens from the table until the work is done, or all are removed.
+    /// - Parameter work: As ``ListenCost/work(at:)`` counts it; one listen may exceed it.
+    mutating func end(_ listens: inout EndingListens, doing work: Int) {
+        var left = work
+        while left > 0, let next = listens.next {
+            switch next {
+            case .plain(let path):
+                table.removeDefault(listens.session, at: path)
+                left -= ListenCost.work(at: path)
+            case .filtered(let key):
+                table.removeFiltered(key, listens.session)
+                left -= ListenCost.work(at: key.path)
+            }
+            listens.endedCount += 1
         }
-        let last = listens.firstFiltered + min(limit, listens.filtered.count - listens.firstFiltered)
-        for index in listens.firstFiltered..<last {
-            table.removeFiltered(listens.filtered[index], listens.session)
-        }
-        listens.firstFiltered = last
-    }
-
-    // MARK: Covering
-
-    /// Marks the session's listens below `path` as covered by one at `path`, which gets their changes too.
-    private mutating func cover(below path: Path, _ listens: inout SessionListens, _ session: SessionID) {
-        for other in ownListens(below: path, listens) where listens.defaults[other] == false {
-            listens.defaults[other] = true
-            table.setCovered(true, session, at: other)
-        }
-    }
-
-    /// Marks the session's listens that one at `path` covered as not covered, unless another one covers them.
-    private mutating func uncover(below path: Path, _ listens: inout SessionListens, _ session: SessionID) {
-        for other in ownListens(below: path, listens) where listens.defaults[other] == true {
-            guard !listens.hasDefault(covering: other, strictly: true) else { continue }
-            listens.defaults[other] = false
-            table.setCovered(false, session, at: other)
-        }
-    }
-
-    /// Locations below the path that include all listens of the session there, in no particular order, which
-    /// does not matter, since each listen has a trie node of its own. These are the locations of all sessions
-    /// there, or all locations of the session, whichever are fewer. So a session with fifty thousand listens
-    /// beside one another does not visit all of them for each.
-    private func ownListens(below path: Path, _ listens: SessionListens) -> [Path] {
-        guard !listens.defaults.isEmpty else { return [] }
-        return table.paths(below: path, atMost: listens.defaults.count)
-            ?? listens.defaults.keys.filter { path != $0 && path.contains($0) }
     }
 
     // MARK: Invariants
@@ -133,17 +125,18 @@ struct ListenRegistry: Sendable {
             "listens are miscounted")
         for (session, listens) in bySession {
             precondition(!listens.isEmpty, "\(session) has no listens")
-            for (path, isCovered) in listens.defaults {
-                precondition(listens.hasDefault(covering: path, strictly: true) == isCovered, "\(path)")
+            for path in listens.defaults.members {
+                let (isCovered, isThere) = table.hasDefault(session, at: path)
+                precondition(isThere, "\(path) is not in the table once")
                 precondition(
-                    table.hasDefault(session, at: path, isCovered: isCovered), "\(path) is not in the table")
+                    isCovered || listens.defaults.count > Self.coveredAtOnce
+                        || !listens.hasDefault(covering: path, strictly: true), "\(path) is not covered")
             }
             for key in listens.filtered.members {
                 precondition(
                     table.hasFiltered(key, session), "a query at \(key.path) is not in the table")
             }
-            let counts = Dictionary(grouping: listens.filtered.members, by: \.path).mapValues(\.count)
-            precondition(counts == listens.filteredCounts, "filtered listens are miscounted")
+            listens.checkInvariants()
         }
         return table.checkInvariants()
     }
@@ -151,21 +144,28 @@ struct ListenRegistry: Sendable {
 
 /// The listens of a session that has ended, as far as the listener table still has them.
 package struct EndingListens: Sendable {
+    fileprivate enum Next {
+        case plain(Path)
+        case filtered(FilteredListenKey)
+    }
+
     fileprivate let session: SessionID
-    fileprivate var defaults: [(path: Path, isCovered: Bool)]
-    /// Shares its storage with the listens, so it is not changed.
-    fileprivate let filtered: [FilteredListenKey]
-    /// The index of the first filtered listen that has not ended.
-    fileprivate var firstFiltered = 0
-    /// Held so that they are freed with this value, and not at once.
+    /// Not changed, so that nothing is copied. Freed with this value, and not at once.
     private let listens: SessionListens
+    /// Those that have ended: default listens first, each kind in its order.
+    fileprivate var endedCount = 0
 
     fileprivate init(_ listens: SessionListens, of session: SessionID) {
         self.session = session
         self.listens = listens
-        defaults = listens.defaults.map { ($0.key, $0.value) }
-        filtered = listens.filtered.members
     }
 
-    package var isEmpty: Bool { defaults.isEmpty && firstFiltered == filtered.count }
+    package var isEmpty: Bool { endedCount == listens.count }
+
+    /// The listen that ends next.
+    fileprivate var next: Next? {
+        let (defaults, filtered) = (listens.defaults.members, listens.filtered.members)
+        if endedCount < defaults.count { return .plain(defaults[endedCount]) }
+        return isEmpty ? nil : .filtered(filtered[endedCount - defaults.count])
+    }
 }

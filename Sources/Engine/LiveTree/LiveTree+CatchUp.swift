@@ -31,14 +31,15 @@ extension LiveTree {
         return pushes
     }
 
-    /// The changed locations, grouped by the listen that covers them, in the order of paths.
+    /// The changed locations, grouped by the highest listen at or above them, in the order of paths.
     private func changes(of paths: Set<Path>, in own: SessionListens) -> [(listen: Path, changed: [Path])] {
         var byListen: [Path: [Path]] = [:]
         for path in paths {
-            if let listen = own.uncoveredListen(at: path) {
+            if let listen = own.highestListen(at: path) {
                 byListen[listen, default: []].append(path)
             } else {
-                for (listen, isCovered) in own.defaults where !isCovered && path.contains(listen) {
+                for listen in own.defaults.members
+                where path.contains(listen) && !own.hasDefault(covering: listen, strictly: true) {
                     byListen[listen] = [listen]
                 }
             }

@@ -40,7 +40,7 @@ extension LiveTree {
     /// Some of the locations that a session listens to. O(count).
     package func listenPaths(of session: SessionID, atMost count: Int) -> [Path] {
         guard let own = listens[session] else { return [] }
-        let defaults = own.defaults.keys.prefix(count)
+        let defaults = own.defaults.members.prefix(count)
         let left = max(0, count - defaults.count)
         return Array(defaults) + own.filtered.members.prefix(left).map(\.path)
     }

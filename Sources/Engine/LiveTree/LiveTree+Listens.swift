@@ -12,6 +12,12 @@ extension LiveTree {
     /// The number of the session's listens. O(1).
     package func listenCount(of session: SessionID) -> Int { listens[session]?.count ?? 0 }
 
+    /// About the bytes of memory that the session's listens take. O(1).
+    func listenByteCount(of session: SessionID) -> Int { listens[session]?.byteCount ?? 0 }
+
+    /// About how long it takes to end the session's listens; see ``end(_:doing:)``. O(1).
+    package func endingWork(of session: SessionID) -> Int { listens[session]?.endingWork ?? 0 }
+
     /// Registers a listen, or replaces the same listen.
     /// - Returns: One push with the data that the client lacks; none when the client's hash matches.
     mutating func begin(_ listen: Listen, for session: SessionID) -> [Push] {
@@ -96,17 +102,18 @@ extension LiveTree {
 
     mutating func endAllListens(of session: SessionID) {
         guard var ending = listens.detach(session) else { return }
-        listens.end(&ending, atMost: .max)
+        listens.end(&ending, doing: .max)
     }
 
-    /// Removes all listens from the session, so that the caller can end them in parts (``end(_:atMost:)``): to end
+    /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to end
     /// fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last listen has
     /// ended.
     /// - Returns: Nil where the session has no listens.
     package mutating func detachListens(of session: SessionID) -> EndingListens? { listens.detach(session) }
 
-    /// Ends up to `limit` default listens and up to `limit` filtered ones. O(limit × depth).
-    package mutating func end(_ ending: inout EndingListens, atMost limit: Int) {
-        listens.end(&ending, atMost: limit)
+    /// Ends listens until the work is done, or all have ended.
+    /// - Parameter work: Nodes of the listener trie that are visited, about: thousands in a millisecond.
+    package mutating func end(_ ending: inout EndingListens, doing work: Int) {
+        listens.end(&ending, doing: work)
     }
 }

@@ -25,14 +25,14 @@ extension ListenerTable {
         guard viewCount > 0 else { return }
         var location = root
         for key in path.keys {
-            guard let next = location.children[key] else { return }
+            guard let next = location.child(key) else { return }
             location = next
         }
         func visit(_ location: TrieNode, _ node: Node) {
             if !location.views.isEmpty, node.children.count > childCount {
                 for view in location.views { body(view.query.order, location.path, node) }
             }
-            for (key, child) in location.children {
+            location.forEachChild { key, child in
                 let node = node[key]
                 if !node.isEmpty { visit(child, node) }
             }
@@ -50,7 +50,7 @@ extension ListenerTable {
             if depth >= base.count {
                 for view in location.views { body(view.query.order, location.path, node) }
             }
-            guard depth < path.count, let next = location.children[path[depth]] else { return }
+            guard depth < path.count, let next = location.child(path[depth]) else { return }
             (location, node) = (next, node[path[depth]])
         }
     }

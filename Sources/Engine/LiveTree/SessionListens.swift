@@ -2,9 +2,8 @@ import PandoTree
 
 /// The listens of one session.
 struct SessionListens: Sendable {
-    /// Default listens by location. True: covered by a default listen of the same session above, which gets
-    /// its changes too (§6.4).
-    var defaults: [Path: Bool] = [:]
+    /// The locations of default listens.
+    private(set) var defaults = MemberSet<[Path]>()
     private(set) var filtered = MemberSet<[FilteredListenKey]>()
     /// The number of filtered listens, by location. Never 0.
     private(set) var filteredCounts: [Path: Int] = [:]
@@ -23,17 +22,53 @@ struct SessionListens: Sendable {
     static let smallWindowChildCount = 1024
     /// Children of the windows that are counted, by location, as many as they had when they began. Never 0.
     private(set) var windowChildCounts: [Path: Int] = [:]
-    private var countedWindows: [FilteredListenKey: Int] = [:]
+    private var countedWindows: [FilteredListenKey: CountedWindow] = [:]
+
+    /// What a window is counted as.
+    private struct CountedWindow {
+        /// All of its children.
+        var childCount: Int
+        /// Of its bytes, this session's part: sessions with the same query share the window.
+        var byteCount: Int
+    }
+
+    /// About the bytes of memory that the listens take (``ListenCost``). A window counts as it was when it began.
+    private(set) var byteCount = 0
+    /// About how long it takes to end all of them (``ListenCost/work(at:)``).
+    private(set) var endingWork = 0
+
+    /// Bytes that the listens of one session may take; our own limit. Fifty thousand listens at usual depths take less.
+    static let byteLimit = 128 << 20
 
     /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.
     static let aggregateLimit = 100
     /// Filtered listens that are live aggregates.
     private(set) var aggregateCount = 0
 
+    /// Adds a default listen.
+    /// - Returns: false when it was there.
+    mutating func insert(defaultAt path: Path) -> Bool {
+        guard defaults.insert(path) else { return false }
+        byteCount += ListenCost.bytes(at: path)
+        endingWork += ListenCost.work(at: path)
+        return true
+    }
+
+    /// Removes a default listen.
+    /// - Returns: false when it was not there.
+    mutating func remove(defaultAt path: Path) -> Bool {
+        guard defaults.remove(path) else { return false }
+        byteCount -= ListenCost.bytes(at: path)
+        endingWork -= ListenCost.work(at: path)
+        return true
+    }
+
     /// - Returns: false when it was there.
     @discardableResult
     mutating func insert(_ key: FilteredListenKey) -> Bool {
         guard filtered.insert(key) else { return false }
+        byteCount += ListenCost.bytes(at: key.path, key.query)
+        endingWork += ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] += 1
         if !key.query.aggregates.isEmpty { aggregateCount += 1 }
         return true
@@ -42,21 +77,30 @@ struct SessionListens: Sendable {
     /// - Returns: false when it was not there.
     mutating func remove(_ key: FilteredListenKey) -> Bool {
         guard filtered.remove(key) else { return false }
+        byteCount -= ListenCost.bytes(at: key.path, key.query)
+        endingWork -= ListenCost.work(at: key.path)
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
-        if let count = countedWindows.removeValue(forKey: key) {
-            windowChildCounts[key.path, default: 0] -= count
+        if let counted = countedWindows.removeValue(forKey: key) {
+            byteCount -= counted.byteCount
+            guard counted.childCount > Self.smallWindowChildCount else { return true }
+            windowChildCounts[key.path, default: 0] -= counted.childCount
             if windowChildCounts[key.path] == 0 { windowChildCounts[key.path] = nil }
         }
         return true
     }
 
     /// Counts the children of a window that has begun.
-    mutating func count(_ childCount: Int, of key: FilteredListenKey) {
-        guard childCount > Self.smallWindowChildCount, countedWindows[key] == nil else { return }
-        countedWindows[key] = childCount
-        windowChildCounts[key.path, default: 0] += childCount
+    /// - Parameter recipientCount: The listens that share it, this one included.
+    mutating func count(_ childCount: Int, sharedBy recipientCount: Int = 1, of key: FilteredListenKey) {
+        guard childCount > 0, countedWindows[key] == nil else { return }
+        let counted = CountedWindow(
+            childCount: childCount,
+            byteCount: childCount * ListenCost.windowEntryByteCount / max(1, recipientCount))
+        countedWindows[key] = counted
+        byteCount += counted.byteCount
+        if childCount > Self.smallWindowChildCount { windowChildCounts[key.path, default: 0] += childCount }
     }
 
     /// Whether a window may begin at a location.
@@ -69,13 +113,28 @@ struct SessionListens: Sendable {
 
     var isEmpty: Bool { defaults.isEmpty && filtered.isEmpty }
 
-    /// The default listen at the path or above it that no other one covers; nil where there is none. O(depth).
-    func uncoveredListen(at path: Path) -> Path? {
+    /// Traps when the listens are miscounted. O(listens); for tests.
+    func checkInvariants() {
+        let counts = Dictionary(grouping: filtered.members, by: \.path).mapValues(\.count)
+        precondition(counts == filteredCounts, "filtered listens are miscounted")
+        precondition(
+            byteCount == defaults.members.reduce(0) { $0 + ListenCost.bytes(at: $1) }
+                + filtered.members.reduce(0) { $0 + ListenCost.bytes(at: $1.path, $1.query) }
+                + countedWindows.values.reduce(0) { $0 + $1.byteCount }, "bytes of listens are miscounted")
+        let paths = defaults.members + filtered.members.map(\.path)
+        precondition(
+            endingWork == paths.reduce(0) { $0 + ListenCost.work(at: $1) },
+            "the work to end the listens is miscounted")
+    }
+
+    /// The highest default listen at the path or above it; nil where there is none. O(depth).
+    func highestListen(at path: Path) -> Path? {
         guard !defaults.isEmpty else { return nil }
+        var highest: Path?
         var prefix = path
         while true {
-            if defaults[prefix] == false { return prefix }
-            if prefix.isRoot { return nil }
+            if defaults.contains(prefix) { highest = prefix }
+            if prefix.isRoot { return highest }
             prefix.keys.removeLast()
         }
     }
@@ -84,10 +143,10 @@ struct SessionListens: Sendable {
     func hasDefault(covering path: Path, strictly: Bool = false) -> Bool {
         guard !defaults.isEmpty else { return false }
         var prefix = path
-        if !strictly, defaults[prefix] != nil { return true }
+        if !strictly, defaults.contains(prefix) { return true }
         while !prefix.isRoot {
             prefix.keys.removeLast()
-            if defaults[prefix] != nil { return true }
+            if defaults.contains(prefix) { return true }
         }
         return false
     }

@@ -94,6 +94,18 @@ extension AdminServer {
             json.append(json: Text(entry.database))
             json.append(",\"path\":")
             json.append(json: Text(entry.pattern))
+            if let location = entry.location {
+                json.append(",\"location\":")
+                json.append(json: Text(location))
+            }
+            if let order = entry.order {
+                if let name = order.name {
+                    json.append(",\"order\":")
+                    json.append(json: Text(name))
+                }
+                json.append(",\"indexed\":")
+                json.append(json: Node.boolean(order.isIndexed))
+            }
             json.append(",\"time\":")
             json.append(decimal: entry.milliseconds)
             json.append(",\"count\":")

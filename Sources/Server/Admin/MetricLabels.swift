@@ -50,6 +50,7 @@ extension SessionLimit {
         case .listens: "listens"
         case .filteredListens: "filtered_listens"
         case .aggregates: "aggregates"
+        case .listenBytes: "listen_bytes"
         case .onDisconnects: "on_disconnect"
         }
     }

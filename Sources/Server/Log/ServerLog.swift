@@ -43,7 +43,8 @@ package struct ServerLog: Sendable {
     package func startWriter() throws(SocketError) {
         try writer.start { [messages] count in
             messages.warning(
-                "dropped \(count) lines of the log: standard error is read more slowly than lines are written")
+                "dropped \(count) lines of the log: standard error is read more slowly than lines are written"
+            )
         }
     }
 }

@@ -26,7 +26,7 @@ final class HTTPSession: ChannelSession {
 
     deinit { services.metrics.http.add(-1) }
 
-    override var heldByteCount: Int {
+    override var connectionByteCount: Int {
         connection.heldByteCount + unsentWeight(isShared: connection.sharesOutput)
     }
 

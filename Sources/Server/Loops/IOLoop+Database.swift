@@ -70,6 +70,7 @@ extension IOLoop {
                 table[id]?.receive(events)
                 pushCount += 1
             case .windowMark(let id): table[id]?.windowMarkReturned()
+            case .held(let id, let byteCount): table[id]?.hold(inDatabases: byteCount)
             case .close(let id, let reason): table[id]?.close(reason)
             case .resumeReading: resumeReading()
             }

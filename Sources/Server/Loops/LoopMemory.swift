@@ -47,7 +47,9 @@ final class LoopMemory {
 
     /// At the end of a tick: publishes what all sessions hold, and acts when the process holds too much.
     func publishHeldBytes() {
-        let byteCount = loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
+        let byteCount =
+            loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
+            + services.databaseByteCount
         if abs(byteCount - publishedByteCount) > Self.unpublishedByteLimit {
             memory.change(by: byteCount - publishedByteCount)
             publishedByteCount = byteCount
@@ -109,7 +111,7 @@ final class LoopMemory {
             holders.append(
                 MemoryHolder(
                     index: index, byteCount: byteCount,
-                    progress: byteCount > MemoryRelief.smallByteCount ? session.progress : .unknown,
+                    progress: progress(of: session, holding: byteCount),
                     lastHeard: session.lastHeard))
         }
         let includesSmall = exceededSince.map { loop.now - $0 > Self.smallPatience } ?? false
@@ -122,6 +124,12 @@ final class LoopMemory {
             table.slots[holder.index]?.giveUpMemory()
         }
         reportMemoryCuts()
+    }
+
+    /// What listens take does not become less when the client reads.
+    private func progress(of session: LoopSession, holding byteCount: Int) -> ClientProgress {
+        guard byteCount > MemoryRelief.smallByteCount else { return .unknown }
+        return session.databaseByteCount > byteCount / 2 ? .stalled : session.progress
     }
 
     private func beginPressing() {

@@ -35,6 +35,8 @@ class LoopSession {
     /// Bytes that the loop has counted for this session.
     private var countedUnfinishedBytes = 0
     private var countedWaitingBytes = 0
+    /// Bytes that the databases hold for this session: its listens, and its queued onDisconnect writes.
+    private(set) final var databaseByteCount = 0
 
     init(_ id: SessionID, _ services: SessionServices) {
         self.id = id
@@ -46,7 +48,10 @@ class LoopSession {
     // MARK: What the state machine knows and decides
 
     /// Memory that this client makes the server hold, in bytes. What it shares with others weighs little.
-    var heldByteCount: Int { 0 }
+    final var heldByteCount: Int { connectionByteCount + databaseByteCount }
+
+    /// The part of it that its connection holds.
+    var connectionByteCount: Int { 0 }
 
     /// Bytes for the client that the kernel has not taken yet are there.
     var hasUnsentOutput: Bool { false }
@@ -200,6 +205,12 @@ class LoopSession {
         if services.context.messages.count >= SessionServices.burstCount { services.router?.handOver() }
     }
 
+    /// Counts what the databases hold for the session.
+    final func hold(inDatabases byteCount: Int) {
+        services.databaseByteCount += byteCount - databaseByteCount
+        databaseByteCount = byteCount
+    }
+
     /// Reads the socket while there is no reason to pause.
     final func follow(_ pauses: PauseReasons) {
         guard pauses.isEmpty == isReadingPaused else { return }
@@ -234,6 +245,7 @@ class LoopSession {
         wake(at: nil)
         expire(at: nil)
         count(unfinished: 0, waiting: 0)
+        hold(inDatabases: 0)
         services.router?.remove(id)
     }
 }

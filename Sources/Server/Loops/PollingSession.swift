@@ -47,7 +47,7 @@ final class PollingSession: LoopSession {
 
     override var awaitsAnswers: Bool { session.awaitsAnswers }
 
-    override var heldByteCount: Int { session.heldByteCount }
+    override var connectionByteCount: Int { session.heldByteCount }
 
     /// Carries out what an event has led to.
     func finish() {
@@ -58,7 +58,7 @@ final class PollingSession: LoopSession {
     /// The client has shown an administrator's certificate. Before ``finish()``.
     func becomeAdministrator() {
         prepare()
-        machine.becomeAdministrator(&services.context)
+        session.becomeAdministrator(&services.context)
     }
 
     // MARK: From the client

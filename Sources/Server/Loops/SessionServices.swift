@@ -26,6 +26,8 @@ final class SessionServices {
     /// Bytes that sessions hold of what is not complete, and of outputs that wait.
     var unfinishedByteCount = 0
     var waitingByteCount = 0
+    /// Bytes that the databases hold for sessions.
+    var databaseByteCount = 0
     /// Sessions that are not read because the databases or the disk are behind.
     var paused: [SessionID] = []
     /// The databases or the disk are behind.

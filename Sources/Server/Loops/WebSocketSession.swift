@@ -38,7 +38,7 @@ final class WebSocketSession: ChannelSession {
     override var awaitsAnswers: Bool { connection.awaitsAnswers }
 
     /// What was sent before the session moved here is this client's, too.
-    override var heldByteCount: Int {
+    override var connectionByteCount: Int {
         connection.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
     }
 
@@ -245,6 +245,8 @@ final class WebSocketSession: ChannelSession {
         id = polling.id
         former = polling
         let session = polling.moveSession()
+        hold(inDatabases: polling.databaseByteCount)
+        polling.hold(inDatabases: 0)
         prepareSocket()
         connection.takeOver(session, &services.context)
         finish()

@@ -2,7 +2,7 @@ import PandoBytes
 import Synchronization
 
 /// What clients make the server hold beside the data: output they have not read, input that is not complete,
-/// requests that wait. Counted for the whole process, in one place, so that what many clients hold together
+/// requests that wait, listens and queued onDisconnect writes. Counted for the whole process, in one place, so that what many clients hold together
 /// is bounded too.
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶

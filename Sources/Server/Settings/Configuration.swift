@@ -93,9 +93,12 @@ package struct Configuration: Sendable {
     /// Listens, and paths with onDisconnect writes, of one connection.
     package var listenLimit = DatabaseOptions().listenLimit
     package var disconnectLimit = DatabaseOptions().disconnectLimit
-    /// The largest values of these two.
+    /// Bytes of memory that the listens of one connection may take.
+    package var listenByteLimit = DatabaseOptions().listenByteLimit
+    /// The largest values of these three.
     package static let largestListenLimit = DatabaseOptions().listenLimit
     package static let largestDisconnectLimit = DatabaseOptions().disconnectLimit
+    package static let largestListenByteLimit = DatabaseOptions().listenByteLimit
     /// Over how long sessions are ended when the process stops; 0 for all at once.
     package var drainTime: Duration = .zero
 
@@ -146,6 +149,7 @@ package struct Configuration: Sendable {
         options.indexByteLimit = indexByteLimit
         options.listenLimit = listenLimit
         options.disconnectLimit = disconnectLimit
+        options.listenByteLimit = listenByteLimit
         return options
     }
 

@@ -70,7 +70,7 @@ extension OutputBatch {
             case .rest(let session, let result): outputs.append(.rest(session, result))
             case .events(let session, let events): outputs.append(.events(session, events))
             case .close(let session, _): outputs.append(.closed(session))
-            case .windowMark, .resumeReading: break
+            case .windowMark, .held, .resumeReading: break
             }
         }
         return outputs

@@ -197,7 +197,8 @@ final class SimulatedLoop {
             (session, input) = (id, isAdmission ? .admission(id) : .rest(id))
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
-        case .identity, .revoked, .windowMark, .caughtUp, .prepared, .indexed, .rules, .storage,
+        case .identity, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared, .indexed, .rules,
+            .storage,
             .outputsDelivered, .drain, .statistics, .usage, .backup:
             return
         }
@@ -243,6 +244,7 @@ final class SimulatedLoop {
         case .rest(let id, let result): connection(id)?.receive(result)
         case .events(let id, let events): connection(id)?.receive(events)
         case .windowMark(let id): connection(id)?.windowMarkReturned()
+        case .held: break
         case .close(let id, let reason): connection(id)?.close(reason)
         case .resumeReading: resumeReading()
         }

@@ -131,6 +131,26 @@ package struct Query: Hashable, Sendable {
     /// their names. Empty for the children.
     package internal(set) var aggregates: [Aggregate] = []
 
+    /// About the bytes of memory that its texts take, beside the value itself. O(fields).
+    package var byteCount: Int {
+        var byteCount = 0
+        let paths: [Path] =
+            switch order {
+            case .priority, .key, .value: []
+            case .child(let path): [path]
+            case .compound(let paths): paths
+            }
+        for path in paths {
+            byteCount += path.keys.reduce(0) { $0 + MemoryLayout<Key>.stride + $1.utf8Count }
+        }
+        for aggregate in aggregates { byteCount += MemoryLayout<Aggregate>.stride + aggregate.name.utf8Count }
+        for bound in [start, end] {
+            if case .string(let text)? = bound?.value { byteCount += text.utf8Count }
+            if case .key(let key)? = bound?.key { byteCount += key.utf8Count }
+        }
+        return byteCount
+    }
+
     package init(order: ChildOrder = .priority, start: Bound? = nil, end: Bound? = nil, limit: Limit? = nil) {
         self.order = order
         self.start = start

@@ -8,8 +8,13 @@ extension Query {
     /// - Throws: ``MalformedJSON``.
     package init(reading reader: inout JSONReader) throws(MalformedJSON) {
         var fields = Fields()
+        let start = reader.cursor.offset
         try reader.readObject { (reader, name) throws(MalformedJSON) in try fields.read(name, &reader) }
         self.init()
+        guard reader.cursor.offset - start <= Limits.queryByteCount else {
+            reader.note(.query("longer than \(Limits.queryByteCount) bytes"))
+            return
+        }
         do {
             try fields.fill(&self)
         } catch {

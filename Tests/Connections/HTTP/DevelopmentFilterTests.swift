@@ -104,7 +104,7 @@ import Testing
         for (request, text) in [
             (ForeignRequest.host("a\u{1B}[31m\"b"), #""a\u001b[31m\"b""#),
             (.page("http://other.test"), #""http://other.test""#),
-            (.page("null"), "hides"), (.page(""), "hides"),
+            (.page("null"), "without an origin"), (.page(""), "without an origin"),
         ] {
             #expect(
                 request.reason.contains(text) && request.reason.contains("--allow-origin"),

@@ -133,7 +133,8 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup:
+        case .listenChecks, .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics,
+            .usage, .backup:
             "not of a connection"
         }
     }

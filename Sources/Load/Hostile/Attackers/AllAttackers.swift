@@ -10,5 +10,6 @@ func allAttackers(connections: Int, halfMessages: Int) -> [any Attacker] {
         StaleListens(), FailingTransactions(node: .children20k), FailingTransactions(node: .children200k),
         LargeGets(), UnreadOutput(), Pings(), ControlPings(), HalfMessages(limit: halfMessages),
         HalfBodies(limit: halfMessages), BigMessages(), BigBodies(), ManyWindows(),
+        DeepListens(), CoverUncover(),
     ]
 }

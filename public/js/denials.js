@@ -1,0 +1,59 @@
+import {session, link} from "./session.js"
+import {h, button, dialog, panel, showTable, toast, visible, formatMoment} from "./dom.js"
+import {stringify, readTable} from "./json.js"
+
+const NEAR_MS = 5000 // between a denial and its answer
+const LIST_LIMIT = 15
+export const causes = readTable("causes")
+
+const userName = uid => (uid === null ? "not signed in" : `uid ${visible(uid, 60)}`)
+
+async function showDenial({denial, uid, time}) {
+	const {operation, path, cause, rules = []} = denial
+	const evaluated = rules.filter(({decides}) => decides !== false).map(({rule, kind, line, column, outcome, location, values = []}) => h("div.denial",
+		h("b", `${visible(rule, 200)} ${kind}`), " at ", h("a", {href: `${link("rules")}?line=${line}&column=${column}`}, `line ${line}:${column}`),
+		`, asked for ${visible(location, 200)}: `, h("b.problem", visible(outcome, 200)),
+		h("dl", values.map(({expression, value}) => [h("dt", visible(expression, 300)), h("dd", visible(value, 300))]))))
+	return dialog({
+		title: `Why ${operation} of ${visible(path, 80)} was denied`, wide: true, asks: false,
+		body: [h("p", `${formatMoment(time)}, ${userName(uid)}: ${(await causes)[cause]}.`), evaluated],
+	})
+}
+
+async function why(asked, auth, moment) {
+	const uid = auth?.uid ?? null
+	const {denials} = await session.inspect("denials")
+	const isIt = ({time, uid: denied, denial: {operation, path}}) =>
+		Math.abs(time - moment) < NEAR_MS && denied === uid && asked.some(one => one.method === operation && one.path === path)
+	const found = denials.find(isIt)
+	if (found) return showDenial(found)
+	for (const one of asked) {
+		const answer = await session.inspect("evaluate", {}, {method: "POST", body: stringify({...one, auth})})
+		if (!answer.allowed) return showDenial({time: session.database.now, uid, denial: {...answer, operation: one.method}})
+	}
+	toast("The rules allow it now.")
+}
+
+// A button that shows, to administrators, why the actor was denied just now what it asked for: [{method, path, value, query}].
+export function whyButton(error, asked) {
+	const {isAdmin, actorAuth, database} = session
+	const moment = database.now
+	return error.code === "permission_denied" && isAdmin && button("Why?", () => why(asked, actorAuth, moment).catch(({message}) => toast(message, "error")), ".link")
+}
+
+export const explain = (error, what, ...asked) => toast(`${what}: ${error.message}`, "error", whyButton(error, asked))
+
+// What reading a path gives; undefined, after a message, where it fails.
+export const attempt = (what, path, run) => run().catch(error => explain(error, what, {method: "read", path}))
+
+export function denialPanel() {
+	const content = h("div")
+	const row = causes => entry => [button("Why?", () => showDenial(entry), ".small"), formatMoment(entry.time), userName(entry.uid), entry.denial.operation, visible(entry.denial.path, 160),
+		causes[entry.denial.cause]]
+	const look = async () => {
+		const {denials} = await session.inspect("denials")
+		showTable(content, ["", "time", "user", "operation", "path", "because"], denials.slice(0, LIST_LIMIT)
+			.map(row(await causes)), "None since the server started.")
+	}
+	return {element: panel("Latest denials", content), look}
+}
