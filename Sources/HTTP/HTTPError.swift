@@ -16,6 +16,7 @@ package enum HTTPError: Error, Hashable, Sendable {
     case malformedTarget
     case methodTooLong
     case targetTooLong
+    case tooManyQueryPairs
     case unsupportedVersion
 
     // Header fields (RFC 9112 §5)
@@ -51,7 +52,7 @@ package enum HTTPError: Error, Hashable, Sendable {
             .badRequest
         case .headTooLarge, .tooManyHeaderFields, .trailersTooLarge: .headerFieldsTooLarge
         case .methodTooLong, .unsupportedTransferEncoding: .notImplemented
-        case .targetTooLong: .targetTooLong
+        case .targetTooLong, .tooManyQueryPairs: .targetTooLong
         case .unsupportedVersion: .versionNotSupported
         case .contentTooLarge: .contentTooLarge
         }
@@ -63,6 +64,10 @@ package struct HeadLimits: Sendable {
     /// Bytes. A longer target is refused with status 414. RFC 9112 §3 recommends at least 8000; the query of
     /// a REST target may have a token of up to 8 KiB in addition to the path, hence twice that.
     package static let targetByteLimit = 16 << 10
+
+    /// Pairs of a target's query. More are refused with status 414, before anything is made of them: each is two
+    /// strings. A poll of long polling has 400 at most, three for each of its segments.
+    package static let queryPairLimit = 400
 
     /// Bytes. A longer head is refused with status 431. Enough for the longest target, a token in a field,
     /// and the fields that proxies add.

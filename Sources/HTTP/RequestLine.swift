@@ -50,5 +50,10 @@ struct RequestLine {
         let pathEnd = bytes.firstIndex(in: start..<targetEnd) { $0 == UInt8(ascii: "?") }
         path = start..<pathEnd
         query = pathEnd < targetEnd ? (pathEnd + 1)..<targetEnd : nil
+        if let query {
+            var separatorCount = 0
+            for index in query where bytes[index] == UInt8(ascii: "&") { separatorCount += 1 }
+            guard separatorCount < HeadLimits.queryPairLimit else { throw .tooManyQueryPairs }
+        }
     }
 }

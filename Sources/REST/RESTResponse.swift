@@ -29,6 +29,9 @@ package struct RESTResponse {
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
     private var rest: Rest
+    /// Bytes that were printed so far, when it was made and by ``next()``, and once more those that were compressed: what
+    /// the response has cost.
+    package private(set) var printedByteCount = 0
 
     /// Everything was returned.
     package var isFinished: Bool {
@@ -59,16 +62,23 @@ package struct RESTResponse {
             rest = .nothing
         case .printer(var printer):
             rest = .nothing
-            if let piece = printer.next() { output += piece }
+            if let piece = printer.next() {
+                printedByteCount += piece.count
+                output += piece
+            }
             if !printer.isFinished { rest = .printer(printer) }
         case .chunks(var printer):
             rest = .nothing
-            if let piece = printer.next() { output.append(chunk: piece.rawSpan) }
+            if let piece = printer.next() {
+                printedByteCount += piece.count
+                output.append(chunk: piece.rawSpan)
+            }
             if printer.isFinished { output.appendLastChunk() } else { rest = .chunks(printer) }
         case .gzip(var printer, let deflater, let isChunked):
             rest = .nothing
             var packed: [UInt8] = []
             let piece = printer.next() ?? []
+            printedByteCount += 2 * piece.count
             deflater.deflate(piece.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
             if isChunked { output.append(chunk: packed.rawSpan) } else { output += packed }
             if printer.isFinished {
@@ -79,6 +89,7 @@ package struct RESTResponse {
         case .source(var source, let isChunked):
             rest = .nothing
             if let piece = source.next() {
+                printedByteCount += piece.count
                 if isChunked { output.append(chunk: piece.rawSpan) } else { output += piece }
                 rest = .source(source, isChunked: isChunked)
             } else if isChunked {
@@ -203,7 +214,10 @@ extension RESTResponse {
             if let deflater { .gzip(printer, deflater, isChunked: isChunked) } else {
                 isChunked ? .chunks(printer) : .printer(printer)
             }
-        return RESTResponse(status, head, rest, contentLength: nil, context)
+        var response = RESTResponse(status, head, rest, contentLength: nil, context)
+        // What it has found to be more than a whole response.
+        response.printedByteCount = limit
+        return response
     }
 
     /// A response of known bytes, compressed where that is accepted and useful.
@@ -211,16 +225,17 @@ extension RESTResponse {
         _ bytes: [UInt8], _ status: HTTPStatus, _ head: [UInt8], _ context: ResponseContext
     ) -> RESTResponse {
         guard bytes.count > RESTLimits.compressedByteCount else {
-            return RESTResponse(status, head, whole: bytes, context)
+            return RESTResponse(status, head, whole: bytes, printedByteCount: bytes.count, context)
         }
         var head = head
         head.append(field: "Vary", "Accept-Encoding")
-        let compressor = context.compressor ?? ResponseCompressor()
-        guard context.acceptsGzip, let packed = compressor.gzip(bytes), packed.count < bytes.count else {
-            return RESTResponse(status, head, whole: bytes, context)
+        guard context.acceptsGzip else {
+            return RESTResponse(status, head, whole: bytes, printedByteCount: bytes.count, context)
         }
-        head.append(field: "Content-Encoding", "gzip")
-        return RESTResponse(status, head, whole: packed, context)
+        let compressor = context.compressor ?? ResponseCompressor()
+        let packed = compressor.gzip(bytes).flatMap { $0.count < bytes.count ? $0 : nil }
+        if packed != nil { head.append(field: "Content-Encoding", "gzip") }
+        return RESTResponse(status, head, whole: packed ?? bytes, printedByteCount: 2 * bytes.count, context)
     }
 
     /// A response without a body.
@@ -370,8 +385,10 @@ extension RESTResponse {
     }
 
     private init(
-        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], _ context: ResponseContext
+        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], printedByteCount: Int = 0,
+        _ context: ResponseContext
     ) {
+        self.printedByteCount = printedByteCount
         head.endHead(contentLength: body.count, context)
         let isOnePiece = body.count <= RESTLimits.pieceByteCount
         // The head has capacity for a small body.

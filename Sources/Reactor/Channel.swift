@@ -1,6 +1,7 @@
 import COperatingSystem
 import PandoBytes
 import PandoTLS
+import PandoTime
 
 /// A connected TCP socket that belongs to a loop. Confined to the loop's thread.
 ///
@@ -46,6 +47,8 @@ package final class Channel: Pollable {
     private var isBlocked = false
     private var isInFlushList = false
     private var isAboveLowWater = false
+    /// Reads for which the channel stays bulk, because one before them took long.
+    private var bulkReadCount: UInt8 = 0
     /// Whether it was accepted in the administrators' reserve (``ConnectionLimiter``).
     package private(set) var isReserved = false
     private var limiter: ConnectionLimiter?
@@ -334,7 +337,7 @@ package final class Channel: Pollable {
         if let secure, phase == .open { return read(through: secure) }
         let byteLimit = unsafe min(loop.receiveBuffer.count, readByteLimit)
         let count = unsafe pando_receive(descriptor, loop.receiveBuffer.baseAddress, byteLimit)
-        isBulk = count >= byteLimit
+        noteRead(isFull: count >= byteLimit)
         if count > 0 {
             // In bounds: recv filled `count` bytes of it.
             if phase == .open {
@@ -375,7 +378,26 @@ package final class Channel: Pollable {
         }
     }
 
+    private func noteRead(isFull: Bool) {
+        isBulk = isFull || bulkReadCount > 0
+        if bulkReadCount > 0 { bulkReadCount -= 1 }
+    }
+
+    /// Reads of fewer bytes are not measured: they cannot take long.
+    private static let measuredByteCount = 2 << 10
+    /// Reads that a channel stays bulk after one that took long: a peer that mixes short and long ones gains little.
+    private static let bulkReadLimit: UInt8 = 8
+
     private func deliver(_ received: UnsafeMutableRawBufferPointer) {
+        guard received.count >= Self.measuredByteCount else { return unsafe handle(received) }
+        let began = loop.configuration.clock()
+        unsafe handle(received)
+        guard loop.configuration.clock() - began > loop.configuration.longRead else { return }
+        bulkReadCount = Self.bulkReadLimit
+        isBulk = true
+    }
+
+    private func handle(_ received: UnsafeMutableRawBufferPointer) {
         loop.metrics.receivedBytes.add(received.count)
         loop.corkedChannel = self
         loop.corkedByteCount = 0
@@ -462,7 +484,7 @@ package final class Channel: Pollable {
     private func read(through secure: SecureStage) {
         let input = secure.read(descriptor, atMost: readByteLimit, loop)
         // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
-        isBulk = input.isFull || !secure.isHandshakeDone
+        noteRead(isFull: input.isFull || !secure.isHandshakeDone)
         guard input.result > 0 else {
             if input.result == 0 {
                 didEnd()

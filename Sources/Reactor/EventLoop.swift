@@ -10,6 +10,10 @@ import Synchronization
 ///
 ///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush written channels ─▶ `channelDidClose` ─▶ free unwatched objects
 ///
+/// - A tick with much to do is bounded in time: events, messages and flushes each have
+///   ``Configuration/tickShare``, and what is left waits for the next tick. There everyone who has waited comes
+///   before everyone who was served (``Pollable/round``), and those whose events take long come last
+///   (``Pollable/isBulk``).
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
 /// - `channelDidClose` is called only at the end of a tick, never from inside a call to the channel.
 /// - An object that the kernel may name in this batch of events is not freed before the batch is handled.
@@ -37,9 +41,13 @@ public final class EventLoop: @unchecked Sendable {
         package var closeStallTimeout: Duration = .seconds(5)
         /// A TLS handshake that is not done after this long ends the connection.
         package var handshakeTimeout: Duration = .seconds(30)
-        /// Time from the beginning of a tick after which channels whose last read was full
-        /// (``Pollable/isBulk``) wait for the next tick, so that channels that send little are read first.
-        package var bulkTime: Duration = .milliseconds(2)
+        /// Time after which what is left of a tick's events waits for the next tick; the same again for its
+        /// messages, and for its flushes. One event, message or flush of each is always handled.
+        package var tickShare: Duration = .milliseconds(2)
+        /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
+        package var longRead: Duration = .microseconds(200)
+        /// What is asked for the time while events and messages are handled; tests have a clock of their own.
+        package var clock: @Sendable () -> MonotonicTime = { MonotonicTime.now }
         /// Timers are rounded up to a multiple of this.
         package var timerTick: Duration = .milliseconds(8)
 
@@ -78,10 +86,16 @@ public final class EventLoop: @unchecked Sendable {
     private let events: UnsafeMutableBufferPointer<pando_event>
     /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.
     private var bulkEvents: [Int32] = []
-    /// The index in `bulkEvents` at which the next tick begins.
-    private var nextBulk = 0
+    /// The present rounds (``Pollable/round``): of what sends little, and of bulk channels. A round ends with the tick
+    /// that has handled all events.
+    private var round: UInt16 = 1
+    private var bulkRound: UInt16 = bulkRoundBit
+    /// No number is one of both.
+    private static let bulkRoundBit: UInt16 = 0x8000
     private var timers: TimerWheel<() -> Void>
     private var mailboxes: [MailboxSlot] = []
+    /// A mailbox has messages that are for the next tick.
+    private var hasWaitingMessages = false
     private let tasks: Mailbox<@Sendable () -> Void>
     /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
     private var watched: [Pollable] = []
@@ -166,14 +180,14 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     private func tick() -> Bool {
-        let idleTime = MonotonicTime.now
+        let idleTime = configuration.clock()
         if tickCount > 0 { endMeasurement(at: idleTime) }
         let timeout = timeoutMilliseconds(at: idleTime)
         let mayBlock = timeout != 0 && wakeup.prepareToSleep()
         let count = unsafe pando_poll_wait(
             poll, events.baseAddress, PANDO_EVENT_LIMIT, mayBlock ? timeout : 0)
         precondition(count >= 0, "epoll failed: \(errorText(-count))")
-        tickTime = .now
+        tickTime = configuration.clock()
         tickCount &+= 1
         // Cleared before the events are handled: while they are, a post costs no system call.
         let wasSignalled = wakeup.clear()
@@ -184,17 +198,19 @@ public final class EventLoop: @unchecked Sendable {
         // with it the stop. Read before mailboxes are drained, so that what was posted before `stop()` is
         // delivered.
         let stopping = stopRequested.load(ordering: .acquiring)
-        if isSignalled || stopping { deliverMessages() }
-        timers.advance(to: now)
-        while let fire = timers.popExpired() { fire() }
-        finishTick()
+        if isSignalled || stopping || hasWaitingMessages {
+            deliverMessages(toAll: isSignalled, isLast: stopping)
+        }
+        fireTimers()
+        finishTick(isLast: stopping)
         return stopping
     }
 
-    /// Handles what the kernel reported: first channels that send little, then bulk channels until `bulkTime`
-    /// has passed. The kernel reports the rest again in the next tick, which begins with another bulk
-    /// channel.
+    /// Handles what the kernel reported: first what sends little, then bulk channels, until `tickShare` has passed. The
+    /// kernel reports the rest again in the next tick, where it comes before what was handled in this one.
     private func handleEvents(_ count: Int) {
+        var pace = Pace(began: tickTime)
+        var isComplete = true
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
             let event = unsafe events[index]
@@ -204,28 +220,66 @@ public final class EventLoop: @unchecked Sendable {
                 guard pollable.isWatched else { return }
                 if pollable.isBulk {
                     bulkEvents.append(Int32(index))
-                } else {
+                } else if isComplete, pollable.round != round {
+                    pollable.round = round
                     unsafe pollable.ready(event.ready)
+                    isComplete = !isOver(&pace, wasLong: pollable.isBulk)
                 }
             }
         }
-        guard !bulkEvents.isEmpty else { return }
-        let bulkCount = bulkEvents.count
-        for turn in 0..<bulkCount {
-            let index = Int(bulkEvents[(nextBulk + turn) % bulkCount])
-            // In bounds, and alive: as above.
-            let event = unsafe events[index]
-            if let owner = unsafe event.owner {
-                unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
-                    if pollable.isWatched { unsafe pollable.ready(event.ready) }
+        if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }
+        if !bulkEvents.isEmpty { handleBulkEvents(&pace) }
+    }
+
+    /// Handles the events of bulk channels: at least one, so that what sends little cannot keep them waiting for ever.
+    private func handleBulkEvents(_ pace: inout Pace) {
+        defer { bulkEvents.removeAll(keepingCapacity: true) }
+        var handledCount = 0
+        // A second time where all have had their turn in this round.
+        for _ in 0..<2 where handledCount == 0 {
+            for index in bulkEvents {
+                // In bounds, and alive: as above.
+                let event = unsafe events[Int(index)]
+                guard let owner = unsafe event.owner else { continue }
+                let isLast = unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef {
+                    pollable in
+                    guard pollable.isWatched, pollable.round != bulkRound else { return false }
+                    pollable.round = bulkRound
+                    handledCount += 1
+                    unsafe pollable.ready(event.ready)
+                    return isOver(&pace, wasLong: true)
                 }
+                if isLast { return }
             }
-            if turn + 1 < bulkCount, MonotonicTime.now - tickTime > configuration.bulkTime {
-                nextBulk = (nextBulk + turn + 1) % bulkCount
-                break
-            }
+            bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
         }
-        bulkEvents.removeAll(keepingCapacity: true)
+    }
+
+    /// How long work has taken that comes in pieces. The clock is looked at now and then: not at all where there is
+    /// little to do.
+    private struct Pace {
+        /// nil until the clock was looked at.
+        var began: MonotonicTime?
+        /// Pieces since the clock was last looked at.
+        var count = 0
+
+        /// Short pieces, of some microseconds each, between two looks.
+        static let uncheckedLimit = 8
+    }
+
+    /// After a piece of work.
+    /// - Parameter wasLong: It may have taken long.
+    /// - Returns: Whether what follows is for the next tick.
+    private func isOver(_ pace: inout Pace, wasLong: Bool = false) -> Bool {
+        pace.count += 1
+        guard wasLong || pace.count >= Pace.uncheckedLimit else { return false }
+        pace.count = 0
+        let time = configuration.clock()
+        guard let began = pace.began else {
+            pace.began = time
+            return false
+        }
+        return time - began > configuration.tickShare
     }
 
     /// The work of a tick is done, and its output was given to the kernel.
@@ -237,28 +291,63 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     private func timeoutMilliseconds(at time: MonotonicTime) -> Int32 {
-        if !written.isEmpty || !closed.isEmpty || !unwatched.isEmpty { return 0 }
+        if !written.isEmpty || !closed.isEmpty || !unwatched.isEmpty || hasWaitingMessages { return 0 }
         guard let next = timers.nextExpiry else { return -1 }
         return (next - time).wholeMilliseconds
     }
 
-    private func deliverMessages() {
+    /// - Parameters:
+    ///   - toAll: Otherwise only messages that have waited since the last tick.
+    ///   - isLast: There is no next tick: no message may wait for it.
+    private func deliverMessages(toAll: Bool, isLast: Bool) {
+        hasWaitingMessages = false
+        var hasMore = false
         // By index: a handler may attach another mailbox.
         var index = 0
         while index < mailboxes.count {
-            mailboxes[index].deliver()
+            if toAll || isLast || mailboxes[index].rest != .nothing, deliver(index, all: isLast) {
+                hasMore = true
+            }
             index += 1
+        }
+        guard hasMore else { return }
+        let began = configuration.clock()
+        while hasMore {
+            hasMore = false
+            for index in mailboxes.indices where mailboxes[index].rest == .inBatch {
+                if deliver(index, all: false) { hasMore = true }
+            }
+            if configuration.clock() - began > configuration.tickShare { break }
         }
     }
 
-    private func finishTick() {
+    /// - Parameter all: Otherwise a slice.
+    /// - Returns: Whether there are more that were there already.
+    private func deliver(_ index: Int, all: Bool) -> Bool {
+        let rest = mailboxes[index].deliver(all)
+        mailboxes[index].rest = rest
+        if rest != .nothing { hasWaitingMessages = true }
+        return rest == .inBatch
+    }
+
+    /// Timers whose turn is in the next tick are still expired then, and so the next wait is none.
+    private func fireTimers() {
+        timers.advance(to: now)
+        var pace = Pace()
+        while let fire = timers.popExpired() {
+            fire()
+            if isOver(&pace) { return }
+        }
+    }
+
+    private func finishTick(isLast: Bool) {
         onTickEnd?()
         defer { onTickEnd?() }
         if !written.isEmpty {
             // What is written from now on, for example by `channelDidDrain`, is flushed in the next tick:
             // otherwise a peer that reads fast enough could keep this loop here.
             var batch = exchange(&written, with: [])
-            flush(&batch)
+            flush(&batch, isLast: isLast)
             // Its capacity is used again.
             if written.isEmpty { written = consume batch }
         }
@@ -270,27 +359,32 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Flushes channels: first those with little unsent output, then the others until `bulkTime` has passed.
-    /// The rest is flushed first in the next tick.
-    private func flush(_ batch: inout [Channel]) {
+    /// Flushes channels, first those with little unsent output, then the others, until `tickShare` has passed. The rest is
+    /// flushed first in the next tick.
+    private func flush(_ batch: inout [Channel], isLast: Bool) {
         var bulk: [Channel] = []
-        for channel in batch {
+        var pace = Pace()
+        var index = 0
+        while index < batch.count {
+            let channel = batch[index]
+            index += 1
             if channel.outboundByteCount > configuration.outboundLowWaterByteCount {
                 bulk.append(channel)
             } else {
                 channel.flushAtEndOfTick()
+                if isOver(&pace), !isLast { break }
             }
+        }
+        var bulkCount = 0
+        while bulkCount < bulk.count {
+            bulk[bulkCount].flushAtEndOfTick()
+            bulkCount += 1
+            if isOver(&pace, wasLong: true), !isLast { break }
+        }
+        if index < batch.count || bulkCount < bulk.count {
+            written.insert(contentsOf: batch[index...] + bulk[bulkCount...], at: 0)
         }
         batch.removeAll(keepingCapacity: true)
-        guard !bulk.isEmpty else { return }
-        let began = MonotonicTime.now
-        for (index, channel) in bulk.enumerated() {
-            channel.flushAtEndOfTick()
-            if MonotonicTime.now - began > configuration.bulkTime {
-                written.insert(contentsOf: bulk[(index + 1)...], at: 0)
-                return
-            }
-        }
     }
 
     private func notifyClosedChannels() {
@@ -306,32 +400,46 @@ public final class EventLoop: @unchecked Sendable {
                 precondition(
                     !pollable.isWatched, "\(type(of: pollable)) is watched after its loop has stopped")
             }
-            finishTick()
+            finishTick(isLast: true)
             // A handler of `channelDidClose` may have opened something new.
         } while !watched.isEmpty
         written.removeAll()
         timers.removeAll()
         for mailbox in mailboxes { mailbox.close() }
         mailboxes.removeAll()
-        finishTick()
+        finishTick(isLast: true)
     }
 
     // MARK: Mailboxes
 
     /// Attaches a mailbox to the loop. Before ``run()`` or on the loop.
-    /// - Parameter handler: Gets the messages of each tick, on the loop. What it leaves in the array is
-    ///   dropped.
+    /// - Parameters:
+    ///   - sliceCount: Messages that are handled between two looks at the clock, at least one. Where they take longer than
+    ///     a tick may, the rest is for the next tick, in its order.
+    ///   - handler: Gets the messages of each tick, or slices of them, on the loop. What it leaves in the array is
+    ///     dropped.
+    /// - Returns: For ``deliver(_:)``.
+    @discardableResult
     @inlinable public func attach<Message: Sendable>(
-        _ mailbox: Mailbox<Message>, handler: @escaping (_ batch: inout [Message]) -> Void
-    ) {
-        attach(MailboxSlot(mailbox, handler: handler))
+        _ mailbox: Mailbox<Message>, sliceCount: Int = 16,
+        handler: @escaping (_ batch: inout [Message]) -> Void
+    ) -> MailboxAttachment {
+        attach(MailboxSlot(mailbox, sliceCount: sliceCount, handler: handler))
     }
 
-    @usableFromInline func attach(_ mailbox: MailboxSlot) {
+    @usableFromInline func attach(_ mailbox: MailboxSlot) -> MailboxAttachment {
         assert(isCurrent)
         mailboxes.append(mailbox)
         // For messages that were posted before there was a handler.
         wakeup.signal()
+        return MailboxAttachment(index: mailboxes.count - 1)
+    }
+
+    /// Gives the handler of a mailbox what has arrived, without waiting for the next tick: a slice of it, and the rest
+    /// then. Not from inside that handler.
+    package func deliver(_ mailbox: MailboxAttachment) {
+        assert(isCurrent)
+        _ = deliver(mailbox.index, all: false)
     }
 
     /// A new mailbox, attached as by ``attach(_:handler:)``.

@@ -114,32 +114,95 @@ public final class Mailbox<Message: Sendable>: Sendable {
     }
 }
 
+/// Names a mailbox of a loop, and with it its handler.
+public struct MailboxAttachment: Sendable {
+    let index: Int
+}
+
 /// A mailbox with its handler, without the message's type: what a loop keeps a list of.
 @usableFromInline struct MailboxSlot {
-    /// Gives the handler what has arrived.
-    let deliver: () -> Void
-    let close: () -> Void
+    /// What is left for the next delivery.
+    @usableFromInline enum Rest {
+        case nothing
+        /// Messages that were moved out of the mailbox.
+        case inBatch
+        /// Perhaps messages in the mailbox, whose signal was seen.
+        case inMailbox
+    }
 
-    /// - Parameter handler: Gets each batch, and may leave anything in it.
+    /// Gives the handler a slice of what has arrived, or all of it.
+    let deliver: (_ all: Bool) -> Rest
+    let close: () -> Void
+    var rest = Rest.nothing
+
+    /// - Parameters:
+    ///   - sliceCount: Most messages that the handler is given at once; it is given all where it must.
+    ///   - handler: Gets each batch, and may leave anything in it.
     @inlinable init<Message: Sendable>(
-        _ mailbox: Mailbox<Message>, handler: @escaping (inout [Message]) -> Void
+        _ mailbox: Mailbox<Message>, sliceCount: Int, handler: @escaping (inout [Message]) -> Void
     ) {
-        var batch: [Message] = []
+        var batch = MessageBatch<Message>()
         self.init(
-            deliver: {
-                mailbox.drain(into: &batch)
-                guard !batch.isEmpty else { return }
-                // Moved out, so that a handler which gets back here does not find a batch that is half handled.
-                var messages = exchange(&batch, with: [])
+            deliver: { all in
+                let isRest = !batch.isEmpty
+                if isRest {
+                    var messages = batch.remove(all ? .max : sliceCount)
+                    handler(&messages)
+                    batch.recycle(messages)
+                    guard all else { return batch.isEmpty ? .inMailbox : .inBatch }
+                }
+                batch.fill(from: mailbox)
+                guard !batch.isEmpty else { return .nothing }
+                var messages = batch.remove(all ? .max : sliceCount)
                 handler(&messages)
-                messages.removeAll(keepingCapacity: messages.capacity <= keptBatchCapacity)
-                batch = consume messages
+                batch.recycle(messages)
+                return batch.isEmpty ? .nothing : .inBatch
             }, close: { mailbox.close() })
     }
 
-    @usableFromInline init(deliver: @escaping () -> Void, close: @escaping () -> Void) {
+    @usableFromInline init(deliver: @escaping (Bool) -> Rest, close: @escaping () -> Void) {
         self.deliver = deliver
         self.close = close
+    }
+}
+
+/// What was moved out of a mailbox and not handled yet.
+@usableFromInline struct MessageBatch<Message: Sendable> {
+    /// Oldest first, as long as nothing was removed; otherwise reversed: what is handled first is at the end, where it is
+    /// moved out without a copy.
+    @usableFromInline var messages: [Message] = []
+    @usableFromInline var isReversed = false
+    /// Empty; its memory is used for the next slice.
+    @usableFromInline var spare: [Message] = []
+
+    @inlinable init() {}
+
+    @inlinable var isEmpty: Bool { messages.isEmpty }
+
+    /// - Precondition: The batch is empty.
+    @inlinable mutating func fill(from mailbox: Mailbox<Message>) {
+        isReversed = false
+        if messages.capacity > keptBatchCapacity { messages = [] }
+        mailbox.drain(into: &messages)
+    }
+
+    /// Moves the oldest messages out, at most `count`: then a handler that gets back here does not find a batch that is
+    /// half handled. O(1) where that are all of a new batch, as nearly always.
+    @inlinable mutating func remove(_ count: Int) -> [Message] {
+        if !isReversed {
+            guard messages.count > count else { return exchange(&messages, with: []) }
+            messages.reverse()
+            isReversed = true
+        }
+        var slice = exchange(&spare, with: [])
+        while slice.count < count, let message = messages.popLast() { slice.append(message) }
+        return slice
+    }
+
+    /// Takes back the memory of messages that were handled.
+    @inlinable mutating func recycle(_ handled: consuming [Message]) {
+        handled.removeAll(keepingCapacity: handled.capacity <= keptBatchCapacity)
+        if isReversed { spare = handled } else if messages.isEmpty { messages = handled }
     }
 }
 

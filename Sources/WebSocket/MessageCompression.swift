@@ -6,8 +6,9 @@ package final class SharedCompression {
     private let options: MessageDeflater.Options
     private let limits: InflationLimits
     private let deferredByteCount: Int?
+    private let inflationByteCount: Int
     private let fullBudget: CompressedByteBudget
-    /// What may still be compressed until ``refillBudget()``; messages beyond it are sent as they are.
+    /// What may still be compressed until ``refillBudgets()``; messages beyond it are sent as they are.
     package var budget: CompressedByteBudget
     private var inflater: MessageInflater?
     private var deflaters: [Int: MessageDeflater] = [:]
@@ -15,29 +16,36 @@ package final class SharedCompression {
     /// - Parameters:
     ///   - deferredByteCount: Messages that become longer when they are inflated are left to the caller of the
     ///     reader (``Event/compressed(isText:_:)``); nil for none.
-    ///   - budget: What may be compressed between two calls of ``refillBudget()``. For loops that serve many
-    ///     connections; others need no bound.
+    ///   - inflationByteCount: What is inflated between two calls of ``refillBudgets()`` before shorter messages are
+    ///     left to the caller, too, where any are.
+    ///   - budget: What may be compressed between two calls of ``refillBudgets()``. For loops that serve many
+    ///     connections; others need no bound. So is it with `inflationByteCount`.
     package init(
         options: MessageDeflater.Options = MessageDeflater.Options(),
         limits: InflationLimits = InflationLimits(), deferringBeyond deferredByteCount: Int? = nil,
-        budget: CompressedByteBudget = .unlimited
+        inflationByteCount: Int = .max, budget: CompressedByteBudget = .unlimited
     ) {
         self.options = options
         self.limits = limits
         self.deferredByteCount = deferredByteCount
+        self.inflationByteCount = inflationByteCount
         fullBudget = budget
         self.budget = budget
     }
 
     /// A new period begins.
-    package func refillBudget() { budget = fullBudget }
+    package func refillBudgets() {
+        budget = fullBudget
+        inflater?.refillBudget()
+    }
 
     /// Inflates messages of every window.
     /// - Throws: ``CompressionError/noMemory``.
     package func sharedInflater() throws(CompressionError) -> MessageInflater {
         if let inflater { return inflater }
         let new = try MessageInflater(
-            .init(takesOver: false, windowBits: 15), limits: limits, deferringBeyond: deferredByteCount)
+            .init(takesOver: false, windowBits: 15), limits: limits, deferringBeyond: deferredByteCount,
+            budgetByteCount: inflationByteCount)
         inflater = new
         return new
     }

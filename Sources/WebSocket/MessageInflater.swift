@@ -34,12 +34,19 @@ package final class MessageInflater {
     let deferredByteCount: Int?
     /// Bytes of output so far, of messages that were not finished, too.
     package private(set) var outputByteCount = 0
+    /// What may still be inflated until ``refillBudget()``, compressed bytes included: messages that are longer are
+    /// deferred, too. Those of ``undeferredByteCount`` never are.
+    package private(set) var budgetByteCount: Int
+    private let fullBudgetByteCount: Int
     private let grant: CompressionBudget.Grant?
     /// Empty; its memory is used for the next message.
     private var spare: [UInt8] = []
 
     /// A sync flush ends with these bytes, which the sender removes (RFC 7692 §7.2.1).
     static let flushEnd: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
+    /// Messages up to this are never deferred: to inflate them takes a microsecond or two. Among them are those that
+    /// are not JSON of the protocol by themselves, such as the number of chunks that follow.
+    package static let undeferredByteCount = 256
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
     /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each makes zlib
@@ -49,18 +56,26 @@ package final class MessageInflater {
     /// - Parameters:
     ///   - deferredByteCount: Messages that become longer are left to the caller of the reader, still compressed: to
     ///     inflate them takes long. nil for none, and where messages refer to each other.
+    ///   - budgetByteCount: What is inflated between two calls of ``refillBudget()`` before shorter messages are
+    ///     deferred, too. Many short ones take as long as a long one.
     ///   - grant: Of a budget; held as long as the inflater.
     /// - Throws: ``CompressionError/noMemory``.
     package init(
         _ direction: DeflateAgreement.Direction, limits: InflationLimits = InflationLimits(),
-        deferringBeyond deferredByteCount: Int? = nil, grant: consuming CompressionBudget.Grant? = nil
+        deferringBeyond deferredByteCount: Int? = nil, budgetByteCount: Int = .max,
+        grant: consuming CompressionBudget.Grant? = nil
     ) throws(CompressionError) {
         inflater = try Inflater(.raw(windowBits: direction.windowBits))
         takesOver = direction.takesOver
         self.limits = limits
         self.deferredByteCount = direction.takesOver ? nil : deferredByteCount
+        self.budgetByteCount = budgetByteCount
+        fullBudgetByteCount = budgetByteCount
         self.grant = grant
     }
+
+    /// A new period begins.
+    package func refillBudget() { budgetByteCount = fullBudgetByteCount }
 
     /// Most bytes that a message may have before it is inflated: data that cannot be compressed becomes a
     /// little longer, by at most an eighth with the smallest buffers (zlib's `deflateBound`).
@@ -88,16 +103,16 @@ package final class MessageInflater {
         return output
     }
 
-    /// Inflates a message, unless it becomes longer than ``deferredByteCount``.
+    /// Inflates a message, unless it becomes longer than ``deferredByteCount``, or than ``budgetByteCount`` allows.
     /// - Returns: nil for one that does; nothing is left of it here.
     /// - Throws: As ``inflate(_:byteLimit:)``.
     func inflateUnlessDeferred(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8]? {
-        guard let deferredByteCount, deferredByteCount < byteLimit,
-            deferredByteCount < limits.outputByteLimit(input: compressed.byteCount)
+        guard let longest = longestUndeferredByteCount, longest < byteLimit,
+            longest < limits.outputByteLimit(input: compressed.byteCount)
         else { return try inflate(compressed, byteLimit: byteLimit) }
-        let output = try inflate(compressed, upTo: deferredByteCount)
+        let output = try inflate(compressed, upTo: longest)
         defer { inflater.reset() }
-        guard output.count <= deferredByteCount else {
+        guard output.count <= longest else {
             recycle(output)
             return nil
         }
@@ -105,11 +120,18 @@ package final class MessageInflater {
         return output
     }
 
+    private var longestUndeferredByteCount: Int? {
+        deferredByteCount.map { min($0, max(budgetByteCount, Self.undeferredByteCount)) }
+    }
+
     /// - Returns: The message, or its first `limit` + 1 bytes.
     private func inflate(_ compressed: RawSpan, upTo limit: Int) throws(ProtocolViolation) -> [UInt8] {
         if !takesOver { inflater.reset() }
         var output = exchange(&spare, with: [])
-        defer { outputByteCount &+= output.count }
+        defer {
+            outputByteCount &+= output.count
+            budgetByteCount = max(0, budgetByteCount - output.count - compressed.byteCount)
+        }
         do {
             try inflate(compressed, outputByteLimit: limit, into: &output)
             if output.count <= limit {

@@ -221,6 +221,20 @@ func readRequest(
         }
     }
 
+    /// Before anything is made of them.
+    @Test(arguments: [(HeadLimits.queryPairLimit, true), (HeadLimits.queryPairLimit + 1, false)])
+    func pairsOfAQueryAreBounded(count: Int, fits: Bool) throws {
+        let head =
+            "GET /?" + (0..<count).map { _ in "a" }.joined(separator: "&") + " HTTP/1.1\r\nHost: h\r\n\r\n"
+        if fits {
+            let found = try #require(try readRequest(head).head)
+            #expect(found.query(plusIsSpace: false).pairs.count == count)
+        } else {
+            #expect(throws: HTTPError.tooManyQueryPairs) { try readRequest(head) }
+            #expect(HTTPError.tooManyQueryPairs.status == .targetTooLong)
+        }
+    }
+
     @Test func limitsApplyWhileReading() throws {
         var limits = HeadLimits()
         limits.targetByteLimit = 100

@@ -54,8 +54,8 @@ package enum LongPollingRequest: Equatable {
     package static let passwordCount = 10
     /// Segments of one request: clients fit 62 empty ones, and the target of a request is bounded.
     package static let segmentLimit = 128
-    /// Pairs of one query: three for each segment, and room for all others that clients send.
-    private static let pairLimit = 3 * segmentLimit + 16
+    /// Pairs of one query: three for each segment, and room for all others that clients send. No head has more.
+    static let pairLimit = HeadLimits.queryPairLimit
 
     /// Of a poll, only what names its session; ``segments(_:)`` reads the rest.
     /// - Throws: ``Malformed``, with the parameter that is missing or not valid.

@@ -120,7 +120,7 @@ extension HTTPConnection {
         if case .streaming = stage { return true }
         return switch work {
         case .measuring, .inspecting: true
-        case .none, .verifying, .readingBody: false
+        case .none, .verifying, .readingBody, .awaitingTurn: false
         }
     }
 }

@@ -80,6 +80,17 @@ extension HTTPConnection {
         _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
         _ context: inout ConnectionContext
     ) {
+        guard !context.printing.isUsedUp || !pending.isLong(result) else {
+            work = .awaitingTurn(result, etag: etag)
+            return context.append(.nextTurn)
+        }
+        print(result, etag: etag, pending, &context)
+    }
+
+    private mutating func print(
+        _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) {
         cancelTimeout(&context)
         if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
         send(
@@ -98,8 +109,8 @@ extension HTTPConnection {
         advance(self.response.begin(response, &context), &context)
     }
 
-    mutating func sendMore(_ context: inout ConnectionContext) {
-        if response.isActive { advance(response.proceed(&context), &context) }
+    private mutating func sendMore(isTurn: Bool = false, _ context: inout ConnectionContext) {
+        if response.isActive { advance(response.proceed(isTurn: isTurn, &context), &context) }
     }
 
     private mutating func advance(_ progress: ResponseOutput.Progress, _ context: inout ConnectionContext) {
@@ -140,7 +151,18 @@ extension HTTPConnection {
     /// Other connections have had their turn.
     package mutating func nextTurn(_ context: inout ConnectionContext) {
         response.turnCame()
-        sendMore(&context)
+        stream?.turnCame()
+        switch stage {
+        case .answering(let pending):
+            guard case .awaitingTurn(let result, let etag) = work else {
+                return sendMore(isTurn: true, &context)
+            }
+            work = .none
+            print(result, etag: etag, pending, &context)
+        case .streaming: sendEvents(isTurn: true, &context)
+        case .head where isYielding && !endsAfterResponse: readAhead(&context)
+        case .head, .body, .admitting, .draining, .ended: break
+        }
     }
 
     /// The client has taken nearly all that was written.
@@ -222,9 +244,9 @@ extension HTTPConnection {
         if endsAfterResponse { context.append(.closeAfterFlush) }
     }
 
-    mutating func sendEvents(_ context: inout ConnectionContext) {
+    private mutating func sendEvents(isTurn: Bool = false, _ context: inout ConnectionContext) {
         guard case .streaming = stage else { return }
-        if stream?.send(&outputRate, &context) == false { context.append(.closeAfterFlush) }
+        if stream?.send(isTurn: isTurn, &outputRate, &context) == false { context.append(.closeAfterFlush) }
     }
 
     /// The credential of the stream is over.

@@ -59,6 +59,8 @@ package struct HTTPConnection {
     var outputRate = OutputRate()
     var stream: StreamOutput?
     var polls = PollExchange()
+    /// Requests that the client has sent ahead are read when others have had their turn.
+    private(set) var isYielding = false
     /// When the client last sent anything, or had its last response.
     var idleSince: MonotonicTime
     /// The request has a time of its own.
@@ -114,6 +116,14 @@ package struct HTTPConnection {
     /// The reason is gone.
     package mutating func resume(after reason: PauseReasons) { pauses.remove(reason) }
 
+    /// Whether a request is with the databases, or its response is on its way.
+    package var awaitsAnswers: Bool {
+        switch stage {
+        case .admitting, .answering: true
+        case .head, .body, .draining, .streaming, .ended: false
+        }
+    }
+
     /// Whether it has ended the connection, or given it away.
     package var hasEnded: Bool { if case .ended = stage { true } else { false } }
 
@@ -124,6 +134,7 @@ package struct HTTPConnection {
         idleSince = context.now
         switch stage {
         case .answering, .admitting, .draining: keepAhead(bytes.bytes)
+        case .head where isYielding: keepAhead(bytes.bytes)
         case .streaming, .ended: break
         case .head, .body:
             var offset = 0
@@ -147,13 +158,31 @@ package struct HTTPConnection {
         }
     }
 
-    /// Reads until the bytes are used up or a request is in progress, behind which they wait.
+    /// Requests that are answered at once, and bytes of their heads, that are read before others have their turn: one
+    /// read of a socket may hold ten thousand.
+    static let turnRequestCount = 32
+    static let turnByteCount = 16 << 10
+
+    /// Reads until the bytes are used up, a request is in progress, behind which they wait, or others have their turn.
     private mutating func read(
         _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
     ) {
+        var (requestCount, headByteCount) = (0, 0)
         while true {
             switch stage {
             case .head:
+                let mayRead = requestCount < Self.turnRequestCount && headByteCount < Self.turnByteCount
+                guard mayRead || offset == bytes.byteCount else {
+                    isYielding = true
+                    activity = .busy
+                    if !input.ahead.isReading { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
+                    return context.append(.nextTurn)
+                }
+                let start = offset
+                defer {
+                    requestCount += 1
+                    headByteCount += offset - start
+                }
                 guard readHead(bytes.bytes, from: &offset, &context) else { return }
             case .body(let pending):
                 guard readBody(pending, bytes.bytes, from: &offset, &context) else { return }
@@ -167,13 +196,14 @@ package struct HTTPConnection {
 
     /// Goes on with what has come meanwhile.
     mutating func readAhead(_ context: inout ConnectionContext) {
+        isYielding = false
         guard var (bytes, offset) = input.ahead.begin() else { return resume() }
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
             read(&raw, from: &offset, &context)
         }
-        input.ahead.end(bytes, from: isUnderWay ? offset : bytes.count)
+        input.ahead.end(bytes, from: isUnderWay || isYielding ? offset : bytes.count)
         if input.ahead.byteCount == 0 { resume() }
     }
 
@@ -190,7 +220,7 @@ package struct HTTPConnection {
             head = context.socket.isTrustedProxy ? RequestHead(forwarded: found) : found
         } catch {
             switch error {
-            case .headTooLarge, .targetTooLong, .tooManyHeaderFields:
+            case .headTooLarge, .targetTooLong, .tooManyQueryPairs, .tooManyHeaderFields:
                 context.append(.countLimit(.headBytes))
             default: break
             }

@@ -100,6 +100,24 @@ final class PendingRequest {
         update.map { $0.writes.count < Self.largeUpdateCount } ?? true ? nil : update.take()
     }
 
+    /// Whether to print the response may take longer than a few microseconds.
+    func isLong(_ result: RESTCallResult) -> Bool {
+        let byteLimit = 4 << 10
+        return switch result {
+        case .read(let node), .page(let node, _), .written(let node), .writtenUnread(let node),
+            .stale(let node):
+            node.isHeavier(than: byteLimit)
+        case .updated:
+            update.map { update in
+                update.writes.count > 64
+                    || update.writes.contains { $0.draft.node.isHeavier(than: byteLimit) }
+            } ?? false
+        case .verbatim(let bytes): bytes.count > byteLimit
+        case .filtered, .report, .backup: true
+        case .pushed, .refused, .failed, .stream, .deferred, .admitted: false
+        }
+    }
+
     /// What it asks of the server itself; nil for what it asks the databases.
     var serverQuestion: ServerQuestion? {
         guard let request, case .inspect(let name, isPage: false) = request.location else { return nil }

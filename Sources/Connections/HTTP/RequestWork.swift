@@ -1,7 +1,7 @@
 import PandoREST
 import PandoDatabase
 
-/// What another thread does for the request in progress: one thing after the other.
+/// What the request in progress waits for, mostly another thread: one thing after the other.
 enum RequestWork {
     case none
     /// Verifies its token; its body, or what of it is here, waits.
@@ -12,4 +12,6 @@ enum RequestWork {
     case measuring(RESTCallResult)
     /// Reads what the databases have deferred (``InspectionJob``).
     case inspecting
+    /// No thread: the loop has printed enough in this tick. The result, and the ETag of its data, are there.
+    indirect case awaitingTurn(RESTCallResult, etag: String?)
 }

@@ -20,12 +20,16 @@ struct ResponseOutput {
     /// It counts among those that the loop's connections compress.
     private var isCompressing = false
     private var isYielding = false
+    /// What was printed of it and is spent (``PrintingBudget``).
+    private var spentByteCount = 0
 
     /// A response is being sent. (To compare it with nil would copy it.)
     var isActive: Bool { if case .some = response { true } else { false } }
 
     /// Begins a response.
     mutating func begin(_ response: consuming RESTResponse, _ context: inout ConnectionContext) -> Progress {
+        context.printing.spend(response.printedByteCount)
+        spentByteCount = response.printedByteCount
         // Nearly all responses are one piece, and nothing of them is kept.
         if let bytes = response.removeWhole() {
             context.write(bytes)
@@ -42,10 +46,12 @@ struct ResponseOutput {
     }
 
     /// Writes as much of it as may be; the rest follows as the client reads, or when others have had their turn.
-    mutating func proceed(_ context: inout ConnectionContext) -> Progress {
+    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has printed.
+    mutating func proceed(isTurn: Bool = false, _ context: inout ConnectionContext) -> Progress {
         var pieceCount = 0
         while context.socket.unsentByteCount < Self.unsentByteLimit {
-            guard pieceCount < Self.turnPieceCount else {
+            let mayPrint = !context.printing.isUsedUp || isTurn && pieceCount == 0
+            guard mayPrint, pieceCount < Self.turnPieceCount else {
                 defer { isYielding = true }
                 return isYielding ? .waits : .yields
             }
@@ -56,6 +62,9 @@ struct ResponseOutput {
                 return .ended(closes: closes)
             }
             context.write(bytes)
+            let printedByteCount = response?.printedByteCount ?? 0
+            context.printing.spend(printedByteCount - spentByteCount)
+            spentByteCount = printedByteCount
         }
         return .waits
     }

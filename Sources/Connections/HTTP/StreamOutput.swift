@@ -22,6 +22,8 @@ struct StreamOutput {
     private var isLagging = false
     /// ``ConnectionAction/expire(at:)`` is in force.
     private var hasExpiry = false
+    /// It waits for its turn.
+    private var isYielding = false
 
     /// Writes the head of the stream. When the identity of the request is over, the stream ends (rest §8.3).
     init(
@@ -81,16 +83,30 @@ struct StreamOutput {
     /// The first event was measured.
     mutating func measured(isTooHeavy: Bool) { stream.measured(isTooHeavy: isTooHeavy) }
 
-    /// Writes as many events as the client takes.
+    /// Others have had their turn.
+    mutating func turnCame() { isYielding = false }
+
+    /// Writes as many events as the client takes, and the loop may print.
+    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has printed.
     /// - Returns: false where everything was sent, and nothing more will come.
-    mutating func send(_ rate: inout OutputRate, _ context: inout ConnectionContext) -> Bool {
+    mutating func send(
+        isTurn: Bool, _ rate: inout OutputRate, _ context: inout ConnectionContext
+    ) -> Bool {
+        var mayPrint = isTurn
         while context.socket.unsentByteCount < ResponseOutput.unsentByteLimit {
+            if context.printing.isUsedUp, !mayPrint, stream.isPrinting || stream.waitingCount > 0 {
+                if !isYielding { context.append(.nextTurn) }
+                isYielding = true
+                return true
+            }
+            mayPrint = false
             guard let piece = stream.next() else {
                 noteCaughtUp(&context)
                 return !stream.isFinished
             }
             stream.lastSent = context.now
             rate.begin(context.socket)
+            context.printing.spend(piece.count)
             context.write(piece)
         }
         return true

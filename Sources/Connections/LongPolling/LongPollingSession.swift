@@ -107,6 +107,9 @@ package struct LongPollingSession: RealtimeTransport {
     /// Whether the client has a large share of all requests that wait.
     package var hasManyRequests: Bool { session.hasManyRequests }
 
+    /// Whether many requests of the client, or large ones, are not answered yet.
+    package var awaitsAnswers: Bool { session.awaitsAnswers }
+
     /// Bytes of memory that outputs take which wait for polls, or behind others. The rest is in ``SharedBytes``,
     /// which count themselves.
     package var waitingByteCount: Int { outputs.waitingByteCount + answers.pendingByteCount }

@@ -97,8 +97,11 @@ package struct RealtimeSession {
     /// When the write that waits is to be made; nil where none waits.
     var delayEnd: MonotonicTime? { delayed?.value.end }
 
-    /// Whether the client has a large share of all requests that wait.
+    /// Whether the client has a large share of all requests that wait: it goes on although earlier ones do.
     var hasManyRequests: Bool { window.isLarge }
+
+    /// Whether a mark of the request window has not come back.
+    var awaitsAnswers: Bool { window.awaitsMark }
 
     /// When the credential is over, in seconds since 1970; nil where it does not expire.
     var expiry: Int64? { identity?.value.validUntil }
@@ -112,16 +115,27 @@ package struct RealtimeSession {
             return parseElsewhere([UInt8](copying: message), &context)
         }
         do {
-            switch try ClientMessage(parsing: message) {
-            case .request(let request): return admit(request, byteCount: message.byteCount, &context)
-            case .ping: return .ping
-            case .upgrade: return .upgrade
-            case .endOfTransmission: return .endOfTransmission
-            case .unknownControl: break
-            }
-            return .nothing
+            return try accept(ClientMessage(parsing: message), byteCount: message.byteCount, &context)
         } catch {
             return .malformed
+        }
+    }
+
+    private mutating func accept(
+        _ message: consuming ClientMessage, byteCount: Int, grant: ParsingBudget.Grant? = nil,
+        _ context: inout ConnectionContext
+    ) -> Outcome {
+        switch message {
+        case .request(let request): return admit(request, byteCount: byteCount, grant: grant, &context)
+        case .ping, .upgrade, .endOfTransmission, .unknownControl: break
+        }
+        // Nothing is posted for it; but a client that sends nothing else takes its turns like all others.
+        markWindow(byteCount, &context)
+        return switch message {
+        case .ping: .ping
+        case .upgrade: .upgrade
+        case .endOfTransmission: .endOfTransmission
+        case .request, .unknownControl: .nothing
         }
     }
 
@@ -143,7 +157,7 @@ package struct RealtimeSession {
     }
 
     /// As above, of a message that a worker inflates, too (RFC 7692): to do it here would take as long as its text is,
-    /// which may be 4000 times as long as this.
+    /// which may be 4000 times as long as this; or the loop has inflated enough in this tick.
     mutating func receiveCompressed(_ message: [UInt8], _ context: inout ConnectionContext) {
         parsingByteCount = message.count
         context.append(.inflate(message))
@@ -159,13 +173,11 @@ package struct RealtimeSession {
     {
         parsingByteCount = 0
         guard isOpen else { return .nothing }
-        switch message.result {
-        case .success(.request(let request)):
-            return admit(request, byteCount: message.byteCount, grant: message.grant, &context)
-        case .success: break  // Control messages are small.
-        case .failure: return .malformed
+        return switch message.result {
+        case .success(let content):
+            accept(content, byteCount: message.byteCount, grant: message.grant, &context)
+        case .failure: .malformed
         }
-        return .nothing
     }
 
     // MARK: Requests

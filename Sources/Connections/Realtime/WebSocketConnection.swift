@@ -25,6 +25,8 @@ package struct WebSocketConnection: RealtimeTransport {
     private var waitingOffset = 0
     /// The frames of an event are being read.
     private var isReading = false
+    /// What follows is read when others have had their turn.
+    private var isYielding = false
     var inputRate = InputRate()
     var outputRate = OutputRate()
     var liveness: Liveness
@@ -74,6 +76,9 @@ package struct WebSocketConnection: RealtimeTransport {
     /// Whether the client has a large share of all requests that wait.
     package var hasManyRequests: Bool { session.hasManyRequests }
 
+    /// Whether many requests of the client, or large ones, are not answered yet.
+    package var awaitsAnswers: Bool { session.awaitsAnswers }
+
     /// Bytes of memory that outputs take which wait behind others.
     package var waitingByteCount: Int { outputs.waitingByteCount }
 
@@ -96,7 +101,8 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Nothing more is read for now, or ever.
     private var isHolding: Bool {
-        switch handover {
+        if isYielding { return true }
+        return switch handover {
         case .none, .done: pauses.contains(.unreadOutput) || session.isFull
         case .offered: false
         case .acknowledged: true
@@ -170,7 +176,7 @@ package struct WebSocketConnection: RealtimeTransport {
                     if message == nil {
                         reader.withBytes(of: payload, in: bytes) { message = [UInt8](copying: $0) }
                     }
-                    receiveCompressed(message ?? [], reassembler, &context)
+                    receiveCompressed(message ?? [], &reassembler, &context)
                 case .compressed, .binary: close(with: .unsupportedData, &context)
                 case .ping(let payload):
                     reader.withBytes(of: payload, in: bytes) { answerPing($0, &context) }
@@ -204,21 +210,35 @@ package struct WebSocketConnection: RealtimeTransport {
         }
     }
 
-    /// Takes a message that becomes longer than ``ConnectionLimits/smallByteCount`` when it is inflated.
+    /// Takes a message that the reader has left compressed: it becomes long, or the loop has inflated enough in this
+    /// tick.
     private mutating func receiveCompressed(
-        _ message: [UInt8], _ reassembler: Reassembler, _ context: inout ConnectionContext
+        _ message: [UInt8], _ reassembler: inout Reassembler, _ context: inout ConnectionContext
     ) {
         guard closing.isOpen else { return }
-        if isJoining {
-            // None is so long there.
-            close(with: .invalidPayload, &context)
-        } else if reassembler.isCollecting {
-            // No chunk is so long.
-            context.append(.countLimit(.messageBytes))
-            close(with: .messageTooBig, &context)
-        } else {
-            session.receiveCompressed(message, &context)
+        guard isJoining || reassembler.isCollecting else {
+            return session.receiveCompressed(message, &context)
         }
+        // A worker would take a chunk for a message. So it is inflated here all the same, one in each turn; long ones
+        // there are none.
+        do throws(ProtocolViolation) {
+            guard let inflater = try? context.compression?.sharedInflater() else { throw .noMemoryToInflate }
+            let frame = try inflater.inflate(message.rawSpan, byteLimit: ConnectionLimits.smallByteCount)
+            isYielding = true
+            context.append(.nextTurn)
+            receiveFrame(frame.rawSpan, &reassembler, &context)
+        } catch {
+            if isJoining { return close(with: .invalidPayload, &context) }
+            if error.closeCode == .messageTooBig { context.append(.countLimit(.messageBytes)) }
+            act(closing.failed(error), &context)
+        }
+    }
+
+    /// Others have had their turn.
+    package mutating func nextTurn(_ context: inout ConnectionContext) {
+        guard isYielding else { return }
+        isYielding = false
+        inputMayContinue(&context)
     }
 
     /// A worker has inflated and parsed a message.
@@ -344,5 +364,7 @@ package struct WebSocketConnection: RealtimeTransport {
     mutating func adopt(_ session: RealtimeSession) {
         self.session = session
         hasSession = true
+        // It was to come by the other id.
+        isYielding = false
     }
 }

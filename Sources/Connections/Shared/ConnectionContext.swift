@@ -53,6 +53,8 @@ package struct ConnectionContext {
     package private(set) var postedByteCount = 0
     /// Responses that the loop's connections compress while they send them.
     package var compressingCount = 0
+    /// What the loop's connections may print in this tick.
+    package var printing = PrintingBudget.unlimited
     /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees on none.
     package var compression: SharedCompression?
 

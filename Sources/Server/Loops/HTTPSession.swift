@@ -43,6 +43,8 @@ final class HTTPSession: ChannelSession {
         return services.trustedProxies.namedClient(forwardedFor: connection.forwardedFor, by: proxy)
     }
 
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
+
     /// It was refused, or is closing.
     var hasEnded: Bool { connection.hasEnded }
 

@@ -7,9 +7,6 @@ import PandoReactor
 // Messages to the databases, and their outputs.
 
 extension IOLoop {
-    /// Messages from which on the database thread begins while the loop goes on.
-    private static let burstCount = 256
-
     // MARK: To the databases
 
     var hasMessages: Bool { !services.context.messages.isEmpty }
@@ -25,11 +22,8 @@ extension IOLoop {
         guard hasMessages else { return }
         if services.context.hasHeavyMessage { return handOver() }
         resources.database.process(&services.context.messages, onQueue: Int(index))
-        resources.outputs[Int(index)].drain(into: &delivered)
-        var batches = exchange(&delivered, with: [])
-        deliver(&batches)
-        batches.removeAll(keepingCapacity: batches.capacity <= Self.burstCount)
-        swap(&batches, &delivered)
+        // What the databases have left without a signal, behind what has waited since before.
+        if let outputs { loop.deliver(outputs) }
         // What the outputs have led to must not wait until something else wakes the loop.
         if hasMessages { loop.wakeup.signal() }
     }

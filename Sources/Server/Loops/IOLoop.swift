@@ -30,8 +30,8 @@ final class IOLoop: @unchecked Sendable {
     let measurements: DeliveryMeasurements
     private let memory: LoopMemory
     private let sweep: SessionSweep
-    /// What the databases have left here without a signal; empty between calls.
-    var delivered: [OutputBatch] = []
+    /// The mailbox of what the databases send; nil before it is attached.
+    var outputs: MailboxAttachment?
     var foreignRequests = ForeignRequestLog()
     var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
     let shutdown: ShutdownWait
@@ -84,15 +84,16 @@ final class IOLoop: @unchecked Sendable {
             memory.publishHeldBytes()
         }
         // Once in each tick, at its end.
-        loop.onTickMeasured = { [measurements, compression = services.context.compression] time in
+        loop.onTickMeasured = { [measurements, services, compression = services.context.compression] time in
             measurements.end(at: time)
-            compression?.refillBudget()
+            compression?.refillBudgets()
+            services.context.printing.refill()
         }
         sweep.schedule()
     }
 
     private func attachMailboxes() {
-        loop.attach(resources.outputs[Int(index)]) { [self] batches in
+        outputs = loop.attach(resources.outputs[Int(index)]) { [self] batches in
             deliver(&batches)
         }
         loop.attach(services.encoded) { [table] messages in
@@ -110,7 +111,8 @@ final class IOLoop: @unchecked Sendable {
         loop.attach(services.bodies) { [table] bodies in
             for body in bodies { table[body.session]?.bodyRead(body) }
         }
-        loop.attach(services.turns) { [table] turns in
+        // One by one: a turn is as much as a session may do before others have theirs.
+        loop.attach(services.turns, sliceCount: 1) { [table] turns in
             for id in turns { table[id]?.nextTurn() }
         }
         loop.attach(resources.directory.moves[Int(index)]) { [self] connections in

@@ -28,6 +28,8 @@ class LoopSession {
     final var isCutForMemory = false
     private var isReadingPaused = false
     private var isPausedForCongestion = false
+    /// It is among those that are resumed when the databases and the disk have caught up.
+    private var isAmongPaused = false
     private var deadline: TimerToken?
     private var expiry: WallTimer?
     /// Bytes that the loop has counted for this session.
@@ -71,6 +73,9 @@ class LoopSession {
 
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
+
+    /// Whether requests of the client for which it may be paused are not answered yet.
+    var awaitsAnswers: Bool { false }
 
     // MARK: Events from the databases
 
@@ -191,7 +196,12 @@ class LoopSession {
         countedUnfinishedBytes = unfinished
         services.waitingByteCount += waiting - countedWaitingBytes
         countedWaitingBytes = waiting
-        if services.countPosted(hasManyRequests: hasManyRequests) { pauseForCongestion() }
+        if services.countPosted(hasManyRequests: hasManyRequests) {
+            pauseForCongestion()
+        } else if isPausedForCongestion, !awaitsAnswers {
+            // Its own requests were answered: it need not wait for those of others.
+            resumeFromCongestion()
+        }
         if services.context.messages.count >= SessionServices.burstCount { services.router?.handOver() }
     }
 
@@ -212,11 +222,18 @@ class LoopSession {
     private func pauseForCongestion() {
         guard !isPausedForCongestion else { return }
         isPausedForCongestion = true
-        services.paused.append(id)
+        if !isAmongPaused { services.paused.append(id) }
+        isAmongPaused = true
         pause(.congestion)
     }
 
+    /// The databases and the disk have caught up.
     final func resumeAfterBackpressure() {
+        isAmongPaused = false
+        if isPausedForCongestion { resumeFromCongestion() }
+    }
+
+    private func resumeFromCongestion() {
         isPausedForCongestion = false
         resume(.congestion)
     }

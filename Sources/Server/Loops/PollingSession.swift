@@ -10,6 +10,8 @@ import PandoReactor
 final class PollingSession: LoopSession {
     private var session: LongPollingSession
     private let startAddress: SocketAddress?
+    /// What counts as its client's address; nil where that is not known.
+    let network: AddressNetwork?
     /// As one connection of its client's address, where a proxy has said what that is.
     var addressGrant: AnyObject?
 
@@ -21,6 +23,7 @@ final class PollingSession: LoopSession {
         publicID: PublicSessionID, namespace: String?, _ services: SessionServices
     ) {
         startAddress = connection.peerAddress
+        network = startAddress.map { AddressNetwork($0) }
         var random = SystemRandomNumberGenerator()
         services.context.now = services.loop.now
         session = LongPollingSession(
@@ -41,6 +44,8 @@ final class PollingSession: LoopSession {
     override var peerAddress: SocketAddress? { startAddress }
 
     override var hasManyRequests: Bool { session.hasManyRequests }
+
+    override var awaitsAnswers: Bool { session.awaitsAnswers }
 
     override var connectionByteCount: Int { session.heldByteCount }
 

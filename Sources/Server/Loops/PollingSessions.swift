@@ -7,8 +7,8 @@ import PandoTime
 /// Confined to the loop.
 final class PollingSessions {
     /// Sessions of the whole process between two polls: nothing but a client's word says that it is still
-    /// there, and no descriptor bounds their number. At one more the one that has not polled for longest is
-    /// ended. Ours.
+    /// there, and no descriptor bounds their number. At one more, one of the address is ended that has most of
+    /// them: the one that has not polled for longest. Ours.
     private static let disconnectedLimit = 16 << 10
 
     private let loop: EventLoop
@@ -16,8 +16,8 @@ final class PollingSessions {
     private let directory: SessionDirectory
     private let loopCount: Int
     private let logger: Logger
-    /// Those of which no poll waits, the longest first.
-    private var disconnected = EvictionOrder()
+    /// Those of which no poll waits, by the address at which they began.
+    private var disconnected = AddressEvictionOrder()
     /// Those with polls that may be answered at the end of this tick.
     private var toAnswer: [PollingSession] = []
     /// Those that are over since this tick: they leave the table at its end, since outputs may be being dealt out.
@@ -41,10 +41,8 @@ final class PollingSessions {
     func disconnected(_ session: PollingSession) {
         // One that has moved to a WebSocket has given its slot away.
         guard table[session.id] === session else { return }
-        disconnected.append(Int(session.id.slot), as: .idle)
-        while disconnected.idleCount > max(1, Self.disconnectedLimit / loopCount),
-            let slot = disconnected.first(of: .idle)
-        {
+        disconnected.append(Int(session.id.slot), of: session.network)
+        while disconnected.count > max(1, Self.disconnectedLimit / loopCount), let slot = disconnected.first {
             disconnected.remove(slot)
             cutCount += 1
             table.slots[slot]?.cut()
@@ -87,8 +85,8 @@ final class PollingSessions {
         guard cutCount > 0, throttle.mayReport(at: loop.now) else { return }
         logger.warning(
             """
-            long polling: ended \(cutCount) sessions of this thread since the last report, those without a poll for the \
-            longest time; \(Self.disconnectedLimit) sessions may be between two polls
+            long polling: ended \(cutCount) sessions of this thread since the last report, of the addresses with most \
+            sessions without a poll; \(Self.disconnectedLimit) sessions may be between two polls
             """)
         cutCount = 0
     }

@@ -66,9 +66,11 @@ final class SessionServices {
                 site: resources.site),
             now: loop.now)
         context.settings.limits.users = resources.users
+        context.printing = PrintingBudget(byteCount: Self.printedByteCount)
         if configuration.compressesMessages {
             context.compression = SharedCompression(
-                deferringBeyond: ConnectionLimits.smallByteCount, budget: Self.compressionBudget)
+                deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: Self.inflationByteCount,
+                budget: Self.compressionBudget)
         }
         encoded = Mailbox(signalling: loop.wakeup)
         measured = Mailbox(signalling: loop.wakeup)
@@ -134,6 +136,13 @@ final class SessionServices {
     /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A client may
     /// ask for the same value of 31 KiB any number of times in one packet. Frames for several receivers count once.
     static let compressionBudget = CompressedByteBudget(byteCount: 256 << 10)
+
+    /// What a loop inflates in one tick before workers inflate and parse further messages, but for the smallest: at most
+    /// 3 ms of its time, for JSON that takes longest. One packet may hold hundreds of messages of 64 KiB each.
+    static let inflationByteCount = 128 << 10
+
+    /// What a loop prints for REST in one tick before further responses take turns: about 2 ms of its time.
+    static let printedByteCount = 256 << 10
 
     /// Messages from which on the database thread begins while the loop goes on.
     static let burstCount = 256

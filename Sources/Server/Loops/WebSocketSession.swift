@@ -35,6 +35,8 @@ final class WebSocketSession: ChannelSession {
 
     override var hasManyRequests: Bool { connection.hasManyRequests }
 
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
+
     /// What was sent before the session moved here is this client's, too.
     override var connectionByteCount: Int {
         connection.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
@@ -155,6 +157,12 @@ final class WebSocketSession: ChannelSession {
     }
 
     // MARK: From the loop
+
+    override func nextTurn() {
+        prepareSocket()
+        connection.nextTurn(&services.context)
+        finish()
+    }
 
     /// The client has shown an administrator's certificate.
     func becomeAdministrator() {

@@ -16,6 +16,7 @@ class LoopConnection {
     let services: LoopServices
     private var isReadingPaused = false
     private var isPausedForCongestion = false
+    private var isAmongPaused = false
     /// When ``deadlinePassed()`` is due.
     private(set) var deadline: MonotonicTime?
     /// The channel is another connection's now.
@@ -35,6 +36,8 @@ class LoopConnection {
     var pauses: PauseReasons { [] }
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
+    /// Whether requests of the client for which it may be paused are not answered yet.
+    var awaitsAnswers: Bool { false }
 
     // MARK: Events of the state machine, each between ``prepare()`` and ``finish()``
 
@@ -73,13 +76,19 @@ class LoopConnection {
         guard !hasLeft else { return }
         if services.countPosted(hasManyRequests: hasManyRequests), !isPausedForCongestion {
             isPausedForCongestion = true
-            services.paused.append(id)
+            if !isAmongPaused { services.paused.append(id) }
+            isAmongPaused = true
             pause(.congestion)
+        } else if isPausedForCongestion, !awaitsAnswers {
+            isPausedForCongestion = false
+            resume(.congestion)
         }
         followPauses()
     }
 
     final func resumeAfterBackpressure() {
+        isAmongPaused = false
+        guard isPausedForCongestion else { return }
         isPausedForCongestion = false
         resume(.congestion)
     }
@@ -147,6 +156,7 @@ final class HTTPLoopConnection: LoopConnection {
 
     override var readByteLimit: Int { connection.readByteLimit }
     override var pauses: PauseReasons { connection.pauses }
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
 
     private func event(_ body: (inout HTTPConnection, inout ConnectionContext) -> Void) {
         prepare()
@@ -216,6 +226,7 @@ final class WebSocketLoopConnection: LoopConnection {
     override var readByteLimit: Int { connection.readByteLimit }
     override var pauses: PauseReasons { connection.pauses }
     override var hasManyRequests: Bool { connection.hasManyRequests }
+    override var awaitsAnswers: Bool { connection.awaitsAnswers }
 
     private func event(_ body: (inout WebSocketConnection, inout ConnectionContext) -> Void) {
         prepare()

@@ -171,6 +171,75 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         #expect(driver.receive(compressed(payload)).first?.hasPrefix("request 1 put /a") == true)
     }
 
+    /// Many short messages take as long as a long one: a loop inflates so many bytes in a tick, and then leaves all but
+    /// the smallest to workers. Whatever they are, they keep their order.
+    @Test func messagesBeyondWhatALoopInflatesInATickAreInflatedElsewhere() throws {
+        let frame = putMessage(1, "/a", "\"\"")
+        let put = putMessage(
+            1, "/a", "\"" + String(repeating: "v", count: 60_000 - frame.utf8.count) + "\"")
+        let long = try #require(deflated(put).first)
+        let unknown = #"{"t":"c","d":{"t":"x","d":[\#(String(repeating: "0,", count: 1000))0]}}"#
+        let payloads = try deflated(unknown, control("p"))
+        let budget = 128 << 10
+        let shared = SharedCompression(
+            deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: budget)
+        var driver = WebSocketDriver(compressingFor: .large, shared)
+        let input =
+            Array(repeating: compressed(long), count: 5).flatMap(\.self) + payloads.flatMap { compressed($0) }
+        var lines = driver.receive(input)
+        #expect(lines.filter { $0.hasPrefix("request 1 put /a") }.count == 2)
+        #expect(lines.last == "inflate \(long.count) bytes")
+        #expect(try shared.sharedInflater().outputByteCount <= budget + 1)
+
+        let worker = try MessageInflater(.init(takesOver: false, windowBits: 15))
+        func work() -> [String] {
+            guard
+                case .inflate(let bytes)? = driver.base.actions.last(where: {
+                    $0.summary.hasPrefix("inflate")
+                })
+            else { return [] }
+            let message = ParsedMessage(
+                inflating: bytes, with: worker, byteLimit: 17 << 20, for: WebSocketDriver.id, nodeLimit: 1000)
+            return driver.event { $0.parsed(message, &$1) }.filter { $0 != "window mark" }
+        }
+        for _ in 0..<2 { #expect(work().first?.hasPrefix("request 1 put /a") == true) }
+        lines = work()
+        #expect(lines.first?.hasPrefix("request 1 put /a") == true)
+        #expect(
+            lines.last == "inflate \(payloads[0].count) bytes", "a control message is left to a worker, too")
+        lines = work()
+        #expect(lines == [pong], "it says nothing, and the last message is small enough")
+        #expect(
+            try shared.sharedInflater().outputByteCount <= budget + 6 * MessageInflater.undeferredByteCount,
+            "no more was inflated here")
+
+        shared.refillBudgets()
+        #expect(driver.receive(compressed(long)).first?.hasPrefix("request 1 put /a") == true, "another tick")
+    }
+
+    /// Chunks of a message are no messages, so they are not left to workers: each has its turn.
+    @Test func chunksBeyondWhatALoopInflatesInATickTakeTurns() throws {
+        let message = putMessage(1, "/a", "\"" + String(repeating: "v", count: 40_000) + "\"")
+        let bytes = Array(message.utf8)
+        let chunks = stride(from: 0, to: bytes.count, by: 16_384).map {
+            String(decoding: bytes[$0..<min(bytes.count, $0 + 16_384)], as: UTF8.self)
+        }
+        #expect(chunks.count == 3)
+        let shared = SharedCompression(
+            deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: 0)
+        var driver = WebSocketDriver(compressingFor: .large, shared)
+        var input = try deflated("3").flatMap { compressed($0) }
+        for chunk in chunks { input += try deflated(chunk).flatMap { compressed($0) } }
+        input += try deflated(putMessage(2)).flatMap { compressed($0) }
+        #expect(driver.receive(input) == ["next turn"], "the number of chunks is small enough")
+        #expect(driver.event { $0.nextTurn(&$1) } == ["next turn"])
+        #expect(driver.machine.pauses == [.input])
+        let last = driver.event { $0.nextTurn(&$1) }
+        #expect(last.contains("next turn") && last.contains { $0.hasPrefix("request 1 put /a") })
+        #expect(driver.event { $0.nextTurn(&$1) } == ["request 2 put /a 1"])
+        #expect(driver.machine.pauses == [])
+    }
+
     /// What a worker finds ends the connection as it would here.
     @Test(
         arguments: [
@@ -309,7 +378,7 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
                 #expect((context.compressed(reply.rawSpan, for: .large)?.count ?? .max) < 100, "\(count)")
             }
             #expect(context.compressed(reply.rawSpan, for: .large)?.count ?? reply.count == reply.count)
-            compression.refillBudget()
+            compression.refillBudgets()
             #expect(compression.budget == budget)
         }
         // Only what is compressed counts: not short messages that are sent together.

@@ -51,6 +51,23 @@ import Testing
         #expect(outcome(of: message).0 == expected)
     }
 
+    /// A client that sends nothing but what is not posted takes its turns as all others.
+    @Test(arguments: ["p", "x"])
+    func controlMessagesCountInTheWindow(verb: String) {
+        var session = RealtimeSession(.init(1))
+        var context = ConnectionContext(ConnectionSettings(), now: testStart)
+        let bytes = Array(control(verb).utf8)
+        var count = 0
+        while !session.isFull, count < 1000 {
+            _ = session.receive(bytes.rawSpan, &context)
+            count += 1
+        }
+        #expect(count == 2 * RequestWindow.requestLimit)
+        #expect(context.messages.map(\.summary) == ["window mark", "window mark"])
+        session.windowMarkReturned()
+        #expect(!session.isFull)
+    }
+
     /// Up to 64 KiB a message is parsed here; a larger one by a worker, whichever way it came.
     @Test(arguments: [(64 << 10, false), ((64 << 10) + 1, true)])
     func sizeFromWhichOnAWorkerParses(byteCount: Int, isParsedElsewhere: Bool) {

@@ -7,7 +7,7 @@ import Testing
         arguments: [
             // bytes of each request   requests until full   because
             (100, 2 * RequestWindow.requestLimit, "many small ones"),
-            (RequestWindow.byteLimit / 4, 8, "few large ones"),
+            (RequestWindow.firstByteLimit, 5, "the first mark comes early, the second behind a whole window"),
             (16 << 20, 2, "one that is larger than the window is handed on all the same"),
         ] as [(Int, Int, String)])
     func fillsAfterTwoMarks(byteCount: Int, count: Int, because: String) {
@@ -22,11 +22,29 @@ import Testing
         #expect(!window.isFull)
     }
 
-    @Test func fewSmallRequestsAreNoLargeShare() {
+    /// However much it asks for in all, and whichever of its requests sets a mark.
+    @Test(arguments: [20, 1000, 60 << 10, 1 << 20])
+    func clientThatWaitsForItsAnswersHasNoLargeShare(byteCount: Int) {
         var window = RequestWindow()
-        for _ in 0..<50 { _ = window.add(byteCount: 1000) }
+        var marks = 0
+        for _ in 0..<1000 {
+            let isMarked = window.add(byteCount: byteCount)
+            #expect(!window.isLarge && window.awaitsMark == isMarked)
+            if isMarked {
+                marks += 1
+                window.returnMark()
+            }
+        }
+        #expect(marks >= 1000 / RequestWindow.requestLimit)
+    }
+
+    @Test func clientThatGoesOnBeforeItsAnswersHasALargeShare() {
+        var window = RequestWindow()
+        while !window.add(byteCount: 1000) { #expect(!window.isLarge) }
         #expect(!window.isLarge)
-        for _ in 0..<50 { _ = window.add(byteCount: 1000) }
+        _ = window.add(byteCount: 1000)
         #expect(window.isLarge)
+        window.returnMark()
+        #expect(!window.isLarge && !window.awaitsMark)
     }
 }

@@ -1,0 +1,142 @@
+import PandoEngine
+import PandoREST
+import PandoTree
+import Testing
+
+@testable import PandoConnections
+@testable import PandoDatabase
+
+/// How much one connection does before others have their turn.
+@Suite struct HTTPTurnTests {
+    private static let answeredAtOnce = request("OPTIONS /a.json", "Access-Control-Request-Method: PUT")
+
+    private func responses(_ lines: [String]) -> Int { lines.filter { $0.hasPrefix("200") }.count }
+
+    /// Requests that are answered without the databases, so many in one read: 32 in each turn. What comes meanwhile waits
+    /// behind them.
+    @Test func pipelinedRequestsAreReadInTurns() {
+        var driver = HTTPDriver()
+        var lines = driver.receive(String(repeating: Self.answeredAtOnce, count: 90))
+        #expect(responses(lines) == 32 && lines.last == "next turn")
+        #expect(driver.machine.pauses == [.request], "the socket is not read meanwhile")
+        #expect(driver.receive(Self.answeredAtOnce + "GET /last.js") == [], "read before the pause")
+        lines = driver.event { $0.nextTurn(&$1) }
+        #expect(responses(lines) == 32 && lines.last == "next turn")
+        lines = driver.event { $0.nextTurn(&$1) }
+        #expect(responses(lines) == 27 && !lines.contains("next turn"))
+        #expect(driver.machine.pauses == [])
+        #expect(driver.receive("on HTTP/1.1\r\nHost: localhost\r\n\r\n") == ["GET /last"])
+        #expect(driver.event { $0.nextTurn(&$1) } == [], "a turn that was not asked for")
+    }
+
+    /// As many as are read in one turn need no other.
+    @Test func noTurnIsAskedForWhereNothingIsLeft() {
+        var driver = HTTPDriver()
+        let lines = driver.receive(String(repeating: Self.answeredAtOnce, count: 32))
+        #expect(responses(lines) == 32 && !lines.contains("next turn"))
+        #expect(driver.machine.pauses == [])
+    }
+
+    /// Heads of many bytes take longer.
+    @Test func bytesOfHeadsCountToo() {
+        var driver = HTTPDriver()
+        let long = request(
+            "OPTIONS /\(String(repeating: "a", count: 700)).json?\(String(repeating: "a", count: 6000))")
+        let lines = driver.receive(String(repeating: long, count: 9))
+        #expect(responses(lines) == 3 && lines.last == "next turn", "three times 6.7 KB are more than 16 KiB")
+    }
+
+    /// The response that a request behind a body waits for may lead to many others.
+    @Test func requestsBehindAResponseAreReadInTurns() {
+        var driver = HTTPDriver()
+        #expect(
+            driver.receive(request("GET /a.json") + String(repeating: Self.answeredAtOnce, count: 40)) == [
+                "GET /a"
+            ])
+        let lines = driver.receive(.read(node("1")))
+        #expect(responses(lines) == 1 + 32 && lines.last == "next turn")
+        #expect(responses(driver.event { $0.nextTurn(&$1) }) == 8)
+        #expect(driver.machine.pauses == [])
+    }
+
+    @Test func connectionThatEndsNeedsItsTurnNoMore() {
+        var driver = HTTPDriver()
+        _ = driver.receive(String(repeating: Self.answeredAtOnce, count: 90))
+        #expect(driver.event { $0.endIfIdle(&$1) } == ["close after flush"])
+        _ = driver.event { $0.closed(inOrder: true, &$1) }
+        #expect(driver.event { $0.nextTurn(&$1) } == [])
+    }
+
+    // MARK: Printing
+
+    private static let data = node("{" + (0..<2000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+
+    /// Responses of others have used up what the loop prints in this tick: a large one takes turns, a small one is not
+    /// kept waiting.
+    @Test(arguments: [nil, "Accept-Encoding: gzip"])
+    func largeResponsesWaitWhereTheLoopHasPrintedEnough(field: String?) {
+        var driver = HTTPDriver()
+        driver.base.context.printing = PrintingBudget(byteCount: 10_000)
+        func get(_ path: String) -> String {
+            field.map { request("GET \(path).json", $0) } ?? request("GET \(path).json")
+        }
+        #expect(driver.receive(get("/a")) == ["GET /a"])
+        #expect(responses(driver.receive(.read(Self.data))) == 1, "it was not known how much that is")
+        #expect(driver.receive(get("/b")) == ["GET /b"])
+        #expect(driver.receive(.read(Self.data)) == ["next turn"])
+        #expect(
+            responses(driver.event { $0.nextTurn(&$1) }) == 1, "its turn, however much was printed before")
+        #expect(driver.receive(get("/c")) == ["GET /c"])
+        #expect(driver.receive(.read(node("1"))) == ["200 1"])
+        driver.base.context.printing.refill()
+        #expect(driver.receive(get("/d")) == ["GET /d"])
+        #expect(responses(driver.receive(.read(Self.data))) == 1, "another tick")
+    }
+
+    /// One piece in each turn, where there is no more to print in a tick.
+    @Test func piecesOfALargeResponseTakeTurns() {
+        var driver = HTTPDriver()
+        let data = node("{" + (0..<150_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        driver.base.context.printing = PrintingBudget(byteCount: 1)
+        _ = driver.receive(request("GET /a.json", "Accept-Encoding: gzip"))
+        _ = driver.receive(.read(data))
+        var lines = driver.event {
+            $0.measured(
+                NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: false, etag: nil), &$1)
+        }
+        var turns = 0
+        while lines.contains("next turn"), turns < 1000 {
+            turns += 1
+            lines = driver.event { $0.nextTurn(&$1) }
+        }
+        #expect(responses(lines) == 1)
+        #expect(turns >= json(data).utf8.count / RESTLimits.pieceByteCount)
+    }
+
+    @Test func requestThatIsGivenUpNeedsItsTurnNoMore() {
+        var driver = HTTPDriver()
+        driver.base.context.printing = PrintingBudget(byteCount: 0)
+        _ = driver.receive(request("GET /a.json?timeout=5s"))
+        #expect(driver.receive(.read(Self.data)) == ["next turn"])
+        let refusal = driver.event { $0.deadlinePassed(&$1) }
+        #expect(refusal.contains("close after flush"))
+        #expect(driver.event { $0.nextTurn(&$1) } == [])
+    }
+
+    /// Events of a stream are printed, too.
+    @Test func eventStreamsTakeTurns() {
+        var driver = HTTPDriver()
+        _ = driver.receive(request("GET /a.json", "Accept: text/event-stream"))
+        _ = driver.receive(.stream)
+        driver.base.context.printing = PrintingBudget(byteCount: 0)
+        let events: [StreamEvent] = [.put("/", node("1")), .put("/", node("2"))]
+        #expect(driver.event { $0.receive(events, &$1) } == ["next turn"])
+        #expect(
+            driver.event { $0.receive([.put("/", node("3"))], &$1) } == [], "one turn at a time is asked for")
+        for number in 1...3 {
+            let lines = driver.event { $0.nextTurn(&$1) }
+            #expect(lines.first == #"event: put data: {"path":"/","data":\#(number)}"#)
+            #expect(lines.contains("next turn") == (number < 3))
+        }
+    }
+}
