@@ -69,7 +69,7 @@ extension CommandProcessor {
                 pattern: SlowOperations.pattern(of: subject.path),
                 location: SlowOperations.location(of: subject.path),
                 order: subject.query.map {
-                    SlowOperations.Order(name: $0.index.restName, isIndexed: !lacksIndex(subject))
+                    SlowOperations.Order(name: $0.order.restName, isIndexed: !lacksIndex(subject))
                 }, nanoseconds: UInt64(nanoseconds), milliseconds: clock.last, requestCount: requestCount))
     }
 
@@ -82,7 +82,7 @@ extension CommandProcessor {
     }
 }
 
-extension PandoTree.Index {
+extension ChildOrder {
     /// As `orderBy` of REST has it (rest §5).
     fileprivate var restName: String? {
         switch self {
