@@ -65,7 +65,8 @@ struct Machine: ParsableCommand {
 extension Machine {
     /// About what one sync of a quiet server writes.
     private static let blockByteCount = 4096
-    /// The size that is reserved, as for a segment of the journal; then a new file begins, as a new segment does.
+    /// The size that is reserved, as for a segment of the journal; then a new file begins, as a new segment
+    /// does.
     static let fileByteCount = 64 << 20
     static let fileName = "pando-bench.tmp"
 
@@ -73,8 +74,8 @@ extension Machine {
     /// - Parameters:
     ///   - interval: The time between two moments at which a sync is due; nil for one after the other.
     ///   - isPrepared: Writes and syncs zeros first where the blocks will be; that is not measured.
-    /// - Returns: The times from when each sync began, or was due, until it returned; and how many moments had no
-    ///   sync, because twice the duration was over before their turn. The first always has one.
+    /// - Returns: The times from when each sync began, or was due, until it returned; and how many moments
+    ///   had no sync, because twice the duration was over before their turn. The first always has one.
     static func syncTimes(
         on disk: some Disk, for duration: Duration, every interval: Duration?, isPrepared: Bool = false
     ) throws(DiskFailure) -> (times: Latencies, unserved: Int) {

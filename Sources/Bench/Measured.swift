@@ -25,8 +25,8 @@ enum Measured {
         return plan
     }
 
-    /// One connection writes; all listeners must receive every value, once and in order. A message is over when
-    /// the writer has its response and all listeners have the value.
+    /// One connection writes; all listeners must receive every value, once and in order. A message is over
+    /// when the writer has its response and all listeners have the value.
     static func fanOut(
         _ server: Server, at address: SocketAddress, listeners: Int, inFlight: Int, bytes: Int
     ) -> Plan {

@@ -101,7 +101,8 @@ func engineTimings(_ effort: MicroEffort) throws -> [Timing] {
     ]
 }
 
-/// Decides a put, encodes its journal record and commits it: the work of the database thread but the response.
+/// Decides a put, encodes its journal record and commits it: the work of the database thread but the
+/// response.
 private func put(
     _ name: String, _ effort: MicroEffort, listening: [Path], _ value: (Int64) -> Node
 ) -> Timing {

@@ -25,8 +25,8 @@ struct Report: Sendable {
 
     var deliveriesPerSecond: Double { Double(deliveryCount) / max(outcome.seconds, 1e-9) }
 
-    /// Processor time of the server per delivery, in microseconds: what it costs, however many other processes
-    /// share the machine.
+    /// Processor time of the server per delivery, in microseconds: what it costs, however many other
+    /// processes share the machine.
     var serverMicrosecondsPerDelivery: Double? {
         guard let load = outcome.serverLoad, deliveryCount > 0 else { return nil }
         return load * outcome.seconds * 1e6 / Double(deliveryCount)

@@ -8,8 +8,8 @@ struct ServerProcessError: Error, CustomStringConvertible {
     let description: String
 }
 
-/// A server process, from its first line of output to its end. It is stopped by its process id; releasing the last
-/// reference to a running one kills it.
+/// A server process, from its first line of output to its end. It is stopped by its process id; releasing the
+/// last reference to a running one kills it.
 final class ServerProcess {
     private static let startMilliseconds = 20_000
     private static let stopMilliseconds = 20_000

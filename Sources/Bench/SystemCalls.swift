@@ -22,8 +22,8 @@ struct SystemCalls {
 
     var isEmpty: Bool { counts.isEmpty }
 
-    /// Calls per message, the most frequent first: the difference of two runs, divided by the difference of their
-    /// messages. So start, connections and end are not counted.
+    /// Calls per message, the most frequent first: the difference of two runs, divided by the difference of
+    /// their messages. So start, connections and end are not counted.
     static func perMessage(
         longer: SystemCalls, shorter: SystemCalls, messages: Int
     ) -> [(name: String, calls: Double)] {

@@ -21,7 +21,8 @@ struct Timing {
     var allocations = 0.0
     var retains = 0.0
     var releases = 0.0
-    /// How many calls had the right result: all of them. The count also keeps the optimiser from removing the work.
+    /// How many calls had the right result: all of them. The count also keeps the optimiser from removing the
+    /// work.
     var rightCount: Int
     let rounds: Int
 

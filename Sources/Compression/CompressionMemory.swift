@@ -8,7 +8,8 @@ package enum CompressionMemory {
 
     /// Most memory of a ``Deflater``, in bytes.
     /// - Parameters:
-    ///   - windowBits: 8…15; zlib needs two bytes for the window, and two for its chains, for each byte of it.
+    ///   - windowBits: 8…15; zlib needs two bytes for the window, and two for its chains, for each byte of
+    ///     it.
     ///   - memoryLevel: 1…9; each level doubles the hash table and the buffer of pending symbols.
     package static func deflaterByteCount(windowBits: Int, memoryLevel: Int) -> Int {
         (1 << (CompressionCoding.supported(windowBits: windowBits) + 2))

@@ -1,8 +1,9 @@
 import CZlib
 import PandoBytes
 
-/// Compresses a stream, piece by piece. Takes ``CompressionMemory/deflaterByteCount(windowBits:memoryLevel:)``
-/// of memory: 268 KiB with the largest window.
+/// Compresses a stream, piece by piece. Takes
+/// ``CompressionMemory/deflaterByteCount(windowBits:memoryLevel:)`` of memory: 268 KiB with the largest
+/// window.
 @safe
 package final class Deflater {
     /// How much of the input a call must write to the output.

@@ -10,9 +10,9 @@ import PandoStorage
 ///     new rules, new credential ──▶ some hundred listens are checked at once
 ///                                     └─ more: their sessions are suspended, and get no pushes ──▶ the rest, a part at a time
 ///
-/// So no push leaves on a listen that was not checked under what is in force, no request of the session is answered
-/// before, and other sessions wait for one part only. What was withheld is sent when the session is checked, as to a slow
-/// reader (``PushCoalescer``).
+/// So no push leaves on a listen that was not checked under what is in force, no request of the session is
+/// answered before, and other sessions wait for one part only. What was withheld is sent when the session is
+/// checked, as to a slow reader (``PushCoalescer``).
 ///
 /// Used by one thread at a time.
 final class AccessManager {
@@ -115,15 +115,16 @@ final class AccessManager {
     /// Whether ``takeUnsuspended()`` has any.
     var hasUnsuspended: Bool { !unsuspended.isEmpty }
 
-    /// The sessions whose check has begun since the last call, with their databases. They must be suspended, until
-    /// ``checkSome()`` has finished them.
+    /// The sessions whose check has begun since the last call, with their databases. They must be suspended,
+    /// until ``checkSome()`` has finished them.
     func takeUnsuspended() -> [(session: SessionID, database: RequestBacklog.DatabaseID)] {
         unsuspended.isEmpty ? [] : exchange(&unsuspended, with: [])
     }
 
-    /// Checks listens of sessions whose check has begun, and posts ``DatabaseMessage/listenChecks`` where more are left.
-    /// - Returns: The session that had most of them, and the sessions whose check is finished: those that have ended since,
-    ///   too.
+    /// Checks listens of sessions whose check has begun, and posts ``DatabaseMessage/listenChecks`` where
+    /// more are left.
+    /// - Returns: The session that had most of them, and the sessions whose check is finished: those that
+    ///   have ended since, too.
     func checkSome() -> (busiest: SessionID?, finished: [SessionID]) {
         isPosted = false
         var left = Self.checkedAtOnce

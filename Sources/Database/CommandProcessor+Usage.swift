@@ -12,8 +12,8 @@ extension CommandProcessor {
         fileprivate let sentByteCount: Int
     }
 
-    /// Bytes of the data of a read that are weighed: about a hundred nodes, some microseconds. The others are taken to be
-    /// like these.
+    /// Bytes of the data of a read that are weighed: about a hundred nodes, some microseconds. The others are
+    /// taken to be like these.
     static let weighedByteLimit = 4 << 10
     /// Sessions whose listens are looked at for the number of listeners.
     private static let countedSessionLimit = 1024

@@ -9,8 +9,9 @@ import PandoTime
 import PandoTree
 import PandoWire
 
-/// Executes commands on databases: decides them, appends what they change to the journal, commits them, and encodes
-/// what they cause. It holds what all commands share: the databases, the sessions, the journal, and the outputs.
+/// Executes commands on databases: decides them, appends what they change to the journal, commits them, and
+/// encodes what they cause. It holds what all commands share: the databases, the sessions, the journal, and
+/// the outputs.
 ///
 ///     request ──▶ Engine.decide ──▶ JournalAppender ──▶ Engine.commit ──▶ pushes, then the reply ──▶ OutputEncoder
 ///                                       └─ no space: refused, and nothing is changed
@@ -101,8 +102,8 @@ final class CommandProcessor {
         if changesHeldBytes { publishHeldBytes(of: session) }
     }
 
-    /// A key for a new child (rest §2.2). Keys ascend in the order of the calls: that of commits, except for large POSTs,
-    /// whose keys are chosen before their rules are evaluated by another thread.
+    /// A key for a new child (rest §2.2). Keys ascend in the order of the calls: that of commits, except for
+    /// large POSTs, whose keys are chosen before their rules are evaluated by another thread.
     func nextPushID() -> Key {
         let random = PushIDGenerator.RandomBits(
             high: UInt8(truncatingIfNeeded: environment.randomBits()), low: environment.randomBits())
@@ -127,7 +128,8 @@ final class CommandProcessor {
     /// Has nodes released by another thread; nothing happens where there are none.
     func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releases.append(nodes) } }
 
-    /// Has a value released by another thread: at the end of the batch, when this thread has no other reference to it.
+    /// Has a value released by another thread: at the end of the batch, when this thread has no other
+    /// reference to it.
     func releaseLater(_ value: consuming any Sendable) { releases.append(value) }
 
     /// Hands on what is to be released.
@@ -244,8 +246,8 @@ final class CommandProcessor {
         return effects.result
     }
 
-    /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their limit.
-    /// O(1), mostly.
+    /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their
+    /// limit. O(1), mostly.
     func startIndexWork(in database: StoredDatabase) {
         guard database.engine.tree.hasIndexWork else { return }
         indexes.startWork(in: database)
@@ -354,8 +356,8 @@ extension Operation {
         }
     }
 
-    /// Whether it is a listen through a query whose order the loaded rules do not declare (realtime §4.2). Without loaded
-    /// rules there is nothing to declare. O(depth) for such a listen, O(1) for all else.
+    /// Whether it is a listen through a query whose order the loaded rules do not declare (realtime §4.2).
+    /// Without loaded rules there is nothing to declare. O(depth) for such a listen, O(1) for all else.
     fileprivate func lacksIndex(in database: StoredDatabase) -> Bool {
         guard case .listen(let listen) = self, let query = listen.query,
             case .loaded(let rules) = database.engine.access

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoWebSocket
 import Synchronization
 
-/// Frames for several receivers that are long enough to be compressed: once for each deflate window, by the first loop that
-/// has a receiver of it, for all receivers on all loops. Never on the database thread.
+/// Frames for several receivers that are long enough to be compressed: once for each deflate window, by the
+/// first loop that has a receiver of it, for all receivers on all loops. Never on the database thread.
 package final class CompressibleFrames: Sendable {
     /// For receivers without compression.
     package let plain: SharedBytes
@@ -17,9 +17,9 @@ package final class CompressibleFrames: Sendable {
     /// Bytes from which on frames of several receivers are worth compressing.
     package static let thresholdByteCount = MessageDeflater.Options().thresholdByteCount
 
-    /// The frames for receivers with a deflate window. A loop that needs them while another one compresses them waits as long as
-    /// it would take itself. A loop whose budget does not suffice sends them as they are, and leaves the compression to
-    /// others.
+    /// The frames for receivers with a deflate window. A loop that needs them while another one compresses
+    /// them waits as long as it would take itself. A loop whose budget does not suffice sends them as they
+    /// are, and leaves the compression to others.
     package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
         compressed.withLock { compressed in
             if let bytes = compressed[window.index] { return bytes }
@@ -39,7 +39,8 @@ package final class CompressibleFrames: Sendable {
     }
 }
 
-/// The forms of frames that one loop has needed so far. Confined to the loop: receivers behind the first take no lock.
+/// The forms of frames that one loop has needed so far. Confined to the loop: receivers behind the first take
+/// no lock.
 package struct FramesByWindow {
     private let frames: CompressibleFrames
     private var compressed = InlineArray<3, SharedBytes?>(repeating: nil)

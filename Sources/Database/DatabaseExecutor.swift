@@ -1,16 +1,17 @@
 import PandoReactor
 import Synchronization
 
-/// Runs the ``DatabaseHost`` on whichever thread suits: a mailbox, and a lock that one thread holds at a time.
+/// Runs the ``DatabaseHost`` on whichever thread suits: a mailbox, and a lock that one thread holds at a
+/// time.
 ///
 ///     loop ──▶ mailbox ──▶ database thread       bursts, and messages that may take long or wait
 ///       └────▶ runs the host itself              a few light requests, while the lock is free and nothing waits
 ///     journal thread ──▶ runs the host itself    releases what has become durable
 ///
-/// To pass one request to another thread and back costs more than the request: waking a thread is a system call
-/// and a few microseconds, and what one core has written the other must fetch. So a loop that has a few light
-/// requests processes them itself; under load, when a tick brings hundreds, the database thread works while the
-/// loop reads on.
+/// To pass one request to another thread and back costs more than the request: waking a thread is a system
+/// call and a few microseconds, and what one core has written the other must fetch. So a loop that has a few
+/// light requests processes them itself; under load, when a tick brings hundreds, the database thread works
+/// while the loop reads on.
 ///
 /// No message is forgotten: a thread that releases the lock looks into the mailbox afterwards, and wakes the
 /// database thread if there is something. A thread that finds the lock taken has posted its messages before.
@@ -53,9 +54,10 @@ package final class DatabaseExecutor: @unchecked Sendable {
         mailbox.post(movingFrom: &messages)
     }
 
-    /// A loop: processes these messages if nothing waits before them, the lock is free, and none of them may take
-    /// long; otherwise the database thread does. Leaves an empty array.
-    /// - Parameter queue: The loop's queue of outputs. Its thread is not woken: it must look into the queue next.
+    /// A loop: processes these messages if nothing waits before them, the lock is free, and none of them may
+    /// take long; otherwise the database thread does. Leaves an empty array.
+    /// - Parameter queue: The loop's queue of outputs. Its thread is not woken: it must look into the queue
+    ///   next.
     package func process(_ messages: inout [DatabaseMessage], onQueue queue: Int) {
         // Where something waits, another thread was woken for it, or looks again when it unlocks.
         guard mailbox.postWithoutSignal(movingFrom: &messages), lock() else { return }
@@ -64,8 +66,8 @@ package final class DatabaseExecutor: @unchecked Sendable {
         if !isDone || !mailbox.isEmpty { wakeup.signal() }
     }
 
-    /// The journal thread: everything up to this ticket is durable. Releases what waits for it at once if the lock
-    /// is free; otherwise the database thread does.
+    /// The journal thread: everything up to this ticket is durable. Releases what waits for it at once if the
+    /// lock is free; otherwise the database thread does.
     package func release(upTo ticket: UInt64) {
         guard lock() else { return post(.storage(.durable(upTo: ticket))) }
         let isDone = host?.release(upTo: ticket) ?? true
@@ -102,8 +104,8 @@ package final class DatabaseExecutor: @unchecked Sendable {
         case lockedOut
     }
 
-    /// The database thread: processes for a few milliseconds. A simulation, which has no thread, calls it in place of
-    /// ``serve()`` when ``wakeup`` was signalled, and again while there is more.
+    /// The database thread: processes for a few milliseconds. A simulation, which has no thread, calls it in
+    /// place of ``serve()`` when ``wakeup`` was signalled, and again while there is more.
     package func takeTurn() -> Turn {
         guard lock() else { return .lockedOut }
         _ = work(onQueue: nil)

@@ -16,8 +16,8 @@ import PandoTime
 /// Times are stamped here, so their order is the order of commits. What is processed in one go is one batch:
 /// one post to the journal thread, one to each queue of outputs.
 ///
-/// Used by one thread at a time, through the ``DatabaseExecutor``: the database thread, a loop that has little
-/// to ask, or the journal thread, which calls ``release(upTo:)`` alone.
+/// Used by one thread at a time, through the ``DatabaseExecutor``: the database thread, a loop that has
+/// little to ask, or the journal thread, which calls ``release(upTo:)`` alone.
 package final class DatabaseHost {
     /// Bytes of requests that were not processed yet.
     private let requestBackpressure: Backpressure
@@ -73,8 +73,8 @@ package final class DatabaseHost {
 
     /// - Parameters:
     ///   - journal: Nil where everything is kept in memory: then everything counts as durable at once.
-    ///   - requestBackpressure: The thread that posts a request adds its bytes. The host removes them when the
-    ///     output of the request is released.
+    ///   - requestBackpressure: The thread that posts a request adds its bytes. The host removes them when
+    ///     the output of the request is released.
     ///   - preparation: How long computations are left to other threads.
     ///   - post: Posts a message to this host, from any thread.
     package init(
@@ -241,7 +241,8 @@ package final class DatabaseHost {
         }
     }
 
-    /// Suspends and resumes the sessions that a message was about. Not while a burst is taken out of the backlog.
+    /// Suspends and resumes the sessions that a message was about. Not while a burst is taken out of the
+    /// backlog.
     private func follow(_ progress: Progress) {
         switch progress {
         case .done: break
@@ -467,8 +468,8 @@ package final class DatabaseHost {
     }
 
     /// The journal thread: everything up to this ticket is durable. Releases what waits for it.
-    /// - Returns: false, and nothing is done, while the server stops: then ``receive(_:onQueue:)`` must get the
-    ///   event.
+    /// - Returns: false, and nothing is done, while the server stops: then ``receive(_:onQueue:)`` must get
+    ///   the event.
     package func release(upTo ticket: UInt64) -> Bool {
         guard !isDraining else { return false }
         currentQueue = nil
@@ -505,7 +506,7 @@ package final class DatabaseHost {
         outputs.post(consume batch, to: queue, signals: queue != currentQueue)
     }
 
-    /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation that
-    /// must know what a server had decided when it died.
+    /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation
+    /// that must know what a server had decided when it died.
     package func takeHeld() -> [OutputBatch] { gate.removeAll().flatMap { $0 } }
 }

@@ -10,8 +10,8 @@ import PandoWire
 
 /// A message to the databases: from connections, from the journal, from workers, and from the operator.
 ///
-/// Messages of one session are processed in the order in which they were posted, and their outputs are posted in
-/// that order (``OutputBatch``).
+/// Messages of one session are processed in the order in which they were posted, and their outputs are posted
+/// in that order (``OutputBatch``).
 package enum DatabaseMessage: Sendable {
     /// A realtime session begins.
     indirect case open(SessionID, OpenRequest)
@@ -59,9 +59,9 @@ extension DatabaseMessage {
     /// Bytes of a request up to which it may be light: about one frame of a client.
     fileprivate static let lightByteCount = 16 << 10
 
-    /// Whether processing takes little time, as far as the message alone shows. False for hashes and query windows
-    /// of any amount of data, and for the end of a session with all its listens and writes. What a write
-    /// replaces decides the rest (``LightWork``). O(1): decided when the request was made.
+    /// Whether processing takes little time, as far as the message alone shows. False for hashes and query
+    /// windows of any amount of data, and for the end of a session with all its listens and writes. What a
+    /// write replaces decides the rest (``LightWork``). O(1): decided when the request was made.
     package var isLight: Bool {
         switch self {
         case .request(let request): request.isLight
@@ -104,9 +104,9 @@ package final class PreparedRequest: Sendable {
     }
 }
 
-/// A request on its way from its connection to the databases. An object, so that passing it on copies one word;
-/// its action is moved out in the end, and not copied either. (As a value it was copied three times, with
-/// everything that it holds: a tenth of a set.)
+/// A request on its way from its connection to the databases. An object, so that passing it on copies one
+/// word; its action is moved out in the end, and not copied either. (As a value it was copied three times,
+/// with everything that it holds: a tenth of a set.)
 ///
 /// `@unchecked Sendable`: one thread after the other holds it, and passes it on through a ``Mailbox``.
 package final class PostedRequest: @unchecked Sendable {
@@ -115,7 +115,8 @@ package final class PostedRequest: @unchecked Sendable {
     package let number: Int64
     /// Whose rights it has.
     package let credential: Credential
-    /// Which of the session's sign-ins ``credential`` belongs to, for requests that queue writes; otherwise 0.
+    /// Which of the session's sign-ins ``credential`` belongs to, for requests that queue writes; otherwise
+    /// 0.
     package let signIn: UInt32
     /// Bytes of its message.
     package let byteCount: Int

@@ -2,8 +2,8 @@ import PandoEngine
 import PandoStorage
 import PandoTree
 
-/// Asks the databases what they hold. They set the gauges of ``DatabaseMetrics`` that need a look at all databases,
-/// and say what some sessions listen to.
+/// Asks the databases what they hold. They set the gauges of ``DatabaseMetrics`` that need a look at all
+/// databases, and say what some sessions listen to.
 package struct DatabaseStatisticsRequest: Sendable {
     /// Sessions whose listens are wanted.
     package var sessions: [SessionID]
@@ -37,8 +37,8 @@ package enum DatabaseStatistics {
 }
 
 extension CommandProcessor {
-    /// O(databases + their indexes + sessions asked for). Makes no text of what clients have sent: one session may listen to 16 paths of
-    /// 24 KB.
+    /// O(databases + their indexes + sessions asked for). Makes no text of what clients have sent: one
+    /// session may listen to 16 paths of 24 KB.
     func perform(_ request: DatabaseStatisticsRequest) {
         var counts = LiveTree.Counts()
         for database in databases.all { counts += database.engine.tree.counts }

@@ -7,8 +7,9 @@ import PandoTree
 
 /// Why requests were denied lately, for operators. Clients get no reasons (rules §2.6).
 ///
-/// The last denials of each database are kept for `/.inspect/denials.json`, and logged at `debug`. Explaining one
-/// is far slower than denying it, so only a small part of the time is spent on it; the others are only counted.
+/// The last denials of each database are kept for `/.inspect/denials.json`, and logged at `debug`. Explaining
+/// one is far slower than denying it, so only a small part of the time is spent on it; the others are only
+/// counted.
 struct DenialLog {
     /// Denials kept for a database.
     static let keptCount = 100

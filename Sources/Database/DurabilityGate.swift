@@ -1,9 +1,9 @@
-/// Holds outputs back until the journal entries that they depend on are durable, and releases them in the order
-/// in which they were decided.
+/// Holds outputs back until the journal entries that they depend on are durable, and releases them in the
+/// order in which they were decided.
 ///
-/// Every entry of the journal has a ticket: 1 for the first, then one more each. An output waits for the ticket of
-/// the last entry that was appended when the output was decided, whether it is about that entry or not: a
-/// client must see nothing that a crash could take back.
+/// Every entry of the journal has a ticket: 1 for the first, then one more each. An output waits for the
+/// ticket of the last entry that was appended when the output was decided, whether it is about that entry or
+/// not: a client must see nothing that a crash could take back.
 ///
 ///     hold(a, 3)   hold(b, 3)   hold(c, 5)
 ///     held:  a 3 ─ b 3 ─ c 5        confirm(4), release: a, b        confirm(5), release: c
@@ -34,7 +34,8 @@ struct DurabilityGate<Outputs> {
     /// Whether everything up to a ticket is durable.
     func isDurable(_ ticket: UInt64) -> Bool { ticket <= durableTicket }
 
-    /// Holds outputs until `ticket` is durable. If it already is, they still leave only with the next ``release(_:)``.
+    /// Holds outputs until `ticket` is durable. If it already is, they still leave only with the next
+    /// ``release(_:)``.
     /// - Parameter ticket: That of the last entry appended so far; not less than that of the call before.
     mutating func hold(_ outputs: consuming Outputs, until ticket: UInt64, requestByteCount: Int) {
         precondition(ticket >= held.last?.ticket ?? 0, "an output waits for less than the one before it")

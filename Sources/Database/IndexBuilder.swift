@@ -8,8 +8,8 @@ import PandoTree
 ///                                     ▲                                            └─ too much has changed since
 ///                                     └────────────────────────────────────────────────────┘
 ///
-/// No request waits for an index. Without worker threads an index is built at once. Those that no rule declares have
-/// one limit of bytes, over all databases: ``limitMemory(of:)``. Used by one thread at a time.
+/// No request waits for an index. Without worker threads an index is built at once. Those that no rule
+/// declares have one limit of bytes, over all databases: ``limitMemory(of:)``. Used by one thread at a time.
 final class IndexBuilder {
     private let start: @Sendable (PreparationJob) -> Void
     private let release: @Sendable (consuming any Sendable) -> Void
@@ -30,8 +30,8 @@ final class IndexBuilder {
         self.post = post
     }
 
-    /// Drops indexes that no rule declares while all of them take more than ``byteLimit``: the one that no query has
-    /// used for the longest time in any database first.
+    /// Drops indexes that no rule declares while all of them take more than ``byteLimit``: the one that no
+    /// query has used for the longest time in any database first.
     /// - Complexity: O(databases), and O(locations with indexes) for each that is dropped.
     func limitMemory(of databases: some Collection<StoredDatabase>) {
         var byteCount = databases.reduce(0) { $0 + $1.engine.tree.onDemandIndexByteCount }

@@ -37,8 +37,8 @@ struct JournalAppender {
     /// Nodes of the request being processed that were printed before, so that they are not printed again.
     var printed: PrintedNodes?
 
-    /// Bytes of one record that a request may ask for: the largest write (`--max-write-bytes`), and less than an entry
-    /// of the journal may have.
+    /// Bytes of one record that a request may ask for: the largest write (`--max-write-bytes`), and less than
+    /// an entry of the journal may have.
     private static let recordByteLimit = 256 << 20
 
     /// - Parameter journal: Nil where everything is kept in memory.
@@ -70,7 +70,8 @@ struct JournalAppender {
         journal?.hasReservedSpace(for: self.byteCount + byteCount + sessionEndReserveByteCount) ?? true
     }
 
-    /// - Throws: ``JournalRefusal/diskFull`` where the journal has no space for a client's record with such a payload.
+    /// - Throws: ``JournalRefusal/diskFull`` where the journal has no space for a client's record with such a
+    ///   payload.
     func checkSpace(forPayloadOf byteCount: Int) throws(JournalRefusal) {
         let recordByteCount = JournalFormat.recordByteCount(payloadByteCount: byteCount)
         guard hasSpace(for: recordByteCount + sessionEndReserveByteCount) else { throw .diskFull }

@@ -6,9 +6,9 @@ import PandoWebSocket
 import PandoWire
 import Synchronization
 
-/// A message that takes long to encode, which is left to a worker thread, from a snapshot: a large read, a query
-/// over many children, the initial push of a listen with its comparison of hashes, or a large push, which all
-/// of its listeners share.
+/// A message that takes long to encode, which is left to a worker thread, from a snapshot: a large read, a
+/// query over many children, the initial push of a listen with its comparison of hashes, or a large push,
+/// which all of its listeners share.
 ///
 /// `@unchecked Sendable`: a worker encodes it before it posts it to a loop; loops only read what was posted.
 package final class LargeMessage: @unchecked Sendable {
@@ -28,10 +28,11 @@ package final class LargeMessage: @unchecked Sendable {
     static let pieceByteCount = 128 << 10
 
     package let content: Content
-    /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while it
-    /// is not encoded, and where it is larger than clients accept.
+    /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while
+    /// it is not encoded, and where it is larger than clients accept.
     package private(set) var pieces: [SharedBytes]?
-    /// The pieces with their messages compressed, by deflate window. A worker makes them for the first receiver.
+    /// The pieces with their messages compressed, by deflate window. A worker makes them for the first
+    /// receiver.
     private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
     private var isEncoded = false
     private var budget: EncodingBudget?
@@ -84,7 +85,8 @@ package final class LargeMessage: @unchecked Sendable {
     private static let estimateLimit = 256 << 10
     private static let leastByteCount = 256
 
-    /// Encodes the message as frames, and cuts them into pieces. The second time it does nothing. One worker only.
+    /// Encodes the message as frames, and cuts them into pieces. The second time it does nothing. One worker
+    /// only.
     /// - Parameters:
     ///   - budget: Its bytes are added here, and removed when the message is freed.
     ///   - hashes: What the same worker has hashed before.
@@ -98,8 +100,8 @@ package final class LargeMessage: @unchecked Sendable {
         self.budget = budget
     }
 
-    /// Compresses the pieces for a deflate window, once, each by itself: then there are as many. One worker only, after
-    /// ``encode(within:_:)``.
+    /// Compresses the pieces for a deflate window, once, each by itself: then there are as many. One worker
+    /// only, after ``encode(within:_:)``.
     package func compress(with deflater: MessageDeflater, for window: DeflateWindow) {
         guard let pieces, !pieces.isEmpty, let budget, compressed.withLock({ $0[window.index] }) == nil else {
             return
@@ -155,8 +157,8 @@ package final class LargeMessage: @unchecked Sendable {
     }
 }
 
-/// Bytes of encoded large messages that were not sent yet. Over the limit no more are encoded, so that clients
-/// that do not read cannot fill memory with what they request.
+/// Bytes of encoded large messages that were not sent yet. Over the limit no more are encoded, so that
+/// clients that do not read cannot fill memory with what they request.
 package final class EncodingBudget: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)

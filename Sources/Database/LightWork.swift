@@ -4,8 +4,8 @@ import PandoStorage
 import PandoTree
 import PandoWire
 
-/// Whether a loop may process a burst of messages itself (``DatabaseExecutor``): the part of the decision that
-/// needs the databases. What the messages alone show is decided once, when they are made
+/// Whether a loop may process a burst of messages itself (``DatabaseExecutor``): the part of the decision
+/// that needs the databases. What the messages alone show is decided once, when they are made
 /// (``DatabaseMessage/isLight``).
 struct LightWork {
     private let processor: CommandProcessor

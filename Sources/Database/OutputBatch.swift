@@ -4,8 +4,8 @@ import PandoREST
 import PandoReactor
 import PandoTime
 
-/// The outputs of one batch of the databases for one queue (a mailbox of a loop), in the order in which they must be
-/// sent.
+/// The outputs of one batch of the databases for one queue (a mailbox of a loop), in the order in which they
+/// must be sent.
 ///
 /// Small replies lie one behind the other in `arena`, as WebSocket frames, so that a reply costs no
 /// allocation. A message for many connections is framed once, in ``SharedBytes``.
@@ -17,15 +17,15 @@ package struct OutputBatch: Sendable {
         case shared(SharedBytes, ContiguousArray<SessionID>)
         /// As ``shared(_:_:)``; so long that receivers which negotiated compression get them compressed.
         case compressible(CompressibleFrames, ContiguousArray<SessionID>)
-        /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session wait
-        /// for it.
+        /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session
+        /// wait for it.
         case large(SessionID, LargeMessage)
         /// The result of a REST request.
         case rest(SessionID, RESTCallResult)
         /// Events for an event stream.
         case events(SessionID, [StreamEvent])
-        /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested before
-        /// has its reply.
+        /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested
+        /// before has its reply.
         case windowMark(SessionID)
         /// The session's listens and queued writes take so many bytes of memory.
         case held(SessionID, byteCount: Int)
@@ -42,8 +42,8 @@ package struct OutputBatch: Sendable {
     private var open: (session: SessionID, start: Int)?
     /// Bytes of the shared frames, each counted once.
     package var sharedByteCount = 0
-    /// When the oldest of the requests was read from its socket whose results are here; the latest time there is where
-    /// that is not known.
+    /// When the oldest of the requests was read from its socket whose results are here; the latest time there
+    /// is where that is not known.
     package internal(set) var began = MonotonicTime(nanoseconds: .max)
     /// Replies and responses, and pushes to one session; those of ``Item/shared(_:_:)`` are not counted here.
     package internal(set) var replyCount = 0
@@ -94,8 +94,8 @@ package struct OutputBatch: Sendable {
     /// Bytes up to which frames are joined to one item: a channel takes an item as a whole, or not at all.
     private static let joinedByteLimit = 64 << 10
 
-    /// Adds what was appended to the arena from `start` on as frames for a session. Frames for one session that
-    /// lie one behind the other are one item: a client that sends sixteen requests at once gets sixteen
+    /// Adds what was appended to the arena from `start` on as frames for a session. Frames for one session
+    /// that lie one behind the other are one item: a client that sends sixteen requests at once gets sixteen
     /// replies with one item.
     /// - Precondition: `start` is the end of what was added before.
     mutating func appendFrames(from start: Int, to session: SessionID) {

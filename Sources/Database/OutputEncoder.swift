@@ -7,8 +7,9 @@ import PandoTree
 import PandoWebSocket
 import PandoWire
 
-/// Encodes replies and pushes as frames, in one batch for each queue of outputs: each distinct push is printed
-/// once, each small reply goes to the arena of its batch (realtime §3, §5). Used by one thread at a time.
+/// Encodes replies and pushes as frames, in one batch for each queue of outputs: each distinct push is
+/// printed once, each small reply goes to the arena of its batch (realtime §3, §5). Used by one thread at a
+/// time.
 struct OutputEncoder {
     private var batches: [OutputBatch]
     /// The message being printed; kept, so that its buffer is used again.
@@ -314,8 +315,8 @@ struct OutputEncoder {
         for session in groups.joined() { append(.large(session, message), to: session) }
     }
 
-    /// Bytes that recipients are sent, as far as they are encoded here. Two values between which no batch was taken out
-    /// have what was encoded between them as their difference.
+    /// Bytes that recipients are sent, as far as they are encoded here. Two values between which no batch was
+    /// taken out have what was encoded between them as their difference.
     var sentByteCount: Int { batches.reduce(fannedOutByteCount) { $0 &+ $1.arena.count } }
 
     /// Bytes that were encoded since ``takeBatches(refillingFrom:)``.

@@ -1,19 +1,19 @@
 import PandoEngine
 import PandoTree
 
-/// What sessions that read slowly are not sent yet. Only the newest state of a location matters to a listener:
-/// instead of every push, the paths that have changed are kept, and when the client has read what it was sent,
-/// it gets their values of that moment.
+/// What sessions that read slowly are not sent yet. Only the newest state of a location matters to a
+/// listener: instead of every push, the paths that have changed are kept, and when the client has read what
+/// it was sent, it gets their values of that moment.
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
 ///
-/// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``): it gets
-/// nothing until the check is done, and then what it still listens to.
+/// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``):
+/// it gets nothing until the check is done, and then what it still listens to.
 ///
-/// So a slow reader costs memory for its paths, however much others write. It never sees an older value after a
-/// newer one, nor half of an update: all of its paths of one listen come in one message. It misses states in
-/// between, as every client does that is late. Used by one thread at a time.
+/// So a slow reader costs memory for its paths, however much others write. It never sees an older value after
+/// a newer one, nor half of an update: all of its paths of one listen come in one message. It misses states
+/// in between, as every client does that is late. Used by one thread at a time.
 struct PushCoalescer {
     /// What one session was not sent.
     struct Backlog {
@@ -117,7 +117,8 @@ struct PushCoalescer {
     /// Removes the sessions that lag from the recipients of a write's pushes.
     /// - Parameters:
     ///   - root: The tree after the write.
-    ///   - listener: The session that has begun to listen: the pushes answer it, and are sent to it. Nil for a write.
+    ///   - listener: The session that has begun to listen: the pushes answer it, and are sent to it. Nil for
+    ///     a write.
     mutating func hold(_ pushes: [Push], in root: Node, answering listener: SessionID? = nil) -> [Push] {
         var sent: [Push] = []
         sent.reserveCapacity(pushes.count)

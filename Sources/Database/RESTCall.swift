@@ -102,15 +102,15 @@ extension StoredDatabase {
 package enum RESTCallResult: Sendable {
     /// The data at the location.
     case read(Node)
-    /// The children of a node that a query selects: a worker finds them, by the index where there is one, and the
-    /// result becomes a ``read(_:)``.
+    /// The children of a node that a query selects: a worker finds them, by the index where there is one, and
+    /// the result becomes a ``read(_:)``.
     indirect case filtered(Node, IndexedQuery)
     /// One page of the children that a query selects, and where it ends; nil for the last page (rest §5.5).
     indirect case page(Node, end: Window.PageEnd?)
     /// What a PUT or DELETE has left at its location.
     case written(Node)
-    /// What a PUT has written, as it was sent: the client may not read the stored value. It has no ETag, which
-    /// would reveal that value.
+    /// What a PUT has written, as it was sent: the client may not read the stored value. It has no ETag,
+    /// which would reveal that value.
     case writtenUnread(Node)
     /// What a PATCH has written, one value for each of its writes; nil where that is what was sent.
     case updated([Node]?)

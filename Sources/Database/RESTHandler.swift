@@ -6,8 +6,8 @@ import PandoRules
 import PandoStorage
 import PandoTree
 
-/// Processes REST requests: they use the same engines, and wait for the same journal, as realtime ones (rest §9).
-/// Used by one thread at a time.
+/// Processes REST requests: they use the same engines, and wait for the same journal, as realtime ones
+/// (rest §9). Used by one thread at a time.
 final class RESTHandler {
     private let processor: CommandProcessor
     private let access: AccessManager

@@ -7,12 +7,11 @@ import PandoEngine
 ///                                                          and databases in turn
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
-/// order. Changed rules, checks of listens, finished preparations (hash, query window, print) and reports that a client lags come
-/// first; a
-/// drain comes last.
+/// order. Changed rules, checks of listens, finished preparations (hash, query window, print) and reports
+/// that a client lags come first; a drain comes last.
 ///
-/// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client cannot
-/// know whether they were (SDKs send again what was not acknowledged).
+/// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
+/// cannot know whether they were (SDKs send again what was not acknowledged).
 ///
 /// A class, so that it is not moved for every burst. Used by one thread at a time.
 final class RequestBacklog {
@@ -62,8 +61,8 @@ final class RequestBacklog {
         }
     }
 
-    /// Takes out everything that is to be processed in the order of arrival. ``returnBurst(_:from:)`` follows,
-    /// before anything is added.
+    /// Takes out everything that is to be processed in the order of arrival. ``returnBurst(_:from:)``
+    /// follows, before anything is added.
     /// - Parameter taken: Empty before.
     func takeBurst(_ taken: inout [DatabaseMessage]) { swap(&burst, &taken) }
 

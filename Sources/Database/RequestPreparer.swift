@@ -8,8 +8,8 @@ import PandoWire
 
 /// Has long computations of requests done by worker threads, on snapshots, while other sessions go on: a
 /// compare-and-set hashes its location (realtime §11.2, rest §7), a listen through a query orders the
-/// children there, a write prints its data for the journal, and has its rules evaluated and its data ordered. Over a
-/// million children that takes up to a second.
+/// children there, a write prints its data for the journal, and has its rules evaluated and its data ordered.
+/// Over a million children that takes up to a second.
 ///
 ///     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: the location is unchanged ──▶ decided with the hash
 ///                                               │             └─ it has changed ──▶ stale, whichever value was expected
@@ -29,17 +29,18 @@ final class RequestPreparer {
     /// Posts a message to the databases.
     private let post: @Sendable (DatabaseMessage) -> Void
 
-    /// Bytes of a request from which on its rules are evaluated elsewhere: fewer bring a few thousand nodes, which takes
-    /// a millisecond or two. Messages above it are parsed elsewhere, too.
+    /// Bytes of a request from which on its rules are evaluated elsewhere: fewer bring a few thousand nodes,
+    /// which takes a millisecond or two. Messages above it are parsed elsewhere, too.
     static let largeWriteByteCount = 64 << 10
-    /// How often a write is prepared. Others that write to the same locations all the time must not keep it waiting for
-    /// ever: then it is executed whatever has changed, where that takes a few milliseconds, and else refused.
+    /// How often a write is prepared. Others that write to the same locations all the time must not keep it
+    /// waiting for ever: then it is executed whatever has changed, where that takes a few milliseconds, and
+    /// else refused.
     static let attemptLimit = 16
     /// Bytes and paths of a write that is executed then.
     private static let directByteCount = 2 * largeWriteByteCount
     private static let directPathCount = 2 * Engine.largeMergeCount
-    /// The same of a query window, each attempt of which only follows what has changed since the one before: then it is made
-    /// at once.
+    /// The same of a query window, each attempt of which only follows what has changed since the one before:
+    /// then it is made at once.
     private static let windowAttemptLimit = 16
 
     init(
@@ -62,8 +63,8 @@ final class RequestPreparer {
     /// - Parameters:
     ///   - stage: What was done for it before.
     ///   - former: What was prepared for it over an earlier snapshot.
-    /// - Returns: The database of its session, which is to be suspended; nil where the request can be executed
-    ///   at once.
+    /// - Returns: The database of its session, which is to be suspended; nil where the request can be
+    ///   executed at once.
     func suspend(
         _ request: PostedRequest, after stage: PreparationStage = PreparationStage(),
         following former: PreparedWrite? = nil
@@ -214,7 +215,8 @@ final class RequestPreparer {
         }
     }
 
-    /// Has rules evaluated and data ordered for a large write, and a merge of many paths done, if that is needed.
+    /// Has rules evaluated and data ordered for a large write, and a merge of many paths done, if that is
+    /// needed.
     private func suspend(
         _ writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
         as credential: Credential, _ session: SessionID, _ message: DatabaseMessage,
@@ -229,8 +231,8 @@ final class RequestPreparer {
     }
 
     /// - Parameters:
-    ///   - former: The query window over an earlier snapshot. Only what has changed since is to be done, so the next one is
-    ///     there sooner, and less changes meanwhile.
+    ///   - former: The query window over an earlier snapshot. Only what has changed since is to be done, so
+    ///     the next one is there sooner, and less changes meanwhile.
     private func prepareWindow(
         _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
         _ message: DatabaseMessage, in database: StoredDatabase,
@@ -303,7 +305,8 @@ final class RequestPreparer {
         return true
     }
 
-    /// Executes a write with the decision of its rules and its indexes, unless what they depend on has changed.
+    /// Executes a write with the decision of its rules and its indexes, unless what they depend on has
+    /// changed.
     private func finish(
         _ write: PreparedWrite, of prepared: PreparedRequest, in database: StoredDatabase,
         _ execute: (DatabaseMessage) -> Void
@@ -354,8 +357,8 @@ final class RequestPreparer {
         }
     }
 
-    /// Others have changed what the write depends on, each time while it was prepared. Its data is freed with what was
-    /// prepared.
+    /// Others have changed what the write depends on, each time while it was prepared. Its data is freed with
+    /// what was prepared.
     private func refuseAsContested(_ prepared: PreparedRequest) {
         switch prepared.message {
         case .request(let request):
@@ -487,8 +490,8 @@ extension [Write] {
     /// None of a merge of many paths: it is freed with what was prepared.
     fileprivate var largeNodes: [Node] { large { _ in true } }
 
-    /// Large nodes that the journal holds as they are: where there are server values, it holds another node. None of a merge
-    /// of many paths: it is printed as a whole when it is prepared.
+    /// Large nodes that the journal holds as they are: where there are server values, it holds another node.
+    /// None of a merge of many paths: it is printed as a whole when it is prepared.
     fileprivate var nodesToPrint: [Node] { large(where: \.placeholders.isEmpty) }
 
     private func large(where isChosen: (Draft) -> Bool) -> [Node] {

@@ -4,8 +4,8 @@ import PandoREST
 import PandoStorage
 import PandoTree
 
-/// Opens and ends sessions. The end of a session cannot be refused, so where the journal has no space for it, it
-/// waits here. Used by one thread at a time.
+/// Opens and ends sessions. The end of a session cannot be refused, so where the journal has no space for it,
+/// it waits here. Used by one thread at a time.
 final class SessionManager {
     private let processor: CommandProcessor
     /// Posts a message to the databases, which is processed later.
@@ -104,8 +104,8 @@ final class SessionManager {
         return true
     }
 
-    /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. Everything that
-    /// the session does next comes after it.
+    /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. Everything
+    /// that the session does next comes after it.
     func revoke(_ signIns: Set<UInt32>, of session: SessionID) {
         guard let hosted = processor.sessions[session] else { return }
         deferred.append(.revokeOnDisconnect(signIns), of: session, in: hosted.database)
@@ -117,8 +117,8 @@ final class SessionManager {
     /// Whether no operation waits for space.
     var isIdle: Bool { deferred.isEmpty }
 
-    /// Performs what waits for space, if the journal may have space for the first of it. Before every other write:
-    /// what waits was to be written first.
+    /// Performs what waits for space, if the journal may have space for the first of it. Before every other
+    /// write: what waits was to be written first.
     func performDeferredIfPossible() {
         if !deferred.isEmpty, processor.journal.hasSpace(for: deferred.firstByteCount) { performDeferred() }
     }
@@ -142,9 +142,9 @@ final class SessionManager {
     }
 }
 
-/// Operations that cannot be refused and wait because the journal has no space: the ends of sessions, also of an earlier
-/// process, whose onDisconnect writes run when there is space or at the next start, and the removal of such writes by
-/// revocations. The oldest first.
+/// Operations that cannot be refused and wait because the journal has no space: the ends of sessions, also of
+/// an earlier process, whose onDisconnect writes run when there is space or at the next start, and the
+/// removal of such writes by revocations. The oldest first.
 struct DeferredOperations {
     struct Item {
         let session: SessionID
@@ -159,8 +159,8 @@ struct DeferredOperations {
     }
 
     private var items: [Item] = []
-    /// Bytes of journal that the first of ``items`` needs, so that it is not printed again before there is as much
-    /// space; 0 where it was not tried yet.
+    /// Bytes of journal that the first of ``items`` needs, so that it is not printed again before there is as
+    /// much space; 0 where it was not tried yet.
     private(set) var firstByteCount = 0
 
     var isEmpty: Bool { items.isEmpty }
@@ -170,8 +170,8 @@ struct DeferredOperations {
     }
 
     /// Tries every item in order, and keeps those that wait.
-    /// - Parameter perform: Gets an item, whether no older item waits, and the bytes of journal that the first one
-    ///   needs. It must not use this value.
+    /// - Parameter perform: Gets an item, whether no older item waits, and the bytes of journal that the
+    ///   first one needs. It must not use this value.
     mutating func perform(_ perform: (_ item: Item, _ isFirst: Bool, _ firstByteCount: Int) -> Outcome) {
         var waiting: [Item] = []
         for item in items {

@@ -2,8 +2,9 @@ import PandoTime
 import PandoTree
 import Synchronization
 
-/// The slowest operations of the last hour: what was asked for, where, and how long the databases were busy with it.
-/// Bounded: it keeps the slowest operation of each kind, path pattern and order of a query, ``limit`` of them.
+/// The slowest operations of the last hour: what was asked for, where, and how long the databases were busy
+/// with it. Bounded: it keeps the slowest operation of each kind, path pattern and order of a query,
+/// ``limit`` of them.
 ///
 /// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom.
 package final class SlowOperations: Sendable {
@@ -28,7 +29,8 @@ package final class SlowOperations: Sendable {
 
     /// The order of a query.
     package struct Order: Equatable, Sendable {
-        /// As REST's `orderBy` has it: `age`, `$value`, `$key`; nil for one that is longer than ``nameByteLimit``.
+        /// As REST's `orderBy` has it: `age`, `$value`, `$key`; nil for one that is longer than
+        /// ``nameByteLimit``.
         package var name: String?
         /// Whether the rules declare its index, or it needs none.
         package var isIndexed: Bool
@@ -80,8 +82,8 @@ package final class SlowOperations: Sendable {
             .sorted { $0.nanoseconds > $1.nanoseconds }
     }
 
-    /// The path with a `*` for each key that looks like the name of one thing among many: push ids, numbers, and what
-    /// has digits and is long.
+    /// The path with a `*` for each key that looks like the name of one thing among many: push ids, numbers,
+    /// and what has digits and is long.
     package static func pattern(of path: Path) -> String {
         var text = ""
         for key in path.keys {

@@ -30,8 +30,8 @@ package struct EncodedMessage: Sendable {
     package var message: LargeMessage
 }
 
-/// Finds the children that a query selects, whether that is more than may be sent, and its ETag. O(size), with an index
-/// O(log n) for each child that is selected.
+/// Finds the children that a query selects, whether that is more than may be sent, and its ETag. O(size),
+/// with an index O(log n) for each child that is selected.
 package struct NodeSizeCheckJob: Sendable {
     package var session: SessionID
     package var node: Node
@@ -86,8 +86,10 @@ package struct PreparationJob: Sendable {
     package enum Work: Sendable {
         /// A compare-and-set needs the hash of the node.
         case hash(Node)
-        /// A listen needs the query window. With it an index is made where there is none and there may be one.
-        /// - former: The query window over an earlier snapshot, and that snapshot, where too much had changed since.
+        /// A listen needs the query window. With it an index is made where there is none and there may be
+        /// one.
+        /// - former: The query window over an earlier snapshot, and that snapshot, where too much had changed
+        ///   since.
         case window(IndexedQuery, Node, makesIndex: Bool, former: (window: Window, node: Node)?)
         /// A large write: rules, indexes.
         case write(WritePreparation)

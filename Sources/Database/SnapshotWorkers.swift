@@ -16,16 +16,17 @@ import PandoWebSocket
 ///                    └───▶ index thread ───────────────────▶ result        indexes, for which no client waits
 ///
 /// Each thread serves sessions in turn by the time that their jobs take (``FairScheduler``): many jobs of one
-/// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while too
-/// much was encoded and not sent (``EncodingBudget``), and heavy messages while too much was parsed and is not finished
-/// (``ParsingBudget``).
+/// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while
+/// too much was encoded and not sent (``EncodingBudget``), and heavy messages while too much was parsed and
+/// is not finished (``ParsingBudget``).
 package final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane
     private let heavy: SnapshotLane
     private let indexing: SnapshotLane
 
     /// - Parameters:
-    ///   - encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are encoded.
+    ///   - encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
+    ///     encoded.
     ///   - parsing: What is parsed counts there.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(encodedByteLimit: Int, parsing: ParsingBudget) throws(SocketError) {
@@ -78,8 +79,8 @@ private final class SnapshotLane: Sendable {
     /// The most that a session can owe the others, however long its job took.
     private static let debtLimit = 2_000_000_000
     private static let stackByteCount = 8 << 20
-    /// Where more threads want to run than there are processors, loops and databases come first, and light jobs
-    /// before heavy ones.
+    /// Where more threads want to run than there are processors, loops and databases come first, and light
+    /// jobs before heavy ones.
     static let lightNiceness = 5
     static let heavyNiceness = 10
 

@@ -40,8 +40,8 @@ final class EchoOptions: Sendable {
     }
 }
 
-/// A message to `/broadcast`, as one frame for all listeners with the same deflate window; index 0 is for those without
-/// compression.
+/// A message to `/broadcast`, as one frame for all listeners with the same deflate window; index 0 is for
+/// those without compression.
 typealias BroadcastFrames = [SharedBytes?]
 
 /// One event loop of the echo server, with its connections to `/broadcast`.

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// A request to one database, with its time and its credential. The caller chooses both, so that the same commands
-/// in the same order give the same state and the same effects on every machine.
+/// A request to one database, with its time and its credential. The caller chooses both, so that the same
+/// commands in the same order give the same state and the same effects on every machine.
 package struct Command: Sendable {
     package var session: SessionID
     package var credential: Credential
@@ -36,8 +36,8 @@ package enum Operation: Sendable {
     /// - base: The location that the client named; pushes of the write are relative to it.
     case merge(base: Path, [Write])
     /// Queues writes for the end of the session.
-    /// - signIn: Which sign-in of the session the credential belongs to, as the caller numbers them, so that it
-    ///   can be revoked; 0 for none.
+    /// - signIn: Which sign-in of the session the credential belongs to, as the caller numbers them, so that
+    ///   it can be revoked; 0 for none.
     case onDisconnect([Write], signIn: UInt32 = 0)
     case cancelOnDisconnect(Path)
     /// Removes the queued writes of revoked sign-ins. They never run.

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoRules
 import PandoTree
 
-/// The decision about one command: authorised, server values resolved, and not yet done. Nothing in it can turn
-/// out differently when it is replayed.
+/// The decision about one command: authorised, server values resolved, and not yet done. Nothing in it can
+/// turn out differently when it is replayed.
 package struct Delta: Sendable {
     package var session: SessionID
     package var kind: Kind
@@ -15,8 +15,9 @@ package struct Delta: Sendable {
         case nothing
         /// The rules deny the operation, which is returned for an explanation.
         indirect case denied(Operation)
-        /// One change: a put, a transaction whose comparison succeeded, or a priority. Alone it needs no array,
-        /// and so no allocation. The commit reports a change that changed nothing (``Effects/isRedundant``).
+        /// One change: a put, a transaction whose comparison succeeded, or a priority. Alone it needs no
+        /// array, and so no allocation. The commit reports a change that changed nothing
+        /// (``Effects/isRedundant``).
         case put(Change)
         case write(base: Path, [Change])
         // Boxed, as in ``Operation``.
@@ -48,7 +49,8 @@ package struct Delta: Sendable {
         }
     }
 
-    /// Whether the delta has to be in the journal before its effects may leave, unless they turn out redundant.
+    /// Whether the delta has to be in the journal before its effects may leave, unless they turn out
+    /// redundant.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     package func needsJournal(hadQueue: Bool) -> Bool {
         switch kind {

@@ -6,13 +6,14 @@ import PandoTree
 ///     rooms ─┬─ r1 ─── typing      (nil, as anonymous)
 ///            └─ r2                 ({…}, as ann)         writes below r2 became part of this one
 ///
-/// Always true: a branch with a queued write has no branches below it, and every branch but the root has a queued write
-/// or branches. So the order of the writes does not matter.
+/// Always true: a branch with a queued write has no branches below it, and every branch but the root has a
+/// queued write or branches. So the order of the writes does not matter.
 package struct DisconnectQueue: Sendable {
     /// The credential with which a write was queued.
     package struct Author: Equatable, Sendable {
         package var credential: Credential
-        /// The number of the session's sign-in; 0 for none. Of two with the same credential one may be revoked.
+        /// The number of the session's sign-in; 0 for none. Of two with the same credential one may be
+        /// revoked.
         package var signIn: UInt32
 
         package init(credential: Credential, signIn: UInt32 = 0) {
@@ -87,7 +88,8 @@ package struct DisconnectQueue: Sendable {
     /// Queued paths of one session; our own limit, so that a client cannot fill the server's memory.
     static let capacity = 10_000
 
-    /// Authors of one queued write; our own limit, since each is stored. Clients do not normally have more than one.
+    /// Authors of one queued write; our own limit, since each is stored. Clients do not normally have more
+    /// than one.
     static let authorLimit = 8
 
     private var root = Branch()
@@ -131,8 +133,8 @@ package struct DisconnectQueue: Sendable {
 
     // MARK: Adding
 
-    /// Whether the writes can be added: false when too many are queued, or a queued write above has too many authors.
-    /// O(depth) for each write.
+    /// Whether the writes can be added: false when too many are queued, or a queued write above has too many
+    /// authors. O(depth) for each write.
     func canAdd(_ writes: [Write], by author: Author) -> Bool {
         guard count + writes.count <= Self.capacity else { return false }
         return writes.allSatisfy { write in
@@ -148,8 +150,8 @@ package struct DisconnectQueue: Sendable {
         }
     }
 
-    /// Queues writes. A write replaces what is queued at its path and below; below a queued write it becomes a part of
-    /// that.
+    /// Queues writes. A write replaces what is queued at its path and below; below a queued write it becomes
+    /// a part of that.
     /// - Complexity: O(depth) for each write, and O(queue that it replaces).
     mutating func add(_ writes: [Write], by authors: [Author]) {
         for write in writes {
@@ -183,8 +185,8 @@ package struct DisconnectQueue: Sendable {
 
     // MARK: Cancelling
 
-    /// The queued paths that have one of these sign-ins as an author, in ascending order. They have to be cancelled,
-    /// since each runs with all of its authors. Only the root, if that is everything.
+    /// The queued paths that have one of these sign-ins as an author, in ascending order. They have to be
+    /// cancelled, since each runs with all of its authors. Only the root, if that is everything.
     /// - Complexity: O(queue).
     func paths(by signIns: Set<UInt32>) -> [Path] {
         var paths: [Path] = []
@@ -201,8 +203,9 @@ package struct DisconnectQueue: Sendable {
         return paths.count == count && count > 0 ? [.root] : paths
     }
 
-    /// Removes the writes at the path and below. A queued write above loses that part: its other children become
-    /// writes of their own, and the write itself, which would have removed everything else, is dropped.
+    /// Removes the writes at the path and below. A queued write above loses that part: its other children
+    /// become writes of their own, and the write itself, which would have removed everything else, is
+    /// dropped.
     /// - Complexity: O(depth + queue below the path + children of a write above).
     mutating func cancel(at path: Path) {
         var difference = Totals()
@@ -322,7 +325,8 @@ struct QueuedValue: Sendable {
         return Draft(node, placeholders: placeholders, depth: depth)
     }
 
-    /// The children with their server values, in the order of keys. The priority of the value itself is dropped.
+    /// The children with their server values, in the order of keys. The priority of the value itself is
+    /// dropped.
     var children: [(key: Key, value: QueuedValue)] {
         node.children.entries.map { entry in
             (
@@ -332,7 +336,8 @@ struct QueuedValue: Sendable {
         }
     }
 
-    /// Changes the value as a put of `other` changes a tree (§8.4). A final key `.priority` means the priority.
+    /// Changes the value as a put of `other` changes a tree (§8.4). A final key `.priority` means the
+    /// priority.
     mutating func overwrite(at keys: ArraySlice<Key>, with other: QueuedValue) {
         let isPriority = keys.last == Path.priorityKey
         node.apply(Change(path: Path(Array(keys)), node: other.node))

@@ -21,12 +21,12 @@ package enum CommandResult: Sendable {
     case ok
     case listening
     case data(Node)
-    /// A query, with its index if there is one, and the node it applies to. The caller finds the children with
-    /// ``Window``, since it takes long.
+    /// A query, with its index if there is one, and the node it applies to. The caller finds the children
+    /// with ``Window``, since it takes long.
     indirect case filtered(Node, IndexedQuery)
     case permissionDenied
-    /// A transaction found another value (§11.2). `current` is nil for a session that may not read it, or that
-    /// listens there and gets it as a push.
+    /// A transaction found another value (§11.2). `current` is nil for a session that may not read it, or
+    /// that listens there and gets it as a push.
     case dataStale(current: CurrentValue?)
     /// The command is not possible on this tree; the text says why.
     case failed(StaticString)

@@ -60,9 +60,9 @@ extension Engine {
         mayRead(path, Self.visible(query), as: credential, at: time)
     }
 
-    /// The session's listens that a credential may not read, as far as they are checked by this call, by path. After a
-    /// change of the credential or of the rules the caller sends the client that they are revoked (§5.4), and ends them.
-    /// Their hashes are nil.
+    /// The session's listens that a credential may not read, as far as they are checked by this call, by
+    /// path. After a change of the credential or of the rules the caller sends the client that they are
+    /// revoked (§5.4), and ends them. Their hashes are nil.
     /// - Parameters:
     ///   - time: `now`, for the rules.
     ///   - cursor: Where the check goes on; it is moved.
@@ -112,9 +112,9 @@ extension Engine {
         return access.allowsWrite(at: targets(), after: tree.root.applying(changes()), in: scope)
     }
 
-    /// The queued writes that are permitted now, together: each with the credentials that queued it, and against the
-    /// tree that all permitted ones leave. A write that is not permitted is dropped alone (realtime §12.3).
-    /// That changes the resulting tree, so the others are then checked again.
+    /// The queued writes that are permitted now, together: each with the credentials that queued it, and
+    /// against the tree that all permitted ones leave. A write that is not permitted is dropped alone
+    /// (realtime §12.3). That changes the resulting tree, so the others are then checked again.
     func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry] {
         // Where writes depend on one another in a long chain, only those remain that are permitted alone.
         let settled =

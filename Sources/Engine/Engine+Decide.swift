@@ -106,8 +106,8 @@ extension Engine {
     private static let invalidPriority: StaticString = "A priority must be null, a number or a string"
     private static let missingNode: StaticString = "A priority can't be set on a location without data"
 
-    /// The data of a location, or the result of a query (§4.4, §7.4). A query that visits many children is left
-    /// to the caller.
+    /// The data of a location, or the result of a query (§4.4, §7.4). A query that visits many children is
+    /// left to the caller.
     private func read(_ path: Path, _ query: Query?) -> CommandResult {
         let node = tree.root[path]
         guard let query, !query.loadsAllData else { return .data(node) }
@@ -166,8 +166,8 @@ extension Engine {
         return (Text(hash) == expectedHash, hash)
     }
 
-    /// The result of a transaction whose location changed while its hash was computed: its comparison would fail
-    /// with the value of then or with the value of now.
+    /// The result of a transaction whose location changed while its hash was computed: its comparison would
+    /// fail with the value of then or with the value of now.
     package func staleResult(
         at target: Target, wantsCurrentValue: Bool, for session: SessionID, as credential: Credential,
         at time: Int64
@@ -178,7 +178,8 @@ extension Engine {
             time)
     }
 
-    /// - Parameter hash: Of the node; nil where it is unknown. Then it is computed when the result is printed.
+    /// - Parameter hash: Of the node; nil where it is unknown. Then it is computed when the result is
+    ///   printed.
     func staleResult(
         _ node: Node, hash: String?, at target: Target, _ wantsCurrentValue: Bool, _ session: SessionID,
         _ credential: Credential, _ time: Int64
@@ -284,12 +285,12 @@ extension Target {
 extension Node {
     /// Resolves the server values of writes, all at one instant, and drops writes that change nothing.
     ///
-    /// The changes are in the order in which they must be done. Values come first: otherwise an ancestor could be
-    /// without children for a moment, and would vanish together with its priority. Removals follow, then
-    /// priorities, so that a write can set the priority of a node that it creates.
+    /// The changes are in the order in which they must be done. Values come first: otherwise an ancestor
+    /// could be without children for a moment, and would vanish together with its priority. Removals follow,
+    /// then priorities, so that a write can set the priority of a node that it creates.
     ///
-    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone such a write fails
-    /// (§4.5); in a merge it succeeds, as recorded traffic of the JavaScript SDK expects.
+    /// A priority for a node that the write leaves without data has no effect (§8.4). Alone such a write
+    /// fails (§4.5); in a merge it succeeds, as recorded traffic of the JavaScript SDK expects.
     /// - Parameter writes: None at or above another.
     func changes(of writes: [Write], at time: Int64) -> [Change] {
         var (changes, removals, priorities): ([Change], [Change], [Change]) = ([], [], [])

@@ -1,17 +1,17 @@
 import PandoRules
 import PandoTree
 
-// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, and indexes and
-// windows of the location order it. Before the caller executes such a write it may have another thread do that, on a
-// snapshot:
+// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, and
+// indexes and windows of the location order it. Before the caller executes such a write it may have another
+// thread do that, on a snapshot:
 //
 //     preparation(for:as:at:) ──▶ perform()  ──▶ adopt(_:) ──▶ execute ──▶ discardPreparedWrite()
 //                                 elsewhere        └─ false: what it depends on has changed since; prepare it again, from
 //                                                     where it is: each time less is to be done, and less changes meanwhile
 //
-// The result is that of a write at the time when it was adopted, with one difference: `now`, and timestamps in its data,
-// are of the time when it was prepared. A denied write changes nothing, so its denial holds as of then
-// (``Engine/adoptDenial(_:)``), whatever has changed since.
+// The result is that of a write at the time when it was adopted, with one difference: `now`, and timestamps
+// in its data, are of the time when it was prepared. A denied write changes nothing, so its denial holds as
+// of then (``Engine/adoptDenial(_:)``), whatever has changed since.
 
 extension Engine {
     /// Paths of a merge from which on it is prepared: fewer take two milliseconds.
@@ -21,7 +21,8 @@ extension Engine {
     /// - Parameters:
     ///   - writes: Large ones, or many.
     ///   - mergeBase: The base of a merge; nil for other writes.
-    ///   - replacedByteLimit: Bytes that the data may have which they replace, if another thread is to find that out.
+    ///   - replacedByteLimit: Bytes that the data may have which they replace, if another thread is to find
+    ///     that out.
     ///   - time: `now`, for the rules.
     ///   - former: What was prepared for it over an earlier snapshot.
     ///   - leastMergeCount: A merge of no more paths is done when it is executed.
@@ -103,11 +104,11 @@ extension Engine {
         return merge
     }
 
-    /// The indexes that data of these writes needs, at locations that have indexes or windows and get many children; of
-    /// a merge of many paths those at its base and below, on the way to its first path: one of these locations is the
-    /// one that all paths are below.
-    /// - Complexity: O(large writes + listens and indexes below them); for a merge O(depth + listens and indexes on the
-    ///   way).
+    /// The indexes that data of these writes needs, at locations that have indexes or windows and get many
+    /// children; of a merge of many paths those at its base and below, on the way to its first path: one of
+    /// these locations is the one that all paths are below.
+    /// - Complexity: O(large writes + listens and indexes below them); for a merge O(depth + listens and
+    ///   indexes on the way).
     private func indexBuilds(for writes: [Write], _ mergeBase: Path?) -> [WritePreparation.Build] {
         guard tree.indexes.hasIndexes || !tree.listens.table.isEmpty else { return [] }
         var builds: [WritePreparation.Build] = []

@@ -8,9 +8,9 @@ import PandoTree
 ///                reads        │      changes
 ///                             └─ records for the journal
 ///
-/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same commands in
-/// the same order give the same tree, the same deltas and the same effects on every machine: nothing here depends
-/// on a clock, on random bits or on the order of a hash table.
+/// `decide` reads the state and changes nothing; `commit` changes the state and cannot fail. The same
+/// commands in the same order give the same tree, the same deltas and the same effects on every machine:
+/// nothing here depends on a clock, on random bits or on the order of a hash table.
 ///
 /// What it has to say about the data itself (indexes, windows, hashes, listens) is in ``tree``.
 package struct Engine: ~Copyable, Sendable {
@@ -109,9 +109,9 @@ package struct Engine: ~Copyable, Sendable {
 
     // MARK: Invariants
 
-    /// Counts the nodes of the listener trie (the root included) and the sessions that have listens or queued writes;
-    /// for tests. Traps when any state is left that nothing needs, or an index is wrong. O(listens × depth + queues +
-    /// children of indexed locations).
+    /// Counts the nodes of the listener trie (the root included) and the sessions that have listens or queued
+    /// writes; for tests. Traps when any state is left that nothing needs, or an index is wrong. O(listens ×
+    /// depth + queues + children of indexed locations).
     package func checkInvariants() -> (nodes: Int, sessions: Int) {
         queues.checkInvariants()
         return (tree.checkInvariants(), Set(tree.listens.sessions).union(queues.sessions).count)

@@ -166,7 +166,8 @@ extension ByteCursor {
         return string(range)
     }
 
-    /// The depth of a draft. It may count levels whose data was null, so it is not bounded by the record's length.
+    /// The depth of a draft. It may count levels whose data was null, so it is not bounded by the record's
+    /// length.
     private mutating func readDepth() throws(UnreadableRecord) -> Int {
         guard let value = try? readVarint() else { throw ended() }
         guard value <= UInt64(Limits.jsonDepth) else {

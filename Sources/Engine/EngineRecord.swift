@@ -44,8 +44,8 @@ package struct UnreadableRecord: Error, Equatable {
 }
 
 extension Delta {
-    /// The number of records of the delta. They are one entry, which must be durable before the delta's effects leave,
-    /// unless these are redundant. 0 for a delta that changes nothing durable.
+    /// The number of records of the delta. They are one entry, which must be durable before the delta's
+    /// effects leave, unless these are redundant. 0 for a delta that changes nothing durable.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.
     /// - Complexity: O(1).
     package func recordCount(hadQueue: Bool) -> Int {
@@ -57,8 +57,8 @@ extension Delta {
         }
     }
 
-    /// Appends the payload of one record. The delta is the same afterwards: the change of a put is only moved out while
-    /// it is printed, so that no reference is counted.
+    /// Appends the payload of one record. The delta is the same afterwards: the change of a put is only moved
+    /// out while it is printed, so that no reference is counted.
     /// - Parameters:
     ///   - index: Below ``recordCount(hadQueue:)``.
     ///   - credential: That of the command. (The changes of a session's end have those that queued them.)
@@ -162,7 +162,8 @@ extension [UInt8] {
     fileprivate mutating func append(delta changes: ArraySlice<Change>, using printed: inout PrintedNodes?)
         -> EngineRecord.Kind
     {
-        // Paths are relative to the base, so that many changes deep in the tree do not repeat the keys above them.
+        // Paths are relative to the base, so that many changes deep in the tree do not repeat the keys above
+        // them.
         let baseCount = Self.commonBaseCount(of: changes)
         let keys = changes.first?.path.keys ?? []
         append(counted: keys.span.extracting(..<baseCount))

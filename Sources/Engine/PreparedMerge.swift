@@ -1,7 +1,7 @@
 import PandoTree
 
-/// A merge of many paths, done on a snapshot. To decide, record and do one takes half a microsecond to a microsecond for each
-/// path; so prepared, it is one change of the location that all paths are below:
+/// A merge of many paths, done on a snapshot. To decide, record and do one takes half a microsecond to a
+/// microsecond for each path; so prepared, it is one change of the location that all paths are below:
 ///
 ///     snapshot   location ─ a b c d         the merge writes b and d
 ///     prepared   location ─ a b′ c d′
@@ -31,8 +31,9 @@ struct PreparedMerge: Sendable {
     static let differenceLimit = 4096
 
     /// Does a merge on a snapshot. O(paths).
-    /// - Returns: Nil for one that has to be decided path by path: it would fail, sets the priority of its base, or takes
-    ///   the children of the location for a moment so that the location would lose its priority.
+    /// - Returns: Nil for one that has to be decided path by path: it would fail, sets the priority of its
+    ///   base, or takes the children of the location for a moment so that the location would lose its
+    ///   priority.
     init?(_ writes: [Write], base: Path, in root: Node, at time: Int64) {
         guard writes.count > 1,
             writes.allSatisfy({ $0.isPriorityValid && $0.target.path.count > base.count })
@@ -69,7 +70,8 @@ struct PreparedMerge: Sendable {
         record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
     }
 
-    /// The same merge over a later snapshot, with the times of this one; nil where others have changed what it changes.
+    /// The same merge over a later snapshot, with the times of this one; nil where others have changed what
+    /// it changes.
     /// - Parameter replaces: As of ``result(over:replacing:atMost:)``.
     /// - Complexity: O(children that others have changed × log n).
     func following(to root: Node, replacing replaces: Bool) -> PreparedMerge? {

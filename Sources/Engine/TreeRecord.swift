@@ -17,13 +17,15 @@ import PandoTree
 //
 //  path, key: length and text. Lengths and counts are varints.
 
-/// The largest record in bytes, unless it is a single leaf. A writer needs so much memory in addition to the tree.
+/// The largest record in bytes, unless it is a single leaf. A writer needs so much memory in addition to the
+/// tree.
 package let treeRecordByteLimit = 1 << 20
 
-/// The records of a tree, made one at a time from a snapshot. An empty tree has none. Only one record is in memory.
+/// The records of a tree, made one at a time from a snapshot. An empty tree has none. Only one record is in
+/// memory.
 ///
-/// It resumes by the keys where it stopped, so any time may pass between two records: a response waits until its client
-/// has read.
+/// It resumes by the keys where it stopped, so any time may pass between two records: a response waits until
+/// its client has read.
 package struct TreeRecords: Sendable {
     /// An object that is being written.
     private struct Frame {
@@ -60,8 +62,8 @@ package struct TreeRecords: Sendable {
 
     /// The next record.
     /// - Returns: Nil after the last one.
-    /// - Complexity: O(record + depth × log n). A child that does not fit is printed again with more capacity, or in
-    ///   parts, which costs about a third more.
+    /// - Complexity: O(record + depth × log n). A child that does not fit is printed again with more
+    ///   capacity, or in parts, which costs about a third more.
     package mutating func next() -> EngineRecord? {
         if let leaf = leaf.take() {
             var payload = Self.head(.root, .node)
@@ -98,8 +100,8 @@ package struct TreeRecords: Sendable {
     private mutating func fill(_ payload: inout [UInt8], from top: Int) -> (Key, Node)? {
         let children = frames[top].children
         var last = frames[top].last
-        // The capacity grows from that of the previous record by factors of four, so that a small tree does not reserve
-        // the capacity of a large one.
+        // The capacity grows from that of the previous record by factors of four, so that a small tree does
+        // not reserve the capacity of a large one.
         var limit = max(4 * payload.count, lastByteCount)
         var tooLarge: (Key, Node)?
         repeat {
@@ -141,7 +143,8 @@ enum NodeTag {
 }
 
 extension ByteWriter {
-    /// Appends the children behind the key `last` as far as they fit, and sets `last` to the last one of them.
+    /// Appends the children behind the key `last` as far as they fit, and sets `last` to the last one of
+    /// them.
     /// - Returns: The first child that does not fit; nil when all do.
     fileprivate mutating func append(_ children: Children, behind last: inout Key?) -> (Key, Node)? {
         var tooLarge: (Key, Node)?

@@ -42,8 +42,9 @@ package final class WritePreparation: Sendable {
         self.builds = builds
     }
 
-    /// Does it. O(size of the writes), and O(n log n) for an index. Of what was done over an earlier snapshot only what
-    /// others have changed since is done again: O(changes × log n), where rules have read nothing of that.
+    /// Does it. O(size of the writes), and O(n log n) for an index. Of what was done over an earlier snapshot
+    /// only what others have changed since is done again: O(changes × log n), where rules have read nothing
+    /// of that.
     package func perform() -> PreparedWrite {
         let followed = former.flatMap { former in
             former.merge?.following(to: root, replacing: former.ruleDecision == nil)
@@ -147,8 +148,8 @@ package final class PreparedWrite: Sendable {
         merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
     }
 
-    /// Whether the replaced data had more bytes than it may have; nil where that was not asked. It may have changed a
-    /// little since.
+    /// Whether the replaced data had more bytes than it may have; nil where that was not asked. It may have
+    /// changed a little since.
     package let replacesTooMuch: Bool?
 
     /// What the rules decide; nil where they were not asked.

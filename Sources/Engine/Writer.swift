@@ -11,8 +11,8 @@ package enum Writer: Hashable, Sendable {
     /// Signed in without an `auth.uid` that is a string of at least one byte.
     case withoutUID
 
-    /// The longest uid of a token has 256 characters (auth §2.3), of at most 3 bytes for each UTF-16 unit. Only an
-    /// administrator's `auth_variable_override` can have a longer one.
+    /// The longest uid of a token has 256 characters (auth §2.3), of at most 3 bytes for each UTF-16 unit.
+    /// Only an administrator's `auth_variable_override` can have a longer one.
     package static let uidByteLimit = 256 * 3
 
     /// O(bytes of the uid).
@@ -61,8 +61,8 @@ extension Authorship: CustomStringConvertible {
     }
 }
 
-/// The changes of a session's end up to one of them, behind those of the run before: the same client has queued all of
-/// them.
+/// The changes of a session's end up to one of them, behind those of the run before: the same client has
+/// queued all of them.
 package struct AuthoredRun: Sendable {
     /// The index behind the last change of the run.
     package var end: Int
@@ -82,8 +82,8 @@ private enum WriterTag {
 }
 
 extension [UInt8] {
-    /// Appends whose write it is: one byte, and for a user its uid and one or two bytes more. No allocation beside the
-    /// growth of the array.
+    /// Appends whose write it is: one byte, and for a user its uid and one or two bytes more. No allocation
+    /// beside the growth of the array.
     mutating func append(writer credential: borrowing Credential, isOnDisconnect: Bool) {
         let flag = isOnDisconnect ? WriterTag.onDisconnectFlag : 0
         guard !credential.isAdmin else { return append(WriterTag.administrator | flag) }

@@ -65,8 +65,8 @@ package struct HeadLimits: Sendable {
     /// a REST target may have a token of up to 8 KiB in addition to the path, hence twice that.
     package static let targetByteLimit = 16 << 10
 
-    /// Pairs of a target's query. More are refused with status 414, before anything is made of them: each is two
-    /// strings. A poll of long polling has 400 at most, three for each of its segments.
+    /// Pairs of a target's query. More are refused with status 414, before anything is made of them: each is
+    /// two strings. A poll of long polling has 400 at most, three for each of its segments.
     package static let queryPairLimit = 400
 
     /// Bytes. A longer head is refused with status 431. Enough for the longest target, a token in a field,

@@ -60,7 +60,8 @@ extension [UInt8] {
         append("\r\n" as StaticString)
     }
 
-    /// Appends the request's `X-Request-ID`, by which the client finds its request in the log; nothing where it has none.
+    /// Appends the request's `X-Request-ID`, by which the client finds its request in the log; nothing where
+    /// it has none.
     package mutating func append(requestID id: ArraySlice<UInt8>?) {
         guard let id else { return }
         append("X-Request-ID: " as StaticString)

@@ -77,7 +77,8 @@ package struct HeaderFields: Sendable {
     }
 
     /// The end of a list: its last elements, of all field lines of that name, with commas between the lines.
-    /// - Parameter byteLimit: Of all of it. Positive. An element that does not fit is left out, with those before it.
+    /// - Parameter byteLimit: Of all of it. Positive. An element that does not fit is left out, with those
+    ///   before it.
     /// - Complexity: O(fields + `byteLimit`).
     package func lastElements(of name: StaticString, byteLimit: Int) -> [UInt8] {
         guard mayHave(name) else { return [] }

@@ -77,14 +77,14 @@ package final class RequestHead: Sendable {
     /// Bytes of `X-Forwarded-For` that are looked at: those of 32 addresses with their ports, and space.
     private static let forwardedForByteLimit = 2048
 
-    /// The last elements of `X-Forwarded-For`, of all lines in order, with commas between them: at most 2048 bytes. They
-    /// count only where a trusted proxy sends them.
+    /// The last elements of `X-Forwarded-For`, of all lines in order, with commas between them: at most 2048
+    /// bytes. They count only where a trusted proxy sends them.
     package var forwardedFor: [UInt8] {
         fields.lastElements(of: "x-forwarded-for", byteLimit: Self.forwardedForByteLimit)
     }
 
-    /// Whether the client uses TLS, by `X-Forwarded-Proto`, of several the first; nil where that says neither. It counts
-    /// only where a trusted proxy sends it.
+    /// Whether the client uses TLS, by `X-Forwarded-Proto`, of several the first; nil where that says
+    /// neither. It counts only where a trusted proxy sends it.
     package var forwardedIsSecure: Bool? {
         let value = fields.bytes(of: "x-forwarded-proto") ?? []
         let first = trimmed(value[..<(value.firstIndex(of: UInt8(ascii: ",")) ?? value.endIndex)])
@@ -145,8 +145,8 @@ extension RequestHead {
     /// Bytes of a request id; ours.
     private static let requestIDByteLimit = 128
 
-    /// The id that the client, or a proxy before us, has given the request (`X-Request-ID`); nil for none, and for one
-    /// that is too long or has other characters than visible ASCII.
+    /// The id that the client, or a proxy before us, has given the request (`X-Request-ID`); nil for none,
+    /// and for one that is too long or has other characters than visible ASCII.
     package var requestID: ArraySlice<UInt8>? {
         guard let id = fields.bytes(of: "x-request-id"), !id.isEmpty, id.count <= Self.requestIDByteLimit,
             id.allSatisfy({ 0x21...0x7E ~= $0 })

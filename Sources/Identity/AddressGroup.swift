@@ -1,8 +1,8 @@
 import Glibc
 import PandoBytes
 
-/// The addresses whose failures are counted together: one IPv4 address, or an IPv6 network of 64 bits, which is
-/// what a subscriber gets (RFC 6177). A client chooses the other 64 bits freely.
+/// The addresses whose failures are counted together: one IPv4 address, or an IPv6 network of 64 bits, which
+/// is what a subscriber gets (RFC 6177). A client chooses the other 64 bits freely.
 enum AddressGroup: Hashable {
     case v4(UInt32)
     case v6(UInt64)

@@ -4,8 +4,8 @@ import Synchronization
 
 /// Verifies tokens. Any thread.
 ///
-/// The token's `alg` only selects a family of keys. Of that family only configured keys are tried, and each only for
-/// the algorithms that it was configured for (auth §5).
+/// The token's `alg` only selects a family of keys. Of that family only configured keys are tried, and each
+/// only for the algorithms that it was configured for (auth §5).
 ///
 ///     no dots        `owner` with --dev; a configured secret, where that is allowed
 ///     alg none       only with --dev
@@ -37,7 +37,8 @@ package final class Authenticator: Sendable {
     private let needsKeys: Bool
     private let tokenByteLimit: Int
 
-    /// The shortest time between two checks of the files. The server checks every few seconds; so does a verification.
+    /// The shortest time between two checks of the files. The server checks every few seconds; so does a
+    /// verification.
     private static let fileInterval: Duration = .seconds(2)
 
     /// Reads secrets and key files. Nothing is fetched yet.
@@ -95,9 +96,9 @@ package final class Authenticator: Sendable {
     /// The current keys and revocations, against which earlier sign-ins are checked.
     package var revocations: RevocationState { state.withLock { $0.revocations } }
 
-    /// Sets the function that is called after each change of keys or revocations. The caller then has to check
-    /// all sessions and all cached identities against them. The calls come in the order of the changes, on any
-    /// thread.
+    /// Sets the function that is called after each change of keys or revocations. The caller then has to
+    /// check all sessions and all cached identities against them. The calls come in the order of the changes,
+    /// on any thread.
     package func onRevocationChange(_ body: @escaping @Sendable (RevocationState) -> Void) {
         state.withLock { $0.onRevocationChange = body }
     }
@@ -218,8 +219,8 @@ package final class Authenticator: Sendable {
         }
     }
 
-    /// Tries every key file and issuer that has the name in `iss`, in the order of the configuration. Of several
-    /// errors the last one is thrown, but ``TokenError/expired`` has precedence.
+    /// Tries every key file and issuer that has the name in `iss`, in the order of the configuration. Of
+    /// several errors the last one is thrown, but ``TokenError/expired`` has precedence.
     private func identity(
         _ token: SignedToken, _ local: LocalKeys, _ checks: ClaimChecks, isTrusted: Bool
     ) async throws(TokenError) -> Identity {

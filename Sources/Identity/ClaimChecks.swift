@@ -20,7 +20,8 @@ struct ClaimChecks: Sendable {
     private static let firebaseSubjectLimit = 128
     /// Longest `uid` of a legacy token (auth §2.3).
     private static let legacySubjectLimit = 256
-    /// The audience of custom tokens, which are exchanged for ID tokens and are not for databases (auth §2.2).
+    /// The audience of custom tokens, which are exchanged for ID tokens and are not for databases
+    /// (auth §2.2).
     private static let customTokenAudience: Text =
         "https://identitytoolkit.googleapis.com/google.identity.identitytoolkit.v1.IdentityToolkit"
 
@@ -53,7 +54,8 @@ struct ClaimChecks: Sendable {
 
     // MARK: Configured secrets
 
-    /// Checks claims that a configured secret has signed: of a legacy token (auth §2.3), or of a JWT with registered claims.
+    /// Checks claims that a configured secret has signed: of a legacy token (auth §2.3), or of a JWT with
+    /// registered claims.
     func identity(fromOwn claims: JSONObject, keyID: Text?) throws(TokenError) -> Identity {
         // `simulate` asks for a trial run, which is not implemented: the write would be real.
         guard !claims.contains("simulate"), !claims.names("aud", Self.customTokenAudience) else {
@@ -91,7 +93,8 @@ struct ClaimChecks: Sendable {
 
     // MARK: `--dev`
 
-    /// Reads claims without a signature. Their times are ignored: the emulator's helper writes 1970 (auth §2.5).
+    /// Reads claims without a signature. Their times are ignored: the emulator's helper writes 1970
+    /// (auth §2.5).
     func identity(fromUnsigned claims: JSONObject) throws(TokenError) -> Identity {
         guard !claims.names("aud", Self.customTokenAudience) else { throw .notForDatabase }
         guard
@@ -143,8 +146,8 @@ struct ClaimChecks: Sendable {
         try optionalTime(claims.contains("auth_time") ? "auth_time" : "iat", of: claims)
     }
 
-    /// A connection acts as the identity until `exp`. A token that was accepted within the skew after `exp` would
-    /// end at once, so it lasts for one skew longer.
+    /// A connection acts as the identity until `exp`. A token that was accepted within the skew after `exp`
+    /// would end at once, so it lasts for one skew longer.
     private func validUntil(_ expires: Double) -> Int64 {
         let end = Int64(expires.rounded(.up))
         return end > now ? end : end + skew

@@ -1,8 +1,8 @@
 /// The JSON of a configuration file: people write comments into it, and a comma behind the last member.
 package enum CommentedJSON {
-    /// The JSON without `//` and `/* */` comments, and without commas before a closing bracket: each of their bytes becomes
-    /// a space, so that a position in the result is that in the file. Texts stay as they are. A block comment without an
-    /// end stays, too, and is an error of whatever reads the JSON. O(bytes).
+    /// The JSON without `//` and `/* */` comments, and without commas before a closing bracket: each of their
+    /// bytes becomes a space, so that a position in the result is that in the file. Texts stay as they are. A
+    /// block comment without an end stays, too, and is an error of whatever reads the JSON. O(bytes).
     package static func withoutComments(_ json: [UInt8]) -> [UInt8] {
         var result = json
         var offset = 0

@@ -1,9 +1,9 @@
 import PandoBytes
 import Synchronization
 
-/// Counts bad tokens by client address. Once an address has reached the limit, only tokens that name a known key are
-/// verified until the minute is over. So guessing costs an attacker more than the server (auth §5.3), and other
-/// clients at the same address can still sign in.
+/// Counts bad tokens by client address. Once an address has reached the limit, only tokens that name a known
+/// key are verified until the minute is over. So guessing costs an attacker more than the server (auth §5.3),
+/// and other clients at the same address can still sign in.
 ///
 /// Any thread. Bounded: of more than ``addressLimit`` addresses the ones without recent failures are removed.
 package final class FailureLimit: Sendable {
@@ -24,8 +24,8 @@ package final class FailureLimit: Sendable {
         self.limit = limit
     }
 
-    /// Counts a failure in advance, before a token is verified. So of many tokens at the same time no more than the
-    /// limit are verified. ``removeFailure(of:now:)`` undoes it.
+    /// Counts a failure in advance, before a token is verified. So of many tokens at the same time no more
+    /// than the limit are verified. ``removeFailure(of:now:)`` undoes it.
     /// - Parameter now: Monotonic.
     /// - Returns: false when the address has reached the limit. Then nothing is counted.
     /// - Complexity: O(1).

@@ -71,7 +71,8 @@ package struct IdentityConfiguration: Sendable {
     package var clockSkew: Int64 = 60
     package var tokenByteLimit = Self.tokenByteMaximum
     package var revokedBefore: [Text: Int64] = [:]
-    /// The configuration file. Its `auth.revoked_before` is read again when key files are; nothing else of it is.
+    /// The configuration file. Its `auth.revoked_before` is read again when key files are; nothing else of it
+    /// is.
     package var revocationFile: String?
     /// Bad tokens of one address in a minute; 0 for no limit.
     package var failuresPerMinute = 600

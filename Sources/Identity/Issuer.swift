@@ -11,8 +11,8 @@ package struct Issuer: Sendable, Equatable {
     /// Put into claims without a `firebase` member, so that rules written for Firebase find
     /// `auth.token.firebase.sign_in_provider`.
     package var signInProvider: Text?
-    /// The claim that makes an administrator when it is `true`; nil for none. No claim name does so by itself, not
-    /// even `admin`.
+    /// The claim that makes an administrator when it is `true`; nil for none. No claim name does so by
+    /// itself, not even `admin`.
     package var adminClaim: Text?
     /// ID tokens of a Firebase project: RS256 and a `kid`, and the stricter claims of auth §2.1.
     package var isFirebase = false

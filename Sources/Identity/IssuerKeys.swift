@@ -7,8 +7,8 @@ import PandoTree
 ///                                          └─24 h without a response──▶ none
 ///
 /// - A stale set is used at once, and fetched again meanwhile. So no verification waits for a known key.
-/// - A `kid` that a fresh set does not have means that the issuer has new keys: the set is fetched again, but at
-///   most once a minute. Otherwise invented key ids would cause a fetch each.
+/// - A `kid` that a fresh set does not have means that the issuer has new keys: the set is fetched again, but
+///   at most once a minute. Otherwise invented key ids would cause a fetch each.
 /// - Only one fetch is in progress at a time. A verification that needs an unknown key waits for it.
 /// - After a failed fetch the next one is delayed, twice as long each time.
 actor IssuerKeys {
@@ -16,7 +16,8 @@ actor IssuerKeys {
 
     /// A set is fresh for at least this long.
     static let shortestFreshness: Duration = .seconds(5 * 60)
-    /// A set is fresh for at most this long: an hour less than ``longestLife``, in which the next one is fetched.
+    /// A set is fresh for at most this long: an hour less than ``longestLife``, in which the next one is
+    /// fetched.
     static let longestFreshness: Duration = .seconds(23 * 3600)
     /// A set is used for at most this long.
     static let longestLife: Duration = .seconds(24 * 3600)
@@ -56,7 +57,8 @@ actor IssuerKeys {
         self.report = report
     }
 
-    /// The keys among which to search. Waits for the issuer only where there is no set, or none with that key.
+    /// The keys among which to search. Waits for the issuer only where there is no set, or none with that
+    /// key.
     /// - Throws: ``TokenError/keysUnavailable``.
     func keys(for id: Text?) async throws(TokenError) -> KeySet {
         if let keys = cachedKeys() {
@@ -139,7 +141,8 @@ actor IssuerKeys {
         return address
     }
 
-    /// The URL of the issuer's keys (OpenID Connect Discovery §4.3: the document must have the configured name).
+    /// The URL of the issuer's keys (OpenID Connect Discovery §4.3: the document must have the configured
+    /// name).
     private func discover() async throws(FetchError) -> FetchURL {
         guard let address = FetchURL(discoveryOf: issuer.name.string) else {
             throw FetchError(description: "its name is not an https URL, so no keys can be fetched from it")

@@ -3,9 +3,9 @@ import PandoTree
 
 /// A JSON object that was read strictly. Its bytes are kept, so that rules see exactly what was signed.
 ///
-/// Stricter than for data (auth §5.2): a name may occur only once in its object, at any depth, and nothing nests
-/// deeper than ``depthLimit``. Otherwise two readers could choose different ones of two equal names, and see
-/// different users.
+/// Stricter than for data (auth §5.2): a name may occur only once in its object, at any depth, and nothing
+/// nests deeper than ``depthLimit``. Otherwise two readers could choose different ones of two equal names,
+/// and see different users.
 package struct JSONObject: Sendable {
     /// The nesting of arrays and objects; our own limit, since reading recurses. No token needs more.
     package static let depthLimit = 32
@@ -14,7 +14,8 @@ package struct JSONObject: Sendable {
     /// The top-level members in order, each with the range of its value in ``bytes``.
     package let members: [(name: Text, range: Range<Int>)]
 
-    /// Reads an object. Nil for anything else, for invalid text (lone surrogates) and for invalid numbers. O(bytes).
+    /// Reads an object. Nil for anything else, for invalid text (lone surrogates) and for invalid numbers.
+    /// O(bytes).
     /// - Parameter depthLimit: Other than ``depthLimit`` for files of the operator, which may hold data.
     package init?(_ bytes: [UInt8], depthLimit: Int = Self.depthLimit) {
         var members: [(name: Text, range: Range<Int>)] = []

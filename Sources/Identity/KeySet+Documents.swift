@@ -13,8 +13,8 @@ extension KeySet {
     /// Keys that are read of one document; our own limit. Issuers publish two or three.
     private static let keyLimit = 64
 
-    /// Reads `{"keys":[…]}`. Keys of other types, for other uses, or broken ones are skipped: an issuer may publish
-    /// them beside the ones that are needed. Symmetric keys are never used.
+    /// Reads `{"keys":[…]}`. Keys of other types, for other uses, or broken ones are skipped: an issuer may
+    /// publish them beside the ones that are needed. Symmetric keys are never used.
     /// - Throws: ``UnreadableKeys`` for another document, or one without a usable key.
     init(jwks document: [UInt8]) async throws(UnreadableKeys) {
         guard let elements = JSONObject(document)?.elements("keys") else {
@@ -60,8 +60,8 @@ extension KeySet {
         return key
     }
 
-    /// Reads one or several PEM blocks: `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`, without a `kid`. Any other
-    /// block is an error, since the operator has put it there.
+    /// Reads one or several PEM blocks: `PUBLIC KEY`, `RSA PUBLIC KEY` or `CERTIFICATE`, without a `kid`. Any
+    /// other block is an error, since the operator has put it there.
     /// - Throws: ``UnreadableKeys``.
     init(pem document: [UInt8]) async throws(UnreadableKeys) {
         guard let text = String(validating: document, as: UTF8.self) else {

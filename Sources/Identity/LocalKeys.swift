@@ -65,7 +65,8 @@ struct LocalKeys: Sendable {
         return configuration.revokedBefore
     }
 
-    /// Runs `body` on a thread that may block. The concurrency runtime has only one thread for each processor.
+    /// Runs `body` on a thread that may block. The concurrency runtime has only one thread for each
+    /// processor.
     private static func blocking<Result: Sendable>(_ body: @escaping @Sendable () -> Result) async -> Result {
         await withCheckedContinuation { continuation in
             DispatchQueue.global().async { continuation.resume(returning: body()) }

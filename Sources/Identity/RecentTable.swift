@@ -1,5 +1,5 @@
-/// A dictionary with a limited number of entries. A full one replaces an entry that was not read recently, by the
-/// clock algorithm: a hand goes round, and skips entries that were read since it passed them last.
+/// A dictionary with a limited number of entries. A full one replaces an entry that was not read recently, by
+/// the clock algorithm: a hand goes round, and skips entries that were read since it passed them last.
 ///
 /// - Complexity: O(1) for everything. The hand skips at most ``stepLimit`` entries.
 struct RecentTable<Key: Hashable, Value> {

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// The part of an identity that ``RevocationState`` decides about. Queued onDisconnect writes keep it after the
-/// token has expired.
+/// The part of an identity that ``RevocationState`` decides about. Queued onDisconnect writes keep it after
+/// the token has expired.
 package struct SignIn: Equatable, Sendable {
     /// As ``Identity/keyFingerprint``.
     var keyFingerprint: SHA256Digest?

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// A secret that this server shares with backends. It signs their tokens (HS256), and is a credential itself where
-/// that is allowed (auth §5).
+/// A secret that this server shares with backends. It signs their tokens (HS256), and is a credential itself
+/// where that is allowed (auth §5).
 package struct Secret: Sendable {
     /// How a secret is encoded as text.
     package enum Encoding: String, Sendable, CaseIterable {
@@ -19,8 +19,8 @@ package struct Secret: Sendable {
 
     /// - Parameters:
     ///   - written: The content of a file or a variable. White space around it is ignored.
-    ///   - encoding: Nil tries hex, then Base64 of either alphabet. Text that is neither, or that decodes to less
-    ///     than 32 bytes, is raw: as in Firebase, a database secret of 40 letters is raw.
+    ///   - encoding: Nil tries hex, then Base64 of either alphabet. Text that is neither, or that decodes to
+    ///     less than 32 bytes, is raw: as in Firebase, a database secret of 40 letters is raw.
     /// - Throws: ``UnreadableKeys`` with the reason, which does not quote the secret.
     package init(written: [UInt8], encoding: Encoding?, id: Text?) throws(UnreadableKeys) {
         func isSpace(_ byte: UInt8) -> Bool { byte == 0x20 || (0x09...0x0D).contains(byte) }
@@ -77,7 +77,8 @@ extension Secret: CustomStringConvertible, CustomDebugStringConvertible, CustomR
 
 struct LoadedSecret: Sendable {
     let key: VerificationKey
-    /// The HMAC of the secret's text. Comparing codes takes the same time for every text, and the secret need not be stored.
+    /// The HMAC of the secret's text. Comparing codes takes the same time for every text, and the secret need
+    /// not be stored.
     let codeOfText: [UInt8]
 
     /// Whether a credential is the secret itself. In constant time.

@@ -19,8 +19,8 @@ struct SignedToken {
     let signed: [UInt8]
     let signature: [UInt8]
 
-    /// The accepted values of `typ`, in any case: a JWT (RFC 7519 §5.1), or an access token (RFC 9068 §2.1). A
-    /// logout token or a security event is signed with the same keys and is no credential (RFC 8725 §3.11).
+    /// The accepted values of `typ`, in any case: a JWT (RFC 7519 §5.1), or an access token (RFC 9068 §2.1).
+    /// A logout token or a security event is signed with the same keys and is no credential (RFC 8725 §3.11).
     private static let types = ["jwt", "at+jwt"]
 
     /// Whether text has the form of a token: exactly two dots. Other text may be a secret.
@@ -28,8 +28,8 @@ struct SignedToken {
         token.string.utf8.lazy.filter { $0 == UInt8(ascii: ".") }.count == 2
     }
 
-    /// - Parameter isDevelopment: Whether an unsigned token may be in standard Base64 with padding, as older helpers of the
-    ///   emulator write it (auth §2.5). A signed one never is.
+    /// - Parameter isDevelopment: Whether an unsigned token may be in standard Base64 with padding, as older
+    ///   helpers of the emulator write it (auth §2.5). A signed one never is.
     /// - Throws: ``TokenError/unparsable`` or ``TokenError/unsupportedHeader``.
     /// - Complexity: O(bytes); the caller bounds them.
     init(_ token: Text, isDevelopment: Bool = false) throws(TokenError) {

@@ -2,8 +2,8 @@ import PandoBytes
 
 /// Identities by token, so that a token that comes with every request is verified once a minute.
 ///
-/// It holds accepted tokens only, and their digests instead of the tokens. Confined to one thread. The owner must
-/// empty it when ``RevocationState`` changes.
+/// It holds accepted tokens only, and their digests instead of the tokens. Confined to one thread. The owner
+/// must empty it when ``RevocationState`` changes.
 package struct VerificationCache {
     /// Tokens in the cache; with their `auth` variables about a MiB.
     static let tokenLimit = 1024

@@ -1,8 +1,8 @@
 import JWTKit
 import PandoBytes
 
-/// One key, and the algorithms that it may verify. An RSA key never verifies an HMAC, whatever `alg` a token has
-/// (auth §5.2, algorithm confusion).
+/// One key, and the algorithms that it may verify. An RSA key never verifies an HMAC, whatever `alg` a token
+/// has (auth §5.2, algorithm confusion).
 struct VerificationKey: Sendable {
     /// `kid`; nil for a key without one, which is tried with tokens of any `kid`.
     let id: Text?
@@ -37,7 +37,8 @@ struct VerificationKey: Sendable {
     private static let modulusByteLimit = 8192 / 8
 
     /// - Parameter only: The algorithm that the key is for; nil for all of its family.
-    /// - Throws: ``TokenError/unknownKey`` for a modulus above 8192 bits, an error of jwt-kit below 2048 bits.
+    /// - Throws: ``TokenError/unknownKey`` for a modulus above 8192 bits, an error of jwt-kit below 2048
+    ///   bits.
     init(rsa key: Insecure.RSA.PublicKey, id: Text?, only: SignedToken.Algorithm? = nil) async throws {
         let numbers = try key.getKeyPrimitives()
         guard numbers.modulus.count <= Self.modulusByteLimit else { throw TokenError.unknownKey }
@@ -98,13 +99,13 @@ struct KeySet: Sendable {
 
     let keys: [VerificationKey]
 
-    /// Whether a token with that `kid` may be signed by one of the keys. Where keys have ids, it must be one of
-    /// them (auth §5.2). Where none has, as in PEM files and for a single secret, the `kid` is ignored, and the
-    /// signature alone decides.
+    /// Whether a token with that `kid` may be signed by one of the keys. Where keys have ids, it must be one
+    /// of them (auth §5.2). Where none has, as in PEM files and for a single secret, the `kid` is ignored,
+    /// and the signature alone decides.
     func mayHold(_ id: Text) -> Bool { keys.contains { $0.id == id } || keys.allSatisfy { $0.id == nil } }
 
-    /// The key that signed a token: the one with its `kid`. If the token or every key has no `kid`, a few of the
-    /// keys for its `alg` are tried.
+    /// The key that signed a token: the one with its `kid`. If the token or every key has no `kid`, a few of
+    /// the keys for its `alg` are tried.
     /// - Throws: ``TokenError/unknownKey`` or ``TokenError/badSignature``.
     func signer(of token: SignedToken) throws(TokenError) -> VerificationKey {
         var candidates = keys.filter { $0.fits(token.algorithm) }

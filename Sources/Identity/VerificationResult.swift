@@ -12,8 +12,8 @@ package struct Identity: Sendable, Equatable {
     package var credential: Credential
     /// `exp`, seconds since 1970; nil for what does not expire: secrets, and tokens of `--dev`.
     package var expires: Int64?
-    /// When a connection must stop acting as this identity: `expires`, or later where the token came within the
-    /// clock skew. Seconds since 1970.
+    /// When a connection must stop acting as this identity: `expires`, or later where the token came within
+    /// the clock skew. Seconds since 1970.
     package var validUntil: Int64?
     /// The subject, for logs. Not secret, as are issuer and key id.
     package var subject: Text?
@@ -21,8 +21,8 @@ package struct Identity: Sendable, Equatable {
     package var keyID: Text?
     /// `auth_time`, or else `iat`: the time that a revocation is compared with. Seconds since 1970.
     package var signedInAt: Double?
-    /// The fingerprint of the local key or secret that signed the token. Nil for the keys of an issuer, which change
-    /// while its tokens stay valid, and for tokens of `--dev`.
+    /// The fingerprint of the local key or secret that signed the token. Nil for the keys of an issuer, which
+    /// change while its tokens stay valid, and for tokens of `--dev`.
     package var keyFingerprint: SHA256Digest?
 
     package init(

@@ -1,7 +1,8 @@
 import PandoBytes
 
-/// Encodes records as the blocks of a checkpoint, in the memory of one block. The header and the blocks, one after
-/// the other, are the bytes of the file: on a disk (``CheckpointWriter``), or in a backup that is sent over a socket.
+/// Encodes records as the blocks of a checkpoint, in the memory of one block. The header and the blocks, one
+/// after the other, are the bytes of the file: on a disk (``CheckpointWriter``), or in a backup that is sent
+/// over a socket.
 ///
 ///     var encoder = CheckpointEncoder(header)
 ///     encoder.header.bytes                                             // first

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// The file of a checkpoint that is being written, of the blocks of a ``CheckpointEncoder``. Until it has its name it
-/// is ignored. ``CheckpointWriter`` joins encoder and file; separate ones may be used by two threads.
+/// The file of a checkpoint that is being written, of the blocks of a ``CheckpointEncoder``. Until it has its
+/// name it is ignored. ``CheckpointWriter`` joins encoder and file; separate ones may be used by two threads.
 ///
 /// Needs a disk that no other thread uses meanwhile.
 package struct CheckpointFile<Storage: Disk>: ~Copyable {
@@ -13,8 +13,8 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
     package private(set) var byteCount: Int
     private var unsyncedByteCount = 0
 
-    /// Bytes between two syncs. Without them the last sync would take long, and syncs of the journal on the same disk would
-    /// wait for it.
+    /// Bytes between two syncs. Without them the last sync would take long, and syncs of the journal on the
+    /// same disk would wait for it.
     private let syncByteCount: Int
 
     /// Makes the unfinished file, and writes the header.

@@ -30,9 +30,9 @@ import PandoBytes
 //             replaces every file of older timelines, which the next start removes. The earlier journal must not
 //             be used without it: when it is damaged the start refuses, and does not fall back.
 //
-//  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders its
-//  records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte, but
-//  for a longer string), pending onDisconnect writes.
+//  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders
+//  its records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte,
+//  but for a longer string), pending onDisconnect writes.
 //
 //  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
 //  may anything depend on it. So a checkpoint that has its name and is not complete was damaged: reading
@@ -110,7 +110,8 @@ package struct CheckpointHeader: Equatable, Sendable {
         }
         guard bytes.littleEndian(at: 52, as: UInt32.self) == crc32c(bytes.extracting(0..<52), continuing: 0)
         else { return .failure(.headerChecksumMismatch) }
-        // The checksum first: from damage recovery can fall back to the checkpoint before, from a newer version it must not.
+        // The checksum first: from damage recovery can fall back to the checkpoint before, from a newer
+        // version it must not.
         let version = bytes.littleEndian(at: 8, as: UInt32.self)
         let flags = bytes.littleEndian(at: 48, as: UInt32.self)
         guard version == CheckpointFormat.version, flags & ~beginsJournalFlag == 0 else {

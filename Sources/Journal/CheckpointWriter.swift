@@ -6,9 +6,10 @@ import PandoBytes
 ///     try writer.append(…)                  // many
 ///     let file = try writer.finish()        // now the file is durable, and has its name
 ///
-/// The journal up to the covered sequence must be durable before ``finish()``: the next start refuses a checkpoint that is
-/// ahead of its journal, unless the journal begins behind it. After an error at most the unfinished file is left, which
-/// ``abandon()`` and the next start remove. Needs a disk that no other thread uses meanwhile.
+/// The journal up to the covered sequence must be durable before ``finish()``: the next start refuses a
+/// checkpoint that is ahead of its journal, unless the journal begins behind it. After an error at most the
+/// unfinished file is left, which ``abandon()`` and the next start remove. Needs a disk that no other thread
+/// uses meanwhile.
 package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     private var encoder: CheckpointEncoder
     private var file: CheckpointFile<Storage>
@@ -31,7 +32,8 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     /// Appends a record.
     /// - Parameter payload: At most ``JournalFormat/payloadByteLimit`` bytes.
     /// - Throws: ``DiskFailure``. Then only ``abandon()`` may follow.
-    /// - Complexity: One copy of `payload`. When a block is full, a write of about a mebibyte, and perhaps a sync.
+    /// - Complexity: One copy of `payload`. When a block is full, a write of about a mebibyte, and perhaps a
+    ///   sync.
     package mutating func append(
         _ kind: RecordKind, namespace: UInt32, payload: RawSpan
     ) throws(DiskFailure) {
@@ -55,14 +57,14 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
     }
 }
 
-/// Removes files that no recovery needs: all checkpoints but the newest `count`, and the segments whose records are all
-/// in the oldest remaining checkpoint. While there are fewer checkpoints the whole journal stays, since recovery may need
-/// it. The removal of checkpoints is made durable before their segments are removed, so that after a power cut each
-/// remaining checkpoint has its journal.
+/// Removes files that no recovery needs: all checkpoints but the newest `count`, and the segments whose
+/// records are all in the oldest remaining checkpoint. While there are fewer checkpoints the whole journal
+/// stays, since recovery may need it. The removal of checkpoints is made durable before their segments are
+/// removed, so that after a power cut each remaining checkpoint has its journal.
 /// - Parameters:
 ///   - count: At least 2 in a server: recovery uses the older one when the newer is damaged.
-///   - needed: Segments from this sequence on are still to be archived: at most ``heldSegmentLimit`` of them stay; nil for
-///     none.
+///   - needed: Segments from this sequence on are still to be archived: at most ``heldSegmentLimit`` of them
+///     stay; nil for none.
 /// - Returns: The removed names, the oldest first.
 /// - Throws: ``DiskFailure``. If it ``DiskFailure/mayBeRetried``, the next call removes the rest.
 package func removeSuperseded<Storage: Disk>(

@@ -1,11 +1,12 @@
 import PandoBytes
 
-/// Copies the checkpoints and the journal of a directory, also while a server writes to it. The copy can be read as the
-/// directory was at one moment during the copying, or at any earlier one.
+/// Copies the checkpoints and the journal of a directory, also while a server writes to it. The copy can be
+/// read as the directory was at one moment during the copying, or at any earlier one.
 ///
-/// Checkpoints are copied first, so that none is ahead of its journal. The last segment is read entry by entry, to find the
-/// end of the last whole one, and copied up to there: the server writes inside a prepared segment, so pieces that are
-/// read one after the other are no prefix of the journal. If the server removes files meanwhile, the copying starts again.
+/// Checkpoints are copied first, so that none is ahead of its journal. The last segment is read entry by
+/// entry, to find the end of the last whole one, and copied up to there: the server writes inside a prepared
+/// segment, so pieces that are read one after the other are no prefix of the journal. If the server removes
+/// files meanwhile, the copying starts again.
 ///
 /// - Parameters:
 ///   - target: Another directory. Files of the same names are replaced.
@@ -114,8 +115,8 @@ package struct DirectoryContents: Sendable {
     /// The newest timeline; 0 when there is none.
     package var newestTimeline: UInt32
 
-    /// What of ``otherFiles`` no server has made: without damaged checkpoints, and without the files that name the
-    /// directories of backups and of the archive.
+    /// What of ``otherFiles`` no server has made: without damaged checkpoints, and without the files that
+    /// name the directories of backups and of the archive.
     var foreignFiles: [String] {
         otherFiles.filter { name in
             !name.hasSuffix(CheckpointFormat.damagedSuffix) && !name.hasSuffix(Self.placeSuffix)

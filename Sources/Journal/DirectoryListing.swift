@@ -1,4 +1,5 @@
-/// The files of a data directory that say where the directories beside it are: of its backups, and of its archive.
+/// The files of a data directory that say where the directories beside it are: of its backups, and of its
+/// archive.
 package enum PlaceFile {
     package static let backups = "backup.place"
     package static let archive = "archive.place"
@@ -45,8 +46,8 @@ struct DirectoryListing {
         checkpoints.sort()
     }
 
-    /// Whether it is a file that a crash has kept from replacing another one as a whole (``replaceSmallFile(_:with:on:)``): a
-    /// history, or where a directory beside this one is.
+    /// Whether it is a file that a crash has kept from replacing another one as a whole
+    /// (``replaceSmallFile(_:with:on:)``): a history, or where a directory beside this one is.
     private static func isUnfinishedSmallFile(_ name: String) -> Bool {
         guard name.hasSuffix(CheckpointName.unfinishedEnd) else { return false }
         let finished = String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))
@@ -59,8 +60,8 @@ struct DirectoryListing {
 
     /// The listing without files of earlier timelines, if there is a checkpoint that begins a new one.
     ///
-    /// Until a start removes the earlier files, such a checkpoint is the only file of its timeline. Any other mixture
-    /// of timelines was not made by Pando, and recovery refuses it.
+    /// Until a start removes the earlier files, such a checkpoint is the only file of its timeline. Any other
+    /// mixture of timelines was not made by Pando, and recovery refuses it.
     /// - Throws: ``DiskFailure``.
     func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> DirectoryListing {
         guard let newest = checkpoints.last, segments.last.map({ $0.timeline < newest.timeline }) ?? true,

@@ -8,7 +8,8 @@ struct DirectoryReader<Storage: Disk> {
     let moment: PointInTime?
     /// The timelines that the journal goes through; nil for that of its first segment.
     private let timeline: TimelineHistory?
-    /// The sequence of a later checkpoint that began the journal anew, behind ``moment``. The journal behind it is not read.
+    /// The sequence of a later checkpoint that began the journal anew, behind ``moment``. The journal behind
+    /// it is not read.
     private var end: SequenceNumber?
     var summary = RecoverySummary()
 
@@ -22,9 +23,10 @@ struct DirectoryReader<Storage: Disk> {
     }
 
     /// Restores the checkpoint, and replays the journal behind it.
-    /// - Returns: The reader of the last segment, at the end of its last whole entry; nil when there is no segment yet
-    ///   behind a checkpoint that begins the journal.
-    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``, ``JournalError/beforeJournal(earliest:)``.
+    /// - Returns: The reader of the last segment, at the end of its last whole entry; nil when there is no
+    ///   segment yet behind a checkpoint that begins the journal.
+    /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``,
+    ///   ``JournalError/beforeJournal(earliest:)``.
     mutating func read(
         lastMode: OpenMode, into host: inout some RecoveryTarget
     ) throws(JournalError) -> SegmentReader<Storage>? {
@@ -34,7 +36,8 @@ struct DirectoryReader<Storage: Disk> {
         return reader
     }
 
-    /// Refuses a damaged checkpoint that the journal does not reach: an import made it, and its data is nowhere else.
+    /// Refuses a damaged checkpoint that the journal does not reach: an import made it, and its data is
+    /// nowhere else.
     private func refuseIfBehindDamage() throws(JournalError) {
         guard !summary.hasReachedMoment else { return }
         for problem in summary.damagedCheckpoints {
@@ -211,8 +214,8 @@ struct DirectoryReader<Storage: Disk> {
 }
 
 extension JournalFlaw {
-    /// Whether recovery may use the checkpoint before instead. It refuses everything else: a newer version, another
-    /// directory or timeline, a journal that does not follow.
+    /// Whether recovery may use the checkpoint before instead. It refuses everything else: a newer version,
+    /// another directory or timeline, a journal that does not follow.
     var isDamagedCheckpoint: Bool {
         switch self {
         case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader,
@@ -260,7 +263,8 @@ extension SegmentReader {
         JournalProblem(file: fileName, byteOffset: byteOffset, flaw: flaw)
     }
 
-    /// As ``classify(_:_:entry:byteOffset:next:)``, for a reader that ends at a torn tail and accepts no other flaw.
+    /// As ``classify(_:_:entry:byteOffset:next:)``, for a reader that ends at a torn tail and accepts no
+    /// other flaw.
     /// - Returns: The bytes of the torn tail; nil when the record is good by now.
     /// - Throws: ``JournalError/corrupt(_:)`` for damage, ``JournalError/disk(_:)``.
     mutating func tornByteCount(
@@ -281,8 +285,8 @@ extension SegmentReader {
     }
 
     /// Decides what a bad record is: a torn tail, which was never synced, or damage.
-    /// - Returns: nil when the record is good by now. Then ``nextEntry()`` reads it again. (While a server writes, a
-    ///   reader may find zeros, and behind them records that were written since.)
+    /// - Returns: nil when the record is good by now. Then ``nextEntry()`` reads it again. (While a server
+    ///   writes, a reader may find zeros, and behind them records that were written since.)
     /// - Throws: ``DiskFailure``.
     mutating func classify(
         _ reason: BadRecord, _ sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int,

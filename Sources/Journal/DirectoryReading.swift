@@ -1,5 +1,6 @@
-/// Reads a directory as recovery would, but without its lock and without changes: everything that a running server has
-/// written so far. A torn tail is skipped. If the server removes files meanwhile, the reading starts again.
+/// Reads a directory as recovery would, but without its lock and without changes: everything that a running
+/// server has written so far. A torn tail is skipped. If the server removes files meanwhile, the reading
+/// starts again.
 /// - Throws: As ``Journal/open(on:newDirectoryID:timeline:options:into:)``.
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, into host: inout some RecoveryTarget
@@ -37,8 +38,8 @@ func readDirectory<Storage: Disk>(
 /// Reads a directory as it was at one moment, without its lock and without changes: from the newest undamaged
 /// checkpoint that is not later, and the journal behind it.
 /// - Returns: ``RecoverySummary/lastSequence`` is the last record that counts.
-/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the oldest
-///   checkpoint or record.
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the
+///   oldest checkpoint or record.
 package func readDirectory<Storage: Disk>(
     _ disk: Storage, until moment: PointInTime, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {

@@ -1,23 +1,24 @@
-/// One data directory and its files: the only access that the journal has to them. ``SystemDisk`` is the real one.
-/// Tests have others, which lose power and fail at any call.
+/// One data directory and its files: the only access that the journal has to them. ``SystemDisk`` is the real
+/// one. Tests have others, which lose power and fail at any call.
 ///
 /// What the journal assumes of a disk:
 /// - Until ``sync(_:)`` returns, a power cut may keep any part of a write and lose any other, in any order.
-/// - Bytes of a file that were never written read as zeros, or as earlier bytes of that file, never as data of another
-///   file.
+/// - Bytes of a file that were never written read as zeros, or as earlier bytes of that file, never as data
+///   of another file.
 /// - A name that was made, changed or removed is durable only after ``syncDirectory()``. A rename is atomic.
-/// - After a failed sync, the bytes that it was for may be lost, although they can be read and the next sync succeeds.
-///   Only a new write makes them durable. A truncation stays done.
+/// - After a failed sync, the bytes that it was for may be lost, although they can be read and the next sync
+///   succeeds. Only a new write makes them durable. A truncation stays done.
 ///
-/// A disk is used by one thread at a time. A file is closed, and a lock released, with the last reference to it.
+/// A disk is used by one thread at a time. A file is closed, and a lock released, with the last reference to
+/// it.
 package protocol Disk: AnyObject, Sendable {
     associatedtype File: Sendable
 
     /// The path of the directory, for messages.
     var directory: String { get }
 
-    /// Whether a write over bytes of a file uses the same blocks of the disk. Then it needs no new space, and its sync
-    /// writes no metadata, as it does for a file that grows. False where that is not known.
+    /// Whether a write over bytes of a file uses the same blocks of the disk. Then it needs no new space, and
+    /// its sync writes no metadata, as it does for a file that grows. False where that is not known.
     var overwritesInPlace: Bool { get }
 
     /// The names in the directory, in no particular order.
@@ -40,9 +41,10 @@ package protocol Disk: AnyObject, Sendable {
     /// Makes the bytes and the size of the file durable. Must not be repeated after a failure: see above.
     /// - Throws: ``DiskFailure``.
     func sync(_ file: File) throws(DiskFailure)
-    /// Reserves space for the bytes of `range`, so that writing them cannot fail with a full disk. The size of the file
-    /// does not change.
-    /// - Throws: A failure that ``DiskFailure/isOutOfSpace``, when the disk is full. Then nothing is reserved.
+    /// Reserves space for the bytes of `range`, so that writing them cannot fail with a full disk. The size
+    /// of the file does not change.
+    /// - Throws: A failure that ``DiskFailure/isOutOfSpace``, when the disk is full. Then nothing is
+    ///   reserved.
     func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure)
     /// Makes the file shorter, and releases the space behind its new end.
     /// - Throws: ``DiskFailure``.
@@ -56,7 +58,8 @@ package protocol Disk: AnyObject, Sendable {
     /// Makes the names in the directory durable.
     /// - Throws: ``DiskFailure``.
     func syncDirectory() throws(DiskFailure)
-    /// Tries to acquire the exclusive lock on the file of this name, which is made if it is missing. Never waits.
+    /// Tries to acquire the exclusive lock on the file of this name, which is made if it is missing. Never
+    /// waits.
     /// - Throws: ``DiskFailure``. A lock that another process holds is no failure.
     func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File>
 }
@@ -76,8 +79,9 @@ package enum LockOutcome<File> {
 }
 
 extension Disk {
-    /// Makes a file and fills it. After a failure it is removed: on a full disk it would keep its space, and each further attempt
-    /// may make another file. One that cannot be removed now is removed by the next start.
+    /// Makes a file and fills it. After a failure it is removed: on a full disk it would keep its space, and
+    /// each further attempt may make another file. One that cannot be removed now is removed by the next
+    /// start.
     /// - Parameter fill: Writes the file.
     /// - Throws: What `fill` throws, and ``DiskFailure`` where the file cannot be made.
     func makeFile(

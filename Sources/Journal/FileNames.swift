@@ -1,5 +1,5 @@
-/// The names of the journal's files: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and sequence in hex, so that
-/// the names of one timeline sort in the order of the journal.
+/// The names of the journal's files: `PREFIX-00000001-0000000000000001SUFFIX`, timeline and sequence in hex,
+/// so that the names of one timeline sort in the order of the journal.
 private enum FileName {
     static func text(_ prefix: String, _ timeline: UInt32, _ sequence: SequenceNumber, _ suffix: String)
         -> String

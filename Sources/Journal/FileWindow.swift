@@ -1,7 +1,8 @@
 import PandoBytes
 
-/// A part of one file in memory: the requested range, or a mebibyte if that is more. So a journal of any size is read in
-/// bounded memory. The window moves forward. It grows for a large record, and shrinks again after it.
+/// A part of one file in memory: the requested range, or a mebibyte if that is more. So a journal of any size
+/// is read in bounded memory. The window moves forward. It grows for a large record, and shrinks again after
+/// it.
 struct FileWindow<Storage: Disk>: ~Copyable {
     private let disk: Storage
     private let file: Storage.File
@@ -27,9 +28,9 @@ struct FileWindow<Storage: Disk>: ~Copyable {
     /// Frees the memory, and returns the open file.
     consuming func finish() -> Storage.File { file }
 
-    /// Truncates the file to `end`, and makes `range` before it durable, by writing it again and syncing. After a sync
-    /// that failed in an earlier process, the kernel may hold bytes that it treats as clean and never wrote. A new sync
-    /// alone would not write them.
+    /// Truncates the file to `end`, and makes `range` before it durable, by writing it again and syncing.
+    /// After a sync that failed in an earlier process, the kernel may hold bytes that it treats as clean and
+    /// never wrote. A new sync alone would not write them.
     /// - Throws: ``DiskFailure``.
     mutating func rewriteDurably(_ range: Range<Int>, end: Int) throws(DiskFailure) {
         if end < fileByteCount { try disk.truncate(file, to: end) }
@@ -89,8 +90,8 @@ struct FileWindow<Storage: Disk>: ~Copyable {
     /// Drops everything that is loaded, so that the next ``load(_:)`` reads the file again.
     mutating func unload() { loaded = 0..<0 }
 
-    /// Adapts the window to a file that has become shorter: a server that stops truncates the space that it has not
-    /// filled, also while another process reads.
+    /// Adapts the window to a file that has become shorter: a server that stops truncates the space that it
+    /// has not filled, also while another process reads.
     /// - Returns: Whether the file has become shorter.
     /// - Throws: ``DiskFailure``.
     mutating func updateForTruncation() throws(DiskFailure) -> Bool {

@@ -1,6 +1,7 @@
 import PandoBytes
 
-// Reading the journal of a running server backwards, segment by segment, for what happened to a part of the data.
+// Reading the journal of a running server backwards, segment by segment, for what happened to a part of the
+// data.
 
 /// Gets the entries of the journal, the newest segment first, and each segment's in the order of the journal.
 package protocol SegmentVisitor {
@@ -12,8 +13,9 @@ package protocol SegmentVisitor {
     mutating func endSegment() -> Bool
 }
 
-/// Reads the segments of a directory from the newest to the oldest, without its lock and without changes. A torn tail is
-/// skipped. A segment that the server has removed meanwhile ends the reading, as the oldest segment does.
+/// Reads the segments of a directory from the newest to the oldest, without its lock and without changes. A
+/// torn tail is skipped. A segment that the server has removed meanwhile ends the reading, as the oldest
+/// segment does.
 /// - Throws: ``JournalError/corrupt(_:)`` for damage in a segment that was read, ``JournalError/disk(_:)``.
 /// - Complexity: One read of the segments that are wanted; memory for the largest entry, or 1 MiB.
 package func readSegmentsBackward<Storage: Disk>(
@@ -60,7 +62,8 @@ private func readSegment<Storage: Disk>(
 
 /// The earliest moment that the files of a directory reach, without its lock and without changes.
 ///
-/// Where the journal is there from its first record on, every moment can be read; the result is the time of that record.
+/// Where the journal is there from its first record on, every moment can be read; the result is the time of
+/// that record.
 /// - Returns: Milliseconds since 1970; nil where nothing was written yet.
 /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``.
 package func earliestTime<Storage: Disk>(in disk: Storage) throws(JournalError) -> Int64? {

@@ -33,19 +33,21 @@ package struct InspectionReport: Equatable, Sendable {
     package var entryCount = 0
     package var recordCount = 0
     package var lastSequence = SequenceNumber.zero
-    /// In journal order. Empty for an undamaged journal. ``JournalFlaw/tornTail(byteCount:)`` alone is the normal result of a
-    /// crash, or of a server that is writing. With any other problem the server refuses to start.
+    /// In journal order. Empty for an undamaged journal. ``JournalFlaw/tornTail(byteCount:)`` alone is the
+    /// normal result of a crash, or of a server that is writing. With any other problem the server refuses to
+    /// start.
     package var problems: [JournalProblem] = []
 
     /// The most problems that are listed.
     package static let problemLimit = 1000
 }
 
-/// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and without the
-/// lock. After a problem it continues: in the journal at the next good record, in a checkpoint with the next file.
+/// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and
+/// without the lock. After a problem it continues: in the journal at the next good record, in a checkpoint
+/// with the next file.
 ///
-/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it; then each
-///   record of every whole entry, in journal order; and its payload.
+/// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it;
+///   then each record of every whole entry, in journal order; and its payload.
 /// - Throws: ``DiskFailure``, only when a system call fails.
 /// - Complexity: One sequential read, and a second one between each problem and the next good record.
 package func inspect<Storage: Disk>(
@@ -76,8 +78,8 @@ package func inspect<Storage: Disk>(
     {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
-    // Segments before the one that continues the oldest checkpoint are superseded. An interrupted removal may have left
-    // any of them.
+    // Segments before the one that continues the oldest checkpoint are superseded. An interrupted removal may
+    // have left any of them.
     let oldestNeeded =
         listing.checkpoints.first.flatMap { oldest in
             listing.segments.lastIndex { $0.firstSequence <= oldest.sequence.successor }
@@ -94,7 +96,8 @@ package func inspect<Storage: Disk>(
                     report.problems.append(problem)
                 }
             }
-            // The beginning of the oldest segment was checked above. Without a checkpoint it must be the first record.
+            // The beginning of the oldest segment was checked above. Without a checkpoint it must be the
+            // first record.
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             let isFree = !listing.checkpoints.isEmpty && (first == nil || index <= oldestNeeded)
             let last = isFree ? beginning : report.lastSequence

@@ -1,7 +1,8 @@
 import PandoBytes
 
-// Space on the disk. The caller reserves it before it applies a command, so that it can refuse the command when the
-// disk is full. Reserved space stays reserved: a new segment reserves its space before the old one releases its own.
+// Space on the disk. The caller reserves it before it applies a command, so that it can refuse the command
+// when the disk is full. Reserved space stays reserved: a new segment reserves its space before the old one
+// releases its own.
 
 extension Journal {
     /// Whether a file for the next segment should be prepared now: a quarter of the current one is written.
@@ -9,11 +10,12 @@ extension Journal {
         preparedByteCount == 0 && disk.overwritesInPlace && byteOffset >= rotationOffset / 4
     }
 
-    /// The bytes of the next segment to prepare. Never more than a full segment has, since only in the last one zeros
-    /// mark the end.
+    /// The bytes of the next segment to prepare. Never more than a full segment has, since only in the last
+    /// one zeros mark the end.
     package var wantedPreparedByteCount: Int { min(options.segmentByteLimit, PreparedSegment.byteLimit) }
 
-    /// Uses the file that ``PreparedSegment/make(byteCount:on:noteShortage:isAbandoned:)`` made for the next segment.
+    /// Uses the file that ``PreparedSegment/make(byteCount:on:noteShortage:isAbandoned:)`` made for the next
+    /// segment.
     /// - Parameter byteCount: Its size.
     package mutating func usePreparedSegment(byteCount: Int) { preparedByteCount = byteCount }
 
@@ -48,9 +50,10 @@ extension Journal {
     package var reservedByteCount: Int { reservedEnd - byteOffset - pendingByteCount }
 
     /// Reserves space for at least `byteCount` more bytes: in whole steps, or on a nearly full disk exactly.
-    /// - Returns: false when the disk is full, even without the prepared segment, which is removed before. Earlier
-    ///   reservations stay, and a later try may succeed.
-    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)`` for any other failure, which is final.
+    /// - Returns: false when the disk is full, even without the prepared segment, which is removed before.
+    ///   Earlier reservations stay, and a later try may succeed.
+    /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)`` for any other failure, which is
+    ///   final.
     package mutating func reserve(_ byteCount: Int) throws(JournalError) -> Bool {
         try refuseIfPoisoned()
         let missing = byteCount - reservedByteCount
@@ -77,8 +80,8 @@ extension Journal {
         return true
     }
 
-    /// Ends the segment and begins the next one with the pending records. Without space or descriptors for that, the
-    /// old segment is continued, and a later write tries again (``postponedRotation``).
+    /// Ends the segment and begins the next one with the pending records. Without space or descriptors for
+    /// that, the old segment is continued, and a later write tries again (``postponedRotation``).
     mutating func rotate() throws(JournalError) {
         // A segment exists only after every record before it is on disk.
         try sync()

@@ -2,16 +2,17 @@ import PandoBytes
 
 /// The journal of one data directory, open for appending. One owner, one thread.
 ///
-/// The caller collects the entries that arrive while the disk is busy, and then does one write and one sync for all
-/// of them:
+/// The caller collects the entries that arrive while the disk is busy, and then does one write and one sync
+/// for all of them:
 ///
 ///     try journal.append(&batch)     // numbers the records; memory only
 ///     try journal.write()            // one system call
 ///     try journal.sync()             // one fdatasync
 ///     release(everything up to journal.lastDurable)
 ///
-/// With `--durability interval` the caller syncs at intervals, and releases up to ``lastWritten``. An error of
-/// `write` or `sync` is final: the process has to report it and exit, and the next start reads what is on the disk.
+/// With `--durability interval` the caller syncs at intervals, and releases up to ``lastWritten``. An error
+/// of `write` or `sync` is final: the process has to report it and exit, and the next start reads what is on
+/// the disk.
 package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     let disk: Storage
     var file: Storage.File
@@ -34,7 +35,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
     /// The first failed write or sync. Nothing more is accepted then.
     var failure: DiskFailure?
     let options: JournalOptions
-    /// Why the last attempt to begin a new segment failed; nil when there was none, or the last one succeeded.
+    /// Why the last attempt to begin a new segment failed; nil when there was none, or the last one
+    /// succeeded.
     package internal(set) var postponedRotation: DiskFailure?
     /// The number of segments that were read at the start or made since.
     package internal(set) var segmentCount: Int
@@ -90,13 +92,14 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
 
     /// Accepts the entries of a batch for the next write, and numbers their records.
     ///
-    /// Accepted is not durable: until ``sync()`` returns, a power cut may lose the records, and nothing that depends
-    /// on them may leave the process.
+    /// Accepted is not durable: until ``sync()`` returns, a power cut may lose the records, and nothing that
+    /// depends on them may leave the process.
     ///
     /// - Parameter batch: Whole entries. It is empty afterwards, and may have another memory than before.
-    /// - Throws: ``JournalError/poisoned(by:)`` after any failed write or sync; ``JournalError/entryTooLarge``. In
-    ///   both cases nothing is accepted, and the batch is unchanged.
-    /// - Complexity: O(1) for the first batch since the last write; one copy of its bytes for each further one.
+    /// - Throws: ``JournalError/poisoned(by:)`` after any failed write or sync;
+    ///   ``JournalError/entryTooLarge``. In both cases nothing is accepted, and the batch is unchanged.
+    /// - Complexity: O(1) for the first batch since the last write; one copy of its bytes for each further
+    ///   one.
     package mutating func append(_ batch: inout JournalBatch) throws(JournalError) {
         try refuseIfPoisoned()
         precondition(batch.isWhole, "an entry has not ended")
@@ -125,8 +128,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         return lastAppended
     }
 
-    /// Writes everything that is accepted, with one system call, into a new segment when the current one is full.
-    /// Does nothing when nothing is pending.
+    /// Writes everything that is accepted, with one system call, into a new segment when the current one is
+    /// full. Does nothing when nothing is pending.
     /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``. Both are final.
     package mutating func write() throws(JournalError) {
         try refuseIfPoisoned()
@@ -149,8 +152,8 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         checkInvariants()
     }
 
-    /// Waits until everything that is written is on disk: one `fdatasync`, which is never repeated after a failure.
-    /// Does nothing when everything is on disk.
+    /// Waits until everything that is written is on disk: one `fdatasync`, which is never repeated after a
+    /// failure. Does nothing when everything is on disk.
     /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``. Both are final.
     package mutating func sync() throws(JournalError) {
         try refuseIfPoisoned()

@@ -5,17 +5,17 @@ import PandoBytes
 ///     bytes     ┌ header ┬ payload ┬ padding ┐┌ header ┬ payload ┬ padding ┐┌ header ┬ …
 ///     entries   └──────────────────── one entry ─────────────────────────┘└── the next …
 ///
-/// The place of each header is reserved before the payload is printed behind it, so nothing is copied between the
-/// printing and the write. ``endRecord(_:namespace:timestamp:)`` fills in what is known then. Sequence, durable mark
-/// and checksum follow last, when ``Journal/write()`` seals the batch.
+/// The place of each header is reserved before the payload is printed behind it, so nothing is copied between
+/// the printing and the write. ``endRecord(_:namespace:timestamp:)`` fills in what is known then. Sequence,
+/// durable mark and checksum follow last, when ``Journal/write()`` seals the batch.
 ///
 /// One buffer for everything: an array for each record would cost more than the printing.
 package struct JournalBatch: Sendable {
     /// A place to roll back to: see ``rollback(to:)``.
     package struct Savepoint {
-        /// ``JournalBatch/byteCount`` at the savepoint. The difference to the current one is the size of what was
-        /// appended since. (The caller subtracts the two properties itself: a method of another module would retain
-        /// the batch during the call.)
+        /// ``JournalBatch/byteCount`` at the savepoint. The difference to the current one is the size of what
+        /// was appended since. (The caller subtracts the two properties itself: a method of another module
+        /// would retain the batch during the call.)
         package let byteCount: Int
         fileprivate let recordCount: Int
     }
@@ -141,8 +141,8 @@ package struct JournalBatch: Sendable {
         hasOpenEntry = false
     }
 
-    /// Capacity that a new batch reserves at most, and that an empty one keeps at most: arrays grow to twice of
-    /// what they hold.
+    /// Capacity that a new batch reserves at most, and that an empty one keeps at most: arrays grow to twice
+    /// of what they hold.
     private static let reservedByteLimit = 256 << 10
     private static let keptByteLimit = 512 << 10
 
@@ -181,8 +181,8 @@ package struct JournalBatch: Sendable {
         }
     }
 
-    /// Fills in sequence, durable mark and checksum of every record, right before the write: so the mark is as high
-    /// as it can be.
+    /// Fills in sequence, durable mark and checksum of every record, right before the write: so the mark is
+    /// as high as it can be.
     /// - Parameters:
     ///   - seed: The checksum of the segment's header.
     ///   - firstSequence: Of the first record.

@@ -18,7 +18,8 @@ package enum DiskOperation: String, Sendable {
     /// To start the thread that writes a file.
     case startThread = "pthread_create"
 
-    /// Whether it is a sync. After a failed one it is unknown which of the earlier writes are on the disk, so a second try does not help.
+    /// Whether it is a sync. After a failed one it is unknown which of the earlier writes are on the disk, so
+    /// a second try does not help.
     var isSync: Bool { self == .sync || self == .syncDirectory }
 }
 
@@ -46,8 +47,8 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// Space on the disk or descriptors are short. There may be more later.
     package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
 
-    /// A shortage that changed nothing, so that the same call may succeed later. Never true for a sync: after a failed
-    /// one it is unknown which of the earlier writes are on the disk.
+    /// A shortage that changed nothing, so that the same call may succeed later. Never true for a sync: after
+    /// a failed one it is unknown which of the earlier writes are on the disk.
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
     /// There is no file of that name.
@@ -56,8 +57,8 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// What should be a directory is something else.
     package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
 
-    /// Why a directory, or a file in it, cannot be opened as it is, and what to do: for what only another path or other
-    /// permissions mend. nil for all other failures.
+    /// Why a directory, or a file in it, cannot be opened as it is, and what to do: for what only another
+    /// path or other permissions mend. nil for all other failures.
     package var advice: String? {
         switch operation {
         case .makeDirectory, .list, .open, .lock: break
@@ -88,8 +89,8 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
 package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     /// A system call failed. From `write` or `sync` it is final: see ``poisoned(by:)``.
     case disk(DiskFailure)
-    /// An earlier write or sync failed. After a failed `fsync` it is unknown what the disk holds, so nothing is accepted
-    /// until the journal was opened, and thereby read, again.
+    /// An earlier write or sync failed. After a failed `fsync` it is unknown what the disk holds, so nothing
+    /// is accepted until the journal was opened, and thereby read, again.
     case poisoned(by: DiskFailure)
     /// Another process uses this directory: its id, if the lock file contains one.
     case lockedByAnotherProcess(directory: String, processID: Int64?)
@@ -183,13 +184,14 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case foreignDirectory(expected: DirectoryID, found: DirectoryID)
     case foreignTimeline(expected: UInt32, found: UInt32)
 
-    /// A bad record that was on disk before: the durable mark of the record `witness`, or the segment that begins with
-    /// it, proves that.
+    /// A bad record that was on disk before: the durable mark of the record `witness`, or the segment that
+    /// begins with it, proves that.
     case damaged(BadRecord, sequence: SequenceNumber, witness: SequenceNumber)
-    /// A bad record, and the search behind it gave up, so that it is unknown whether it is a torn tail or damage.
+    /// A bad record, and the search behind it gave up, so that it is unknown whether it is a torn tail or
+    /// damage.
     case undecidable(BadRecord, sequence: SequenceNumber)
-    /// Incomplete or unsynced writes; with `--durability always` none was acknowledged. The next start truncates them.
-    /// Only an inspection reports this.
+    /// Incomplete or unsynced writes; with `--durability always` none was acknowledged. The next start
+    /// truncates them. Only an inspection reports this.
     case tornTail(byteCount: Int)
     /// A segment that is not the last ends inside an entry.
     case entryUnfinished(sequence: SequenceNumber)

@@ -27,16 +27,17 @@ import PandoBytes
 //  its header is synced under another name (… .log.new) before it gets its own: a segment is never without
 //  its header.
 //
-//  A segment may be longer than its records: it was prepared as journal-prepared.log.new, full of zeros, so that a
-//  sync needs no new blocks (PreparedSegment). If only zeros follow where an entry would begin in the last segment,
-//  the journal ends there, as it does at the end of the file. A start truncates them. No record is all zeros: its
-//  sequence is at least 1.
+//  A segment may be longer than its records: it was prepared as journal-prepared.log.new, full of zeros, so
+//  that a sync needs no new blocks (PreparedSegment). If only zeros follow where an entry would begin in the
+//  last segment, the journal ends there, as it does at the end of the file. A start truncates them. No record
+//  is all zeros: its sequence is at least 1.
 //
-//  Reading stops at the first bad record, which the end of the file cuts short, or whose crc32c is wrong. If a later
-//  segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable` reaches the bad
-//  record's entry, then the bad record was on disk before, and is damaged: refuse. Otherwise nothing from that entry
-//  on was acknowledged: the tail is torn, and truncated where the entry begins. Good records before it stay. A good
-//  record that contradicts its neighbours (sequence, flags, durable) is never the result of a power cut: refuse.
+//  Reading stops at the first bad record, which the end of the file cuts short, or whose crc32c is wrong. If
+//  a later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
+//  reaches the bad record's entry, then the bad record was on disk before, and is damaged: refuse. Otherwise
+//  nothing from that entry on was acknowledged: the tail is torn, and truncated where the entry begins. Good
+//  records before it stay. A good record that contradicts its neighbours (sequence, flags, durable) is never
+//  the result of a power cut: refuse.
 
 /// The numbers of the journal's layout, version 1.
 package enum JournalFormat {
@@ -101,7 +102,8 @@ package struct SegmentHeader: Equatable, Sendable {
         crc32c(bytes.rawSpan.extracting(0..<44), continuing: 0)
     }
 
-    /// Reads 48 bytes. Magic and version are checked first: the rest of another version's header may be elsewhere.
+    /// Reads 48 bytes. Magic and version are checked first: the rest of another version's header may be
+    /// elsewhere.
     /// - Returns: The header, or why the bytes are none.
     static func read(_ bytes: RawSpan) -> Result<SegmentHeader, JournalFlaw> {
         guard bytes.byteCount == JournalFormat.segmentHeaderByteCount else {

@@ -5,7 +5,8 @@ package struct JournalOptions: Sendable {
     /// Space is reserved in steps of this many bytes.
     package var reservationByteCount = Self.standardReservationByteCount
 
-    /// Large enough that new segments are rare, and small enough that little journal is kept beyond what a checkpoint needs.
+    /// Large enough that new segments are rare, and small enough that little journal is kept beyond what a
+    /// checkpoint needs.
     package static let standardSegmentByteLimit = 64 << 20
     /// A second of heavy writing.
     package static let standardReservationByteCount = 16 << 20

@@ -2,10 +2,11 @@ import PandoBytes
 
 /// The meaning of a payload to the caller. The journal never reads payloads. The numbers never change.
 package enum RecordKind: UInt16, Sendable, CaseIterable {
-    /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and not
-    /// written any more.
+    /// Resolved sets and removals of one namespace, of versions that did not keep who wrote them. Read, and
+    /// not written any more.
     case delta = 1
-    /// The security rules of a namespace: in checkpoints, and in journals of versions that did not keep who published them.
+    /// The security rules of a namespace: in checkpoints, and in journals of versions that did not keep who
+    /// published them.
     case rules = 2
     case settings = 3
     case namespaceMade = 4

@@ -1,6 +1,7 @@
 /// A past moment of a data directory, up to which it can be read again.
 package enum PointInTime: Equatable, Sendable, CustomStringConvertible {
-    /// The last record that counts. An entry that ends behind it does not count, since entries are indivisible.
+    /// The last record that counts. An entry that ends behind it does not count, since entries are
+    /// indivisible.
     case sequence(SequenceNumber)
     /// Milliseconds since 1970. Entries of this millisecond count.
     case time(Int64)
@@ -12,8 +13,9 @@ package enum PointInTime: Equatable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// Whether everything in the checkpoint counts. The time of a checkpoint may be later than that of its last record.
-    /// Then it may be skipped without need, and the one before and the journal give the same state.
+    /// Whether everything in the checkpoint counts. The time of a checkpoint may be later than that of its
+    /// last record. Then it may be skipped without need, and the one before and the journal give the same
+    /// state.
     func includes(_ header: CheckpointHeader) -> Bool {
         switch self {
         case .sequence(let sequence): header.sequence <= sequence

@@ -2,11 +2,11 @@ import PandoBytes
 
 /// Finds a good record at any multiple of 8 in bytes that may be anything, in one pass over them.
 ///
-/// Every offset whose 40 bytes could be a wanted header is a candidate. To compute the checksum of each candidate's
-/// payload would be quadratic on bytes that an attacker has chosen. But a checksum is linear: from the checksum of
-/// everything before the candidate follows what the checksum of everything up to the *end* of the record must be, if
-/// the record is good. So each candidate stores that expected value for its end, and one running checksum is compared
-/// with it there. O(n) for the pass, O(log n) for each candidate.
+/// Every offset whose 40 bytes could be a wanted header is a candidate. To compute the checksum of each
+/// candidate's payload would be quadratic on bytes that an attacker has chosen. But a checksum is linear:
+/// from the checksum of everything before the candidate follows what the checksum of everything up to the
+/// *end* of the record must be, if the record is good. So each candidate stores that expected value for its
+/// end, and one running checksum is compared with it there. O(n) for the pass, O(log n) for each candidate.
 struct RecordSearch {
     enum Outcome {
         case notFound
@@ -61,7 +61,8 @@ struct RecordSearch {
                     }
                 }
                 if bytes.byteCount - position < headerByteCount {
-                    // The header may continue in the next window. At the end of the file only ends of candidates remain.
+                    // The header may continue in the next window. At the end of the file only ends of
+                    // candidates remain.
                     if end < fileEnd { break }
                 } else if let header = plausibleHeader(bytes, at: position, space: fileEnd - base - position),
                     isWanted(header, base + position)

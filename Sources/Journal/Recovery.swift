@@ -4,19 +4,19 @@ extension Journal {
     /// The file whose lock says that the directory is in use.
     package static var lockFileName: String { "LOCK" }
 
-    /// Locks the directory, reads its newest undamaged checkpoint and the journal behind it, and opens the journal for
-    /// appending. Makes the first segment when there is none.
+    /// Locks the directory, reads its newest undamaged checkpoint and the journal behind it, and opens the
+    /// journal for appending. Makes the first segment when there is none.
     ///
-    /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all of them are on disk (the
-    /// process that wrote them may have crashed before the sync), and a torn tail is truncated. When it throws, the
-    /// state of `host` must be dropped.
+    /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all of them are on
+    /// disk (the process that wrote them may have crashed before the sync), and a torn tail is truncated.
+    /// When it throws, the state of `host` must be dropped.
     ///
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory contains no journal yet.
     ///   - host: Without state.
-    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/notEmpty(directory:file:)`` for a directory without
-    ///   a journal that holds anything else (it was not changed), ``JournalError/corrupt(_:)`` (the journal was not
-    ///   changed), ``JournalError/disk(_:)``.
+    /// - Throws: ``JournalError/lockedByAnotherProcess``, ``JournalError/notEmpty(directory:file:)`` for a
+    ///   directory without a journal that holds anything else (it was not changed),
+    ///   ``JournalError/corrupt(_:)`` (the journal was not changed), ``JournalError/disk(_:)``.
     /// - Complexity: One sequential read of the checkpoint and of the segments behind it; memory for the
     ///   largest entry or block, or 1 MiB.
     package static func open(
@@ -53,7 +53,8 @@ extension Journal {
         }
         let (header, end) = (reader.header, reader.offset)
         do throws(DiskFailure) {
-            // The process that wrote the end, or renamed the file, may have crashed before its sync, or because the sync failed.
+            // The process that wrote the end, or renamed the file, may have crashed before its sync, or
+            // because the sync failed.
             try reader.window.rewriteDurably(reader.durableOffset..<end, end: end)
             for problem in recovery.summary.damagedCheckpoints {
                 try disk.rename(problem.file, to: problem.file + CheckpointFormat.damagedSuffix)
@@ -67,7 +68,8 @@ extension Journal {
             recovery: recovery.summary)
     }
 
-    /// A path that was mistyped must not become a data directory. Before the lock, whose file would be a change.
+    /// A path that was mistyped must not become a data directory. Before the lock, whose file would be a
+    /// change.
     /// - Throws: ``JournalError/notEmpty(directory:file:)``, ``JournalError/disk(_:)``.
     private static func refuseForeignFiles(on disk: Storage) throws(JournalError) {
         let contents = try onDisk { () throws(DiskFailure) in try DirectoryContents(of: disk) }
@@ -89,9 +91,9 @@ extension Journal {
         var summary = summary
         summary.segmentCount = 1
         do throws(DiskFailure) {
-            // The process that renamed the checkpoint may have crashed before the name was durable. Files of earlier
-            // timelines are removed durably before the new one has a segment: afterwards they would be a mixture of
-            // timelines, which recovery refuses.
+            // The process that renamed the checkpoint may have crashed before the name was durable. Files of
+            // earlier timelines are removed durably before the new one has a segment: afterwards they would
+            // be a mixture of timelines, which recovery refuses.
             try disk.syncDirectory()
             if !names.isEmpty {
                 for name in names { try disk.remove(name) }

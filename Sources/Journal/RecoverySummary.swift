@@ -23,8 +23,8 @@ package struct RecoverySummary: Equatable, Sendable {
     package var lastSequence = SequenceNumber.zero
     /// There are entries behind the moment up to which the directory was read.
     package var hasReachedMoment = false
-    /// Bytes that were truncated at the end: incomplete or unsynced writes. With `--durability always` none was
-    /// acknowledged.
+    /// Bytes that were truncated at the end: incomplete or unsynced writes. With `--durability always` none
+    /// was acknowledged.
     package var tornByteCount = 0
     /// Prepared bytes at the end that were never used, and were truncated as well.
     package var unfilledByteCount = 0

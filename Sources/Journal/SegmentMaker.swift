@@ -4,8 +4,10 @@ import PandoBytes
 enum SegmentMaker {
     /// - Parameters:
     ///   - reserved: Bytes to reserve behind the header.
-    ///   - preparedByteCount: The size of the file that ``PreparedSegment`` made, which becomes the segment; 0 for none.
-    /// - Throws: A failure that ``DiskFailure/mayBeRetried``, before the segment has its name; any other is final.
+    ///   - preparedByteCount: The size of the file that ``PreparedSegment`` made, which becomes the segment;
+    ///     0 for none.
+    /// - Throws: A failure that ``DiskFailure/mayBeRetried``, before the segment has its name; any other is
+    ///   final.
     static func make<Storage: Disk>(
         _ header: SegmentHeader, on disk: Storage, reserving reserved: Int, preparedByteCount: Int = 0
     ) throws(DiskFailure) -> Storage.File {
@@ -15,7 +17,8 @@ enum SegmentMaker {
         let unfinished = isPrepared ? PreparedSegment.name : name.unfinishedText
         let end = bytes.count + reserved
         func fill(_ file: Storage.File) throws(DiskFailure) {
-            // Before the header and the name: the space that was reserved in the old segment must be reserved here.
+            // Before the header and the name: the space that was reserved in the old segment must be reserved
+            // here.
             if reserved > 0, end > preparedByteCount { try disk.reserve(preparedByteCount..<end, of: file) }
             try disk.write(bytes.rawSpan, to: file, at: 0)
             try disk.sync(file)
@@ -23,8 +26,8 @@ enum SegmentMaker {
         }
         let file: Storage.File
         if isPrepared {
-            // Opened anew: the kernel reports a failed sync once to each open file, so this one sees it. After a shortage
-            // the next attempt uses it.
+            // Opened anew: the kernel reports a failed sync once to each open file, so this one sees it.
+            // After a shortage the next attempt uses it.
             file = try disk.open(unfinished, .readWrite)
             try fill(file)
         } else {
@@ -38,13 +41,14 @@ enum SegmentMaker {
 
 /// The file of the next segment, written full of zeros in advance.
 ///
-/// A sync of bytes that overwrite others writes only these bytes. Where a file grows, or uses space that was only
-/// reserved, the file system has to write metadata too: on ext4 a sync of 4 KiB then takes 1.2 to 1.6 times as long
-/// (`pando-bench machine`), one of 64 KiB nearly twice.
+/// A sync of bytes that overwrite others writes only these bytes. Where a file grows, or uses space that was
+/// only reserved, the file system has to write metadata too: on ext4 a sync of 4 KiB then takes 1.2 to 1.6
+/// times as long (`pando-bench machine`), one of 64 KiB nearly twice.
 package enum PreparedSegment {
     /// The name of the file until it becomes a segment. A start removes it, like all unfinished files.
     static let name = SegmentName.prefix + "prepared" + SegmentName.unfinishedSuffix
-    /// Bytes that are written and synced at once. A sync of the journal waits for about as long as one such step takes.
+    /// Bytes that are written and synced at once. A sync of the journal waits for about as long as one such
+    /// step takes.
     static let stepByteCount = 256 << 10
     /// The largest prepared file. A start has to read so much more, and the disk to hold it.
     static let byteLimit = 64 << 20

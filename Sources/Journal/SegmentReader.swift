@@ -58,8 +58,8 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
     private let seed: UInt32
     /// The offset of the next entry.
     private(set) var offset = JournalFormat.segmentHeaderByteCount
-    /// All bytes before this offset were on disk when the record here was written: its durable mark is the sequence
-    /// before its own.
+    /// All bytes before this offset were on disk when the record here was written: its durable mark is the
+    /// sequence before its own.
     private(set) var durableOffset = JournalFormat.segmentHeaderByteCount
     /// Another segment follows. Then zeros are not the end of this one.
     var isFollowed = false
@@ -215,8 +215,8 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         return .success(record)
     }
 
-    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is good by now, because a server has written
-    /// it meanwhile. Then ``nextEntry()`` reads the entry again.
+    /// After ``Step/bad(_:sequence:entry:byteOffset:)``: whether the record is good by now, because a server
+    /// has written it meanwhile. Then ``nextEntry()`` reads the entry again.
     mutating func isReadableNow(at byteOffset: Int) throws(DiskFailure) -> Bool {
         window.unload()
         guard case .success = try readRecord(at: byteOffset, entryOffset: byteOffset) else { return false }
@@ -243,10 +243,11 @@ struct SegmentReader<Storage: Disk>: ~Copyable {
         }
     }
 
-    /// Searches for evidence that a bad record was on disk: a later record whose durable mark reaches its entry.
+    /// Searches for evidence that a bad record was on disk: a later record whose durable mark reaches its
+    /// entry.
     ///
-    /// A later record is at a multiple of 8, and at least the length of a header per sequence away. Other candidates are
-    /// payload bytes by coincidence, and are skipped.
+    /// A later record is at a multiple of 8, and at least the length of a header per sequence away. Other
+    /// candidates are payload bytes by coincidence, and are skipped.
     /// - Throws: ``DiskFailure``.
     mutating func evidence(
         against sequence: SequenceNumber, entry: SequenceNumber, byteOffset: Int

@@ -1,5 +1,5 @@
-/// The number of a record in the journal: 1 for the first, one more for each after it, never reused; 0 for "before the
-/// first". Neither an index nor a count, since the journal may begin later than at 1.
+/// The number of a record in the journal: 1 for the first, one more for each after it, never reused; 0 for
+/// "before the first". Neither an index nor a count, since the journal may begin later than at 1.
 package struct SequenceNumber: Hashable, Comparable, Sendable, CustomStringConvertible {
     package let rawValue: UInt64
 

@@ -25,13 +25,14 @@ package final class SystemDisk: Disk {
         }
 
         deinit {
-            // The result does not matter: everything that must be durable was synced before, and its errors reported.
+            // The result does not matter: everything that must be durable was synced before, and its errors
+            // reported.
             _ = pando_disk_close(descriptor)
             if let directoryLock { _ = pando_disk_close(directoryLock) }
         }
 
-        /// The present path, for messages: a file that is being made gets another name when it is finished. Where the
-        /// system does not say it, the path under which the file was opened.
+        /// The present path, for messages: a file that is being made gets another name when it is finished.
+        /// Where the system does not say it, the path under which the file was opened.
         fileprivate var path: String {
             // The longest name has 255 bytes.
             var name = [CChar](repeating: 0, count: 256)
@@ -158,8 +159,8 @@ package final class SystemDisk: Disk {
             File(descriptor: result, named: name, in: directory, directoryLock: directoryLock))
     }
 
-    /// Whether a name of this directory is that of an open file: the same device and inode. Another directory may have come
-    /// to the path since the file was opened, when a disk was mounted or unmounted there.
+    /// Whether a name of this directory is that of an open file: the same device and inode. Another directory
+    /// may have come to the path since the file was opened, when a disk was mounted or unmounted there.
     /// - Throws: ``DiskFailure``.
     package func isSame(_ file: File, as name: String) throws(DiskFailure) -> Bool {
         try check(unsafe pando_disk_is_same(descriptor, name, file.descriptor), .size, path(of: name)) != 0

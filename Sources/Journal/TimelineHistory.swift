@@ -1,16 +1,17 @@
 import PandoBytes
 
-//  A timeline is the journal of one data directory. A restore makes another data directory, and begins the next timeline:
+//  A timeline is the journal of one data directory. A restore makes another data directory, and begins the
+//  next timeline:
 //
 //      timeline 1, of directory a   1 ─── 42 ─────── 60   records 43 to 60 are on timeline 1 only
 //      timeline 2, of directory b         └ 43 ── 77      begins behind record 42 of timeline 1
 //      timeline 3, of directory c                 └ 78 …
 //
-//  The restore writes where the timeline comes from into a file of the new data directory, timeline-00000003.history
-//  (8 hex digits), and an archive gets a copy of it. It is a text: a line for each ancestor, the oldest first, with its
-//  timeline, its data directory and the last record that the next one has; then the timeline itself; then a checksum of
-//  the lines before. Sequences go on from one to the next, so that what an archive has of all of them is one journal
-//  (``ArchivedJournal``).
+//  The restore writes where the timeline comes from into a file of the new data directory,
+//  timeline-00000003.history (8 hex digits), and an archive gets a copy of it. It is a text: a line for each
+//  ancestor, the oldest first, with its timeline, its data directory and the last record that the next one
+//  has; then the timeline itself; then a checksum of the lines before. Sequences go on from one to the next,
+//  so that what an archive has of all of them is one journal (``ArchivedJournal``).
 //
 //      1 000102030405060708090a0b0c0d0e0f 42
 //      2 101112131415161718191a1b1c1d1e1f 77
@@ -72,7 +73,8 @@ package struct TimelineHistory: Equatable, Sendable {
         }
     }
 
-    /// The last record of a timeline that this one has; nil for the timeline itself, and for one that it does not have.
+    /// The last record of a timeline that this one has; nil for the timeline itself, and for one that it does
+    /// not have.
     package func end(of other: UInt32) -> SequenceNumber? {
         ancestors.first { $0.timeline == other }?.end
     }
@@ -96,7 +98,8 @@ package struct TimelineHistory: Equatable, Sendable {
     }
 
     /// Reads the history of a timeline.
-    /// - Returns: Nil where there is no file: for a first timeline, and one that a version without histories has restored.
+    /// - Returns: Nil where there is no file: for a first timeline, and one that a version without histories
+    ///   has restored.
     /// - Throws: ``JournalError/corrupt(_:)``, ``JournalError/disk(_:)``.
     package static func read<Storage: Disk>(
         _ timeline: UInt32, on disk: Storage

@@ -4,8 +4,8 @@ import PandoTraffic
 //  `pando-load`: measures a realtime database as its users would use it, and checks every response.
 //
 //  Enters:  a server's address and a scenario.
-//  Leaves:  a table, JSON, a page with plots; exit code 1 when anything was missing, doubled, stale, refused or wrong.
-//  The load generator is the module PandoTraffic.
+//  Leaves:  a table, JSON, a page with plots; exit code 1 when anything was missing, doubled, stale, refused
+//  or wrong. The load generator is the module PandoTraffic.
 
 @main
 struct Load: ParsableCommand {

@@ -1,8 +1,9 @@
 import Synchronization
 
-// Numbers that one thread adds to and that any thread may read. They are atomic so that a reader never sees half of
-// one, but adding is a plain load and a plain store: no locked instruction, since only one thread writes. (On x86-64
-// and arm64 the compiler makes one `add` in memory of it, or a load, an addition and a store.)
+// Numbers that one thread adds to and that any thread may read. They are atomic so that a reader never sees
+// half of one, but adding is a plain load and a plain store: no locked instruction, since only one thread
+// writes. (On x86-64 and arm64 the compiler makes one `add` in memory of it, or a load, an addition and a
+// store.)
 
 // They are public, since only public functions are inlined into other modules.
 

@@ -12,8 +12,8 @@ package enum ExpositionFormat: Sendable {
         }
     }
 
-    /// The format that a client prefers (RFC 9110 §12.5.1): OpenMetrics where it is asked for by its name, in version
-    /// 1.0.0 or none, and weighs at least as much as any other text; else Prometheus' own.
+    /// The format that a client prefers (RFC 9110 §12.5.1): OpenMetrics where it is asked for by its name, in
+    /// version 1.0.0 or none, and weighs at least as much as any other text; else Prometheus' own.
     /// - Parameter accept: The value of `Accept`; several fields are joined by commas.
     package init(accept: String?) {
         var openMetrics = 0.0

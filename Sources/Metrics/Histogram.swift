@@ -2,11 +2,12 @@ import Synchronization
 
 /// How often values fell into ranges, and their sum. Added to by one thread at a time, read by any.
 ///
-/// Values are whole numbers in a small unit (nanoseconds, bytes, entries); the exposition scales them to base units.
+/// Values are whole numbers in a small unit (nanoseconds, bytes, entries); the exposition scales them to base
+/// units.
 @safe
 public struct Histogram: ~Copyable, Sendable {
-    /// The upper bounds of the ranges, ascending; values above the last are counted beside them. The pointer never changes:
-    /// an array would be retained for each value.
+    /// The upper bounds of the ranges, ascending; values above the last are counted beside them. The pointer
+    /// never changes: an array would be retained for each value.
     @usableFromInline nonisolated(unsafe) let bounds: UnsafeMutablePointer<UInt64>
     @usableFromInline let boundCount: Int
     /// How many of the values' unit one base unit has: 1 000 000 000 where nanoseconds are shown as seconds.
@@ -34,8 +35,8 @@ public struct Histogram: ~Copyable, Sendable {
         unsafe cells.deallocate()
     }
 
-    /// Durations in nanoseconds, shown as seconds: from 50 µs to 10 s, which is what a sync of a disk, a tick of a
-    /// loop and the time until a reply take, from good to very bad.
+    /// Durations in nanoseconds, shown as seconds: from 50 µs to 10 s, which is what a sync of a disk, a tick
+    /// of a loop and the time until a reply take, from good to very bad.
     public static var durations: Histogram {
         Histogram(
             bounds: [

@@ -37,8 +37,8 @@ package struct MetricFamily: Sendable {
     /// Reads the values. Any thread may call it.
     package let samples: @Sendable () -> [Sample]
 
-    /// - Precondition: The name is a valid one that begins with `pando_`, ends as its kind demands, and not with the
-    ///   suffixes that formats use themselves.
+    /// - Precondition: The name is a valid one that begins with `pando_`, ends as its kind demands, and not
+    ///   with the suffixes that formats use themselves.
     package init(_ kind: Kind, _ name: String, _ help: String, samples: @escaping @Sendable () -> [Sample]) {
         precondition(Self.isValid(name, kind), "\(name) is no name of a \(kind)")
         precondition(!help.isEmpty)

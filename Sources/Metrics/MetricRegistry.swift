@@ -1,10 +1,11 @@
-/// All metrics of a process. They are named when it starts, and none is added later: so every metric exists from the
-/// start, and one that has not happened is 0.
+/// All metrics of a process. They are named when it starts, and none is added later: so every metric exists
+/// from the start, and one that has not happened is 0.
 package struct MetricRegistry: Sendable {
     /// By name.
     package let families: [MetricFamily]
 
-    /// - Precondition: No two have the same name, and none has that of another with a suffix that a format appends.
+    /// - Precondition: No two have the same name, and none has that of another with a suffix that a format
+    ///   appends.
     package init(_ families: [MetricFamily]) {
         self.families = families.sorted { $0.name < $1.name }
         let exposed = families.flatMap { family in

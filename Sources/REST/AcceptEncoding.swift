@@ -1,8 +1,8 @@
 import PandoHTTP
 
 extension RequestHead {
-    /// Whether the client prefers a response in gzip (RFC 9110 §12.5.3): gzip has a weight above 0, by its name or
-    /// through `*`, and not less than that of `identity`.
+    /// Whether the client prefers a response in gzip (RFC 9110 §12.5.3): gzip has a weight above 0, by its
+    /// name or through `*`, and not less than that of `identity`.
     var prefersGzip: Bool {
         guard fields.count(of: "accept-encoding") > 0 else { return false }
         var gzip: Int?

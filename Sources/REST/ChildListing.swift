@@ -2,11 +2,11 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// What `GET /.inspect/children.json` asks for (rest §10): a location, and one page of its children by their place
-/// in key order, each with its kind and size in place of its data.
+/// What `GET /.inspect/children.json` asks for (rest §10): a location, and one page of its children by their
+/// place in key order, each with its kind and size in place of its data.
 ///
-/// So a list of any length can be shown by parts, with a scroll bar: a page takes O(log n + its length), however
-/// large the children are.
+/// So a list of any length can be shown by parts, with a scroll bar: a page takes O(log n + its length),
+/// however large the children are.
 package struct ChildListing: Equatable, Sendable {
     package let path: Path
     private let offset: Int
@@ -58,10 +58,11 @@ package struct ChildListing: Equatable, Sendable {
         return number
     }
 
-    /// `{"kind":…,"count":…,"offset":…,"children":[{"key":…,"kind":…,…},…]}`; an object among the children has a
-    /// `preview` of its first children.
+    /// `{"kind":…,"count":…,"offset":…,"children":[{"key":…,"kind":…,…},…]}`; an object among the children
+    /// has a `preview` of its first children.
     /// - Parameter root: Of the database.
-    /// - Complexity: O(log n + page), some milliseconds for the longest; with `measure` O(``countedNodeLimit``) besides.
+    /// - Complexity: O(log n + page), some milliseconds for the longest; with `measure`
+    ///   O(``countedNodeLimit``) besides.
     package func json(of root: Node) -> [UInt8] {
         let node = root[path]
         var output: [UInt8] = []
@@ -119,8 +120,8 @@ extension Node {
 }
 
 extension [UInt8] {
-    /// Appends the members that describe a node: `kind`; the `count` of an object's children; the `value` of a leaf;
-    /// the `length` in bytes of a string that is shown in part; `priority` where there is one.
+    /// Appends the members that describe a node: `kind`; the `count` of an object's children; the `value` of
+    /// a leaf; the `length` in bytes of a string that is shown in part; `priority` where there is one.
     fileprivate mutating func append(summary node: Node) {
         append("\"kind\":")
         switch node.withoutPriority {

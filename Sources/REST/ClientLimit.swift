@@ -1,5 +1,5 @@
-/// Limits of what one client may do, each with an option of `pando serve` and a counter of its own. Which error a client
-/// gets is in `operating.md`, "Limits of clients".
+/// Limits of what one client may do, each with an option of `pando serve` and a counter of its own. Which
+/// error a client gets is in `operating.md`, "Limits of clients".
 package enum ClientLimit: UInt8, CaseIterable, Sendable {
     case connectionsPerAddress
     case connectionsPerUser

@@ -117,8 +117,8 @@ struct Filter {
         }
     }
 
-    /// Reads the parameters that are allowed beside `shallow`: the official CLI sends them to page through children
-    /// (§4.1). Here `startAfter` is a bare key.
+    /// Reads the parameters that are allowed beside `shallow`: the official CLI sends them to page through
+    /// children (§4.1). Here `startAfter` is a bare key.
     /// - Throws: ``RESTError/shallowWithQuery``, and the errors of limits.
     init(shallow parameters: QueryString) throws(RESTError) {
         for name in [
@@ -168,7 +168,8 @@ struct Filter {
     }
 }
 
-/// A position in a query's order: an index value, and perhaps a key among the children with that value (§5.3).
+/// A position in a query's order: an index value, and perhaps a key among the children with that value
+/// (§5.3).
 private struct BoundPosition {
     let value: Node
     let key: Text?

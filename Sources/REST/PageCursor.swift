@@ -7,11 +7,11 @@ import PandoTree
 //              │ 1 byte    │ 8 bytes, low first │                             │
 //              └───────────┴────────────────────┴─────────────────────────────┘
 //
-//  The fingerprint is that of the location and of the query without its limit. It is no signature: a client that makes
-//  up a cursor gets what it would get with `startAfter`.
+//  The fingerprint is that of the location and of the query without its limit. It is no signature: a client
+//  that makes up a cursor gets what it would get with `startAfter`.
 
-/// The place in a query's order where a page ends, and the next one begins behind it (rest §5.5). The server keeps nothing
-/// of it: it is a place between children, and stays one while children come and go.
+/// The place in a query's order where a page ends, and the next one begins behind it (rest §5.5). The server
+/// keeps nothing of it: it is a place between children, and stays one while children come and go.
 package struct PageCursor: Equatable, Sendable {
     /// By what the last child of the page is ordered.
     package let value: Node
@@ -121,8 +121,8 @@ package struct PageCursor: Equatable, Sendable {
 }
 
 extension Query {
-    /// The query that selects what is behind the end of a page, in the direction of the limit. Rules and indexes are
-    /// asked about the query without it: it selects less.
+    /// The query that selects what is behind the end of a page, in the direction of the limit. Rules and
+    /// indexes are asked about the query without it: it selects less.
     package func continued(behind cursor: PageCursor) -> Query {
         var query = self
         let place = Bound(value: cursor.value, key: .key(cursor.key), isInclusive: false)

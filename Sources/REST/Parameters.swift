@@ -11,15 +11,16 @@ package enum RESTLimits {
     package static let writeByteCount = 256 << 20
     /// Bytes of the first event of a stream (§8.2).
     package static let streamByteCount = 512 << 20
-    /// The estimated time of a write is one second for so many bytes that it writes and replaces. So `large`, which
-    /// is the limit without the parameter, permits the largest possible write, and no larger removal.
+    /// The estimated time of a write is one second for so many bytes that it writes and replaces. So `large`,
+    /// which is the limit without the parameter, permits the largest possible write, and no larger removal.
     package static let writtenBytesPerSecond = writeByteCount / 60
-    /// Bytes up to which a response is made as a whole, with a Content-Length. A longer one is sent in chunks (§13).
+    /// Bytes up to which a response is made as a whole, with a Content-Length. A longer one is sent in chunks
+    /// (§13).
     package static let wholeResponseByteCount = 1 << 20
     /// Bytes up to which a response is not compressed: it would save less than a packet (§3).
     package static let compressedByteCount = 1 << 10
-    /// Bytes up to which a response is compressed as a whole, with a Content-Length: it takes a millisecond. A longer
-    /// one is compressed while it is sent.
+    /// Bytes up to which a response is compressed as a whole, with a Content-Length: it takes a millisecond.
+    /// A longer one is compressed while it is sent.
     package static let wholeCompressedByteCount = 64 << 10
     /// Bytes of one piece of a longer response, which is written at once.
     package static let pieceByteCount = 64 << 10
@@ -50,7 +51,8 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
         }
     }
 
-    /// The limit in bytes that a write may write and replace (``RESTLimits/writtenBytesPerSecond``); nil for none.
+    /// The limit in bytes that a write may write and replace (``RESTLimits/writtenBytesPerSecond``); nil for
+    /// none.
     package var byteCount: Int? { seconds.map { $0 * RESTLimits.writtenBytesPerSecond } }
 }
 

@@ -6,8 +6,8 @@ import PandoTree
 
 /// The parsed body of a write.
 package enum RESTBody: Equatable, Sendable {
-    /// PUT and DELETE: the value of the request's target. POST: the value of the new child below it; an empty draft
-    /// (`null`) gets a name and stores nothing (§2.2).
+    /// PUT and DELETE: the value of the request's target. POST: the value of the new child below it; an empty
+    /// draft (`null`) gets a name and stores nothing (§2.2).
     case value(Draft)
     /// PATCH: done all together or not at all.
     case update(RESTUpdate)
@@ -32,8 +32,8 @@ extension RESTRequest {
     /// Reads the body of a write to data: of an upload its file. The body of a DELETE is ignored.
     /// - Parameters:
     ///   - bytes: The whole body. Its UTF-8 is checked here.
-    ///   - byteLimit: A larger body is ``RESTError/writeTooLarge``, and so is one that would be larger in memory, at
-    ///     ``DraftParser/nodeByteCount`` for each node.
+    ///   - byteLimit: A larger body is ``RESTError/writeTooLarge``, and so is one that would be larger in
+    ///     memory, at ``DraftParser/nodeByteCount`` for each node.
     /// - Throws: ``RESTError``, 400.
     /// - Complexity: O(bytes).
     package func readBody(
@@ -138,7 +138,8 @@ private struct BodyParser {
         return update
     }
 
-    /// Reads a name such as `a/b`. Slashes at its ends are ignored, and a final `.priority` names the priority.
+    /// Reads a name such as `a/b`. Slashes at its ends are ignored, and a final `.priority` names the
+    /// priority.
     private static func target(_ name: Text, below base: Path) throws(RESTError) -> Target {
         var keys = base.keys
         var isPriority = false
@@ -170,8 +171,8 @@ private struct BodyParser {
         }
     }
 
-    /// Refuses two locations of which one is at or above the other (§2.3). A node and its own priority are such a
-    /// pair, since the value sets the priority too.
+    /// Refuses two locations of which one is at or above the other (§2.3). A node and its own priority are
+    /// such a pair, since the value sets the priority too.
     ///
     /// If a name occurs twice, the last one counts, as in a PUT and in an `m` of the realtime protocol
     /// (realtime §8.2).
@@ -182,8 +183,8 @@ private struct BodyParser {
             return order != 0 ? order < 0 : left < right
         }
         var superseded: Set<Int> = []
-        // In this order everything below a path follows it, its own priority first. So it is enough to compare
-        // neighbours.
+        // In this order everything below a path follows it, its own priority first. So it is enough to
+        // compare neighbours.
         for (earlier, later) in zip(order, order.dropFirst()) {
             let (upper, lower) = (writes[earlier].target, writes[later].target)
             if upper == lower, update.names[earlier] == update.names[later] {

@@ -12,9 +12,9 @@ package enum RESTCredential: Equatable, Sendable {
     /// `Authorization: Bearer`: as `access_token=`.
     case bearer(Text)
 
-    /// The header has precedence over `access_token`, and that over `auth`. (Unverified for the original, rest
-    /// §15.) An empty parameter counts as absent: SDKs send it when no user is signed in. An empty Bearer is a bad
-    /// token.
+    /// The header has precedence over `access_token`, and that over `auth`. (Unverified for the original,
+    /// rest §15.) An empty parameter counts as absent: SDKs send it when no user is signed in. An empty
+    /// Bearer is a bad token.
     package init(_ fields: HeaderFields, _ parameters: QueryString) {
         if let token = Self.bearer(fields) {
             self = .bearer(token)
@@ -34,7 +34,8 @@ package enum RESTCredential: Equatable, Sendable {
         }
     }
 
-    /// The error for a bad token of this kind (auth §4.1). For an expired one it is ``RESTError/tokenExpired``.
+    /// The error for a bad token of this kind (auth §4.1). For an expired one it is
+    /// ``RESTError/tokenExpired``.
     package var refusal: RESTError {
         switch self {
         case .none, .auth: .tokenUnparsable
@@ -46,7 +47,8 @@ package enum RESTCredential: Equatable, Sendable {
     private static func bearer(_ fields: HeaderFields) -> Text? {
         let values = fields.values(of: "authorization")
         guard let value = values.first else { return nil }
-        // The field may occur once (RFC 9110 §11.6.2). Several are treated as an empty Bearer, which is a bad token.
+        // The field may occur once (RFC 9110 §11.6.2). Several are treated as an empty Bearer, which is a bad
+        // token.
         guard values.count == 1 else { return "" }
         let isSpace = { (character: Character) in character == " " || character == "\t" }
         let scheme = value.prefix { !isSpace($0) }
@@ -69,7 +71,8 @@ extension RESTCredential: CustomStringConvertible, CustomDebugStringConvertible,
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// `auth_variable_override=`: the `auth` variable with which an administrator's request is evaluated (rest §4).
+/// `auth_variable_override=`: the `auth` variable with which an administrator's request is evaluated
+/// (rest §4).
 package struct AuthVariableOverride: Equatable, Sendable {
     /// The JSON as it was sent: an object, or `null`.
     package let json: Text

@@ -23,7 +23,8 @@ package enum RESTLocation: Equatable, Sendable {
             self = .data(try Self.target(stem))
             return
         }
-        // One segment more than a path may have; the rest stays in one piece. So the array has a bounded length.
+        // One segment more than a path may have; the rest stays in one piece. So the array has a bounded
+        // length.
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
         switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:
@@ -49,7 +50,8 @@ package enum RESTLocation: Equatable, Sendable {
     /// The pages below `/.inspect` that are no JSON.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
-    /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not, since it names a location to write to.)
+    /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not,
+    /// since it names a location to write to.)
     private static func isWellEscaped(_ segment: ArraySlice<UInt8>) -> Bool {
         var rest = segment
         while let percent = rest.firstIndex(of: UInt8(ascii: "%")) {

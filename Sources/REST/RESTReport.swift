@@ -2,8 +2,8 @@ import PandoBytes
 import PandoHTTP
 import PandoTree
 
-/// A JSON object for an administrator, perhaps with a value of the tree in its middle, which is printed while it is
-/// sent (rest §10).
+/// A JSON object for an administrator, perhaps with a value of the tree in its middle, which is printed while
+/// it is sent (rest §10).
 package struct RESTReport: Sendable {
     package enum Status: Sendable {
         case ok

@@ -6,8 +6,8 @@ import PandoTree
 ///
 /// An unknown database is reported before a bad path (§9), so this comes first and cannot fail.
 package struct RESTAddress: Sendable {
-    /// `ns=`; nil when it is absent or empty. Then the host (``RequestHead/authority``) or the default names the
-    /// database.
+    /// `ns=`; nil when it is absent or empty. Then the host (``RequestHead/authority``) or the default names
+    /// the database.
     package let namespace: String?
     /// `OPTIONS`: a browser's preflight. It gets a response at once, with any path and any database.
     package let isPreflight: Bool
@@ -27,11 +27,11 @@ extension RESTAddress: CustomStringConvertible, CustomReflectable {
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
-/// A request's head, parsed (rest §1, §2, §4, §7). Its credential is not verified here, and neither rules nor data
-/// are read.
+/// A request's head, parsed (rest §1, §2, §4, §7). Its credential is not verified here, and neither rules nor
+/// data are read.
 ///
-/// A class, because it is passed through several threads and functions: one reference is counted instead of all of
-/// its parts.
+/// A class, because it is passed through several threads and functions: one reference is counted instead of
+/// all of its parts.
 package final class RESTRequest: Sendable {
     /// After `X-HTTP-Method-Override` (§1.4).
     package let method: RESTMethod
@@ -72,8 +72,8 @@ package final class RESTRequest: Sendable {
     package let asksForETag: Bool
     package let ifMatch: String?
     package let ifNoneMatch: String?
-    /// Whether a successful response has the tag of the data: because of `X-Firebase-ETag` or of a condition (§7).
-    /// Not with a query, whose result is not the data that the tag is of.
+    /// Whether a successful response has the tag of the data: because of `X-Firebase-ETag` or of a condition
+    /// (§7). Not with a query, whose result is not the data that the tag is of.
     package let returnsETag: Bool
     /// Whether ``query`` is not nil. Stored, since the query is large.
     package let isFiltered: Bool
@@ -146,8 +146,8 @@ package final class RESTRequest: Sendable {
         try self.init(head, RESTAddress(head))
     }
 
-    /// The simple hash (realtime §9.1) that the data must have for a conditional write; nil for an unconditional
-    /// one. Empty for no data.
+    /// The simple hash (realtime §9.1) that the data must have for a conditional write; nil for an
+    /// unconditional one. Empty for no data.
     package var expectedHash: Text? {
         guard let ifMatch else { return nil }
         // An empty tag matches nothing. It must not become the empty hash, which means no data.

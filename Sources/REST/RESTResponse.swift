@@ -9,8 +9,8 @@ package protocol ResponseBodySource: Sendable {
     mutating func next() -> [UInt8]?
 }
 
-/// One response, head and body, as bytes to be sent (rest §3). A small one is one piece. A large value is printed
-/// from its snapshot while it is sent, in chunks.
+/// One response, head and body, as bytes to be sent (rest §3). A small one is one piece. A large value is
+/// printed from its snapshot while it is sent, in chunks.
 ///
 /// A response that is compressed while it is sent holds a ``Deflater``, so it must not be copied.
 package struct RESTResponse {
@@ -24,13 +24,13 @@ package struct RESTResponse {
     }
 
     package let status: HTTPStatus
-    /// Whether the connection must be closed after the response: the head says so, or the end of the connection is
-    /// the end of the body.
+    /// Whether the connection must be closed after the response: the head says so, or the end of the
+    /// connection is the end of the body.
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
     private var rest: Rest
-    /// Bytes that were printed so far, when it was made and by ``next()``, and once more those that were compressed: what
-    /// the response has cost.
+    /// Bytes that were printed so far, when it was made and by ``next()``, and once more those that were
+    /// compressed: what the response has cost.
     package private(set) var printedByteCount = 0
 
     /// Everything was returned.
@@ -277,12 +277,12 @@ extension RESTResponse {
         return RESTResponse(error.status, head, whole: body, context)
     }
 
-    /// `Retry-After` in seconds, where memory or connections are short (RFC 9110 §10.2.3). A client that holds a
-    /// connection without sending a byte is disconnected by then.
+    /// `Retry-After` in seconds, where memory or connections are short (RFC 9110 §10.2.3). A client that
+    /// holds a connection without sending a byte is disconnected by then.
     private static let retrySeconds: UInt64 = 30
 
-    /// The response to a failed request that no case of ``RESTError`` describes: invalid rules with their position, or
-    /// an HTTP error.
+    /// The response to a failed request that no case of ``RESTError`` describes: invalid rules with their
+    /// position, or an HTTP error.
     /// - Parameter methods: For 405: the methods that are allowed.
     package static func error(
         _ status: HTTPStatus, text: String, allowing methods: StaticString? = nil, _ context: ResponseContext
@@ -343,8 +343,8 @@ extension RESTResponse {
         return RESTResponse(.ok, head, .source(source, isChunked: isChunked), contentLength: nil, context)
     }
 
-    /// The response to OPTIONS: a page of any origin may send any request (§3.2). Browsers do not add credentials by
-    /// themselves, so there is nothing to protect.
+    /// The response to OPTIONS: a page of any origin may send any request (§3.2). Browsers do not add
+    /// credentials by themselves, so there is nothing to protect.
     ///
     /// A body has no meaning here (RFC 9110 §9.3.7). It is not read, so the connection is closed after it.
     package static func preflight(_ head: RequestHead, dateLine: [UInt8] = []) -> RESTResponse {

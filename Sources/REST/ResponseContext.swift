@@ -6,15 +6,15 @@ import Synchronization
 /// What a response needs of the request's head. It is known even when the request is refused.
 package struct ResponseContext: Equatable, Sendable {
     package var version: HTTPVersion
-    /// Whether the connection stays open after the response. Must be false when the request's body was not read to
-    /// its end.
+    /// Whether the connection stays open after the response. Must be false when the request's body was not
+    /// read to its end.
     package var keepsAlive: Bool
     /// HEAD: the response is the head of a GET's response (RFC 9110 §9.3.2).
     package var isHead: Bool
     /// The client prefers a compressed response. May be set to false, to save memory and time.
     package var acceptsGzip: Bool
-    /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF, and behind it the request's `X-Request-ID`, if
-    /// it has one; empty for neither.
+    /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF, and behind it the request's
+    /// `X-Request-ID`, if it has one; empty for neither.
     package var dateLine: [UInt8]
     /// Compresses whole responses; without it each of them makes its own compressor.
     package var compressor: ResponseCompressor?
@@ -38,8 +38,8 @@ package struct ResponseContext: Equatable, Sendable {
     }
 }
 
-/// Compresses whole responses, one after the other. It holds about 256 KiB from the first one on, so each loop has
-/// one.
+/// Compresses whole responses, one after the other. It holds about 256 KiB from the first one on, so each
+/// loop has one.
 package final class ResponseCompressor: Equatable, Sendable {
     private let deflater = Mutex<Deflater?>(nil)
 

@@ -29,8 +29,8 @@ package enum StreamEvent: Equatable, Sendable {
         }
     }
 
-    /// The events of one multi-path write (§8.2): one `patch` of the deepest node above all entries. If that needed
-    /// names with slashes, which simple clients cannot split, a `put` for each entry.
+    /// The events of one multi-path write (§8.2): one `patch` of the deepest node above all entries. If that
+    /// needed names with slashes, which simple clients cannot split, a `put` for each entry.
     ///
     /// The changes of a query window are a `put` for each child, with the removed ones first.
     /// - Parameters:
@@ -105,8 +105,8 @@ package enum StreamEvent: Equatable, Sendable {
 }
 
 extension [UInt8] {
-    /// Appends a whole event. The bytes are the same for every stream with this root and form, so it is enough to encode
-    /// it once.
+    /// Appends a whole event. The bytes are the same for every stream with this root and form, so it is
+    /// enough to encode it once.
     package mutating func append(event: StreamEvent, _ form: JSONForm = JSONForm()) {
         var printer = event.printer(form)
         while let piece = printer.next() { self += piece }

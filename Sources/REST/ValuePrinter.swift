@@ -6,8 +6,8 @@ import PandoTree
 //     compact   {"a":[1,null,"x"],"b":{"c":true}}
 //     pretty    {\n  "a" : [ 1, null, "x" ],\n  "b" : {\n    "c" : true\n  }\n}\n
 //
-// Arrays stay on one line, and do not indent their elements: the service uses Jackson's default pretty printer, as
-// `print=pretty` of the public Hacker News database shows.
+// Arrays stay on one line, and do not indent their elements: the service uses Jackson's default pretty
+// printer, as `print=pretty` of the public Hacker News database shows.
 
 /// The form of a printed value.
 package struct JSONForm: Equatable, Sendable {
@@ -66,12 +66,13 @@ extension JSONForm {
 
 /// Prints a snapshot of a value piece by piece, so that only one piece of the text is in memory.
 ///
-/// Printing is a plain recursion. To resume it, the printer walks down along the keys where it stopped, which costs
-/// O(depth × log n) for each piece. (Depth is at most ``Limits/pathDepth``.)
+/// Printing is a plain recursion. To resume it, the printer walks down along the keys where it stopped, which
+/// costs O(depth × log n) for each piece. (Depth is at most ``Limits/pathDepth``.)
 package struct ValuePrinter: Sendable {
     package enum Root: Sendable {
         case node(Node)
-        /// An object of these members in this order, where `.empty` is printed as null. No tree has such an object.
+        /// An object of these members in this order, where `.empty` is printed as null. No tree has such an
+        /// object.
         case members([Member])
         /// Only prefix and suffix.
         case nothing
@@ -187,8 +188,8 @@ package struct ValuePrinter: Sendable {
     }
 }
 
-// Each function prints the rest of its part and returns true. When the buffer is full it returns false, and adds to
-// `resumption` where it stopped.
+// Each function prints the rest of its part and returns true. When the buffer is full it returns false, and
+// adds to `resumption` where it stopped.
 extension ValuePrinter {
     private mutating func printRoot() -> Bool {
         switch root {
@@ -357,11 +358,12 @@ extension [UInt8] {
 }
 
 extension Children {
-    /// Whether all keys are canonical indexes, and less than half of the elements up to the last one are holes (§3.1).
+    /// Whether all keys are canonical indexes, and less than half of the elements up to the last one are
+    /// holes (§3.1).
     /// - Complexity: O(log n) for most objects, where the first or the last key decides; otherwise O(n).
     var isArray: Bool {
-        // Integer keys come first, in ascending order. Between two of them there may be another spelling of an
-        // integer.
+        // Integer keys come first, in ascending order. Between two of them there may be another spelling of
+        // an integer.
         var first: Key?
         forEach { key, _ in
             first = key

@@ -1,5 +1,5 @@
-/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose numbers depend only on its seed, on every machine. For tests
-/// and simulations that can be repeated; not for secrets.
+/// SplitMix64 (Steele, Lea, Flood 2014): a small generator whose numbers depend only on its seed, on every
+/// machine. For tests and simulations that can be repeated; not for secrets.
 package struct SeededGenerator: RandomNumberGenerator, Sendable {
     private var state: UInt64
 

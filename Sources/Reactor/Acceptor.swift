@@ -80,7 +80,8 @@ package final class Acceptor: Pollable {
             limiter: limiter, evict: evict, onLimit: onLimit)
     }
 
-    /// As ``init(at:on:targets:configuration:adopt:onExhausted:limiter:evict:onLimit:)``, on a socket that listens.
+    /// As ``init(at:on:targets:configuration:adopt:onExhausted:limiter:evict:onLimit:)``, on a socket that
+    /// listens.
     package init(
         _ socket: ListeningSocket, on loop: EventLoop, targets: [EventLoop],
         configuration: Configuration = Configuration(),

@@ -1,13 +1,14 @@
-/// Of which address one is ended next, where too many are there, by slot: of the one that has most, the slot that has been
-/// there longest. So an address that takes many places loses its own, and no other loses one before.
+/// Of which address one is ended next, where too many are there, by slot: of the one that has most, the slot
+/// that has been there longest. So an address that takes many places loses its own, and no other loses one
+/// before.
 ///
 ///     most 3 ──▶ A ──▶ B              those that have had so many longest, first
 ///          1 ──▶ C
 ///                │
 ///                └──▶ │oldest│ ──▶ … its slots
 ///
-/// Where each address has one, as mostly, they go in the order in which they came. Every call is O(1), except that
-/// ``append(_:of:)`` may grow an array.
+/// Where each address has one, as mostly, they go in the order in which they came. Every call is O(1), except
+/// that ``append(_:of:)`` may grow an array.
 package struct AddressEvictionOrder {
     /// Neighbours in a list; `end` where there is none.
     private struct Link {

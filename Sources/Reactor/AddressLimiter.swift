@@ -1,6 +1,7 @@
 import Synchronization
 
-/// What counts as one client's: an IPv4 address, or an IPv6 network of 64 bits, which is what a subscriber gets (RFC 6177).
+/// What counts as one client's: an IPv4 address, or an IPv6 network of 64 bits, which is what a subscriber
+/// gets (RFC 6177).
 package struct AddressNetwork: Hashable, Sendable {
     /// As ``SocketAddress/family``, of an address without mapping.
     package let family: UInt8

@@ -1,6 +1,7 @@
 import COperatingSystem
 
-/// Addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`, one address, or `unix` for peers on Unix sockets.
+/// Addresses that begin with the same bits: `10.0.0.0/8`, `fd00::/8`, one address, or `unix` for peers on
+/// Unix sockets.
 package struct AddressRange: Equatable, Sendable, CustomStringConvertible {
     /// 4, 6, or 1 for Unix sockets.
     private let family: UInt8
@@ -68,13 +69,14 @@ package struct TrustedProxies: Equatable, Sendable {
     /// Addresses of `X-Forwarded-For` that are looked at: nowhere do more proxies stand behind one another.
     package static let hopLimit = 32
 
-    /// The client behind a trusted proxy, by `X-Forwarded-For`: the last address that is not a trusted proxy itself, since
-    /// each proxy appends the address that it sees. At most ``hopLimit`` elements are looked at.
+    /// The client behind a trusted proxy, by `X-Forwarded-For`: the last address that is not a trusted proxy
+    /// itself, since each proxy appends the address that it sees. At most ``hopLimit`` elements are looked
+    /// at.
     /// - Parameters:
     ///   - forwardedFor: The end of the field, of all its lines in order, with commas between them.
     ///   - peer: The proxy.
-    /// - Returns: The last proxy that is named where there is no such address. What stands before text that is no
-    ///   address does not count.
+    /// - Returns: The last proxy that is named where there is no such address. What stands before text that
+    ///   is no address does not count.
     /// - Complexity: O(bytes of the elements that are looked at).
     package func client(forwardedFor: [UInt8], by peer: SocketAddress) -> SocketAddress {
         var client = peer
@@ -90,8 +92,8 @@ package struct TrustedProxies: Equatable, Sendable {
         return client
     }
 
-    /// As ``client(forwardedFor:by:)``, and nil where the proxy names no client: then all of its clients are one to us,
-    /// and no limit of an address may count them.
+    /// As ``client(forwardedFor:by:)``, and nil where the proxy names no client: then all of its clients are
+    /// one to us, and no limit of an address may count them.
     package func namedClient(forwardedFor: [UInt8], by peer: SocketAddress) -> SocketAddress? {
         let client = client(forwardedFor: forwardedFor, by: peer)
         return contains(client) ? nil : client

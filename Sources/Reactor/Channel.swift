@@ -34,8 +34,8 @@ package final class Channel: Pollable {
     /// Bytes written so far, in all.
     package private(set) var writtenByteCount = 0
     /// Most bytes that one `received` gets; never more than the loop's receive buffer holds. The rest stays
-    /// in the socket until the loop's other channels were read. With TLS, the end of a record that was read in
-    /// part may come on top: less than 16 KiB.
+    /// in the socket until the loop's other channels were read. With TLS, the end of a record that was read
+    /// in part may come on top: less than 16 KiB.
     package var readByteLimit = Int.max
 
     private var queue = OutboundQueue()
@@ -103,8 +103,8 @@ package final class Channel: Pollable {
     /// What the TLS handshake has agreed on; nil without TLS, and before the handshake is done.
     package var tlsFacts: TLSFacts? { secure?.facts }
 
-    /// The address of the client, by its proxy's header where that is trusted; nil once the connection is closed. One
-    /// system call.
+    /// The address of the client, by its proxy's header where that is trusted; nil once the connection is
+    /// closed. One system call.
     package var peerAddress: SocketAddress? { proxy?.source ?? socketAddress }
 
     private var socketAddress: SocketAddress? {
@@ -385,7 +385,8 @@ package final class Channel: Pollable {
 
     /// Reads of fewer bytes are not measured: they cannot take long.
     private static let measuredByteCount = 2 << 10
-    /// Reads that a channel stays bulk after one that took long: a peer that mixes short and long ones gains little.
+    /// Reads that a channel stays bulk after one that took long: a peer that mixes short and long ones gains
+    /// little.
     private static let bulkReadLimit: UInt8 = 8
 
     private func deliver(_ received: UnsafeMutableRawBufferPointer) {
@@ -417,7 +418,8 @@ package final class Channel: Pollable {
 
     // MARK: TLS
 
-    /// Most batches of a flush; the rest waits for the next tick, so that other channels are flushed in this one.
+    /// Most batches of a flush; the rest waits for the next tick, so that other channels are flushed in this
+    /// one.
     private static let batchLimit = 8
 
     private func begin(_ secure: SecureStage) {

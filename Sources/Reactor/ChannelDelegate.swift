@@ -28,11 +28,12 @@ package protocol ChannelDelegate: AnyObject {
     /// call is sent with one `send` after it.
     func received(_ bytes: inout MutableRawSpan, on channel: Channel)
 
-    /// The peer sends no more (FIN, or close_notify of TLS); it may still read. The default is `closeAfterFlush()`.
+    /// The peer sends no more (FIN, or close_notify of TLS); it may still read. The default is
+    /// `closeAfterFlush()`.
     func channelDidEnd(_ channel: Channel)
 
-    /// A trusted proxy has said who its client is, or that it speaks for itself: ``Channel/peerAddress`` is final. Called
-    /// once, before the first `received`, where the channel was adopted to read a header.
+    /// A trusted proxy has said who its client is, or that it speaks for itself: ``Channel/peerAddress`` is
+    /// final. Called once, before the first `received`, where the channel was adopted to read a header.
     func channelDidLearnPeer(_ channel: Channel)
 
     /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.

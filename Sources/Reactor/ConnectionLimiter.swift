@@ -54,8 +54,8 @@ package final class ConnectionLimiter: Sendable {
     private let open = Atomic<Int>(0)
     /// Of `open`, those in the administrators' reserve.
     private let reserved = Atomic<Int>(0)
-    /// One acceptor or several wait until a connection closes, or becomes one that may be closed. One flag for all: who
-    /// clears it wakes all of them.
+    /// One acceptor or several wait until a connection closes, or becomes one that may be closed. One flag
+    /// for all: who clears it wakes all of them.
     private let isAwaited = Atomic<Bool>(false)
     private let acceptors = Mutex<[Mailbox<AdmissionChange>]>([])
     private let evictedCount = Atomic<UInt64>(0)
@@ -150,15 +150,17 @@ package final class ConnectionLimiter: Sendable {
     }
 
     /// Asks for an ``AdmissionChange`` when ``admission(next:)`` may give something else than `wait`.
-    /// - Returns: false when it gives something else already: then the caller goes on, and need not wait for the message.
+    /// - Returns: false when it gives something else already: then the caller goes on, and need not wait for
+    ///   the message.
     func waitForAdmission(next: Int) -> Bool {
         isAwaited.store(true, ordering: .sequentiallyConsistent)
         guard admission(next: next) == .wait else {
-            // The flag may be another acceptor's, too, which waits since before and has not been woken: the thread that
-            // has changed the admission is between its change and its look at the flag, and would find it cleared.
-            // So all are woken here, and one that still cannot accept waits again. A wake-up is lost in no order:
-            // each thread changes the counts before it looks at the flag, an acceptor sets the flag before it looks at
-            // the counts, and the flag is cleared only by who then posts to all acceptors.
+            // The flag may be another acceptor's, too, which waits since before and has not been woken: the
+            // thread that has changed the admission is between its change and its look at the flag, and would
+            // find it cleared. So all are woken here, and one that still cannot accept waits again. A wake-up
+            // is lost in no order: each thread changes the counts before it looks at the flag, an acceptor
+            // sets the flag before it looks at the counts, and the flag is cleared only by who then posts to
+            // all acceptors.
             wakeAcceptors()
             return false
         }

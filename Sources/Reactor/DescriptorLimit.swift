@@ -24,7 +24,8 @@ package func descriptorLimit() -> Int {
     return limit >= 0 ? Int(limit) : 1024
 }
 
-/// How many descriptors the process has open. Before Linux 6.2 this reads the directory `/proc/self/fd`: O(descriptors).
+/// How many descriptors the process has open. Before Linux 6.2 this reads the directory `/proc/self/fd`:
+/// O(descriptors).
 package func openDescriptorCount() -> Int {
     Int(pando_open_descriptor_count())
 }

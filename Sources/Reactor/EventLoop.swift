@@ -11,8 +11,8 @@ import Synchronization
 ///     wait ─▶ socket events ─▶ mailboxes ─▶ timers ─▶ flush written channels ─▶ `channelDidClose` ─▶ free unwatched objects
 ///
 /// - A tick with much to do is bounded in time: events, messages and flushes each have
-///   ``Configuration/tickShare``, and what is left waits for the next tick. There everyone who has waited comes
-///   before everyone who was served (``Pollable/round``), and those whose events take long come last
+///   ``Configuration/tickShare``, and what is left waits for the next tick. There everyone who has waited
+///   comes before everyone who was served (``Pollable/round``), and those whose events take long come last
 ///   (``Pollable/isBulk``).
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
 /// - `channelDidClose` is called only at the end of a tick, never from inside a call to the channel.
@@ -61,10 +61,11 @@ public final class EventLoop: @unchecked Sendable {
     /// When this tick began: when its wait ended. The clock is read once a tick.
     package var now: MonotonicTime { tickTime }
     private var tickTime = MonotonicTime.now
-    /// Bytes of memory that unsent output of all channels takes, and what TLS holds of their input; ``SharedBytes``
-    /// are not counted. O(1).
+    /// Bytes of memory that unsent output of all channels takes, and what TLS holds of their input;
+    /// ``SharedBytes`` are not counted. O(1).
     package var ownedOutputByteCount: Int { chunks.copiedByteCount + secureByteCount }
-    /// Bytes of memory of TLS for records and handshakes that are not complete, and for records that are not sent.
+    /// Bytes of memory of TLS for records and handshakes that are not complete, and for records that are not
+    /// sent.
     var secureByteCount = 0
     /// Ticks so far, for metrics and tests.
     package private(set) var tickCount: UInt64 = 0
@@ -86,8 +87,8 @@ public final class EventLoop: @unchecked Sendable {
     private let events: UnsafeMutableBufferPointer<pando_event>
     /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.
     private var bulkEvents: [Int32] = []
-    /// The present rounds (``Pollable/round``): of what sends little, and of bulk channels. A round ends with the tick
-    /// that has handled all events.
+    /// The present rounds (``Pollable/round``): of what sends little, and of bulk channels. A round ends with
+    /// the tick that has handled all events.
     private var round: UInt16 = 1
     private var bulkRound: UInt16 = bulkRoundBit
     /// No number is one of both.
@@ -143,8 +144,9 @@ public final class EventLoop: @unchecked Sendable {
         unsafe events.deallocate()
     }
 
-    /// Called with the time at the end of each tick, when its output was given to the kernel and the next wait begins.
-    /// For measurements, which so need no reading of the clock of their own. Set it before ``run()``.
+    /// Called with the time at the end of each tick, when its output was given to the kernel and the next
+    /// wait begins. For measurements, which so need no reading of the clock of their own. Set it before
+    /// ``run()``.
     package var onTickMeasured: ((MonotonicTime) -> Void)?
 
     /// Called twice in each tick: after its events, messages and timers, and again after its output was
@@ -206,8 +208,9 @@ public final class EventLoop: @unchecked Sendable {
         return stopping
     }
 
-    /// Handles what the kernel reported: first what sends little, then bulk channels, until `tickShare` has passed. The
-    /// kernel reports the rest again in the next tick, where it comes before what was handled in this one.
+    /// Handles what the kernel reported: first what sends little, then bulk channels, until `tickShare` has
+    /// passed. The kernel reports the rest again in the next tick, where it comes before what was handled in
+    /// this one.
     private func handleEvents(_ count: Int) {
         var pace = Pace(began: tickTime)
         var isComplete = true
@@ -231,7 +234,8 @@ public final class EventLoop: @unchecked Sendable {
         if !bulkEvents.isEmpty { handleBulkEvents(&pace) }
     }
 
-    /// Handles the events of bulk channels: at least one, so that what sends little cannot keep them waiting for ever.
+    /// Handles the events of bulk channels: at least one, so that what sends little cannot keep them waiting
+    /// for ever.
     private func handleBulkEvents(_ pace: inout Pace) {
         defer { bulkEvents.removeAll(keepingCapacity: true) }
         var handledCount = 0
@@ -255,8 +259,8 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// How long work has taken that comes in pieces. The clock is looked at now and then: not at all where there is
-    /// little to do.
+    /// How long work has taken that comes in pieces. The clock is looked at now and then: not at all where
+    /// there is little to do.
     private struct Pace {
         /// nil until the clock was looked at.
         var began: MonotonicTime?
@@ -359,8 +363,8 @@ public final class EventLoop: @unchecked Sendable {
         }
     }
 
-    /// Flushes channels, first those with little unsent output, then the others, until `tickShare` has passed. The rest is
-    /// flushed first in the next tick.
+    /// Flushes channels, first those with little unsent output, then the others, until `tickShare` has
+    /// passed. The rest is flushed first in the next tick.
     private func flush(_ batch: inout [Channel], isLast: Bool) {
         var bulk: [Channel] = []
         var pace = Pace()
@@ -414,10 +418,10 @@ public final class EventLoop: @unchecked Sendable {
 
     /// Attaches a mailbox to the loop. Before ``run()`` or on the loop.
     /// - Parameters:
-    ///   - sliceCount: Messages that are handled between two looks at the clock, at least one. Where they take longer than
-    ///     a tick may, the rest is for the next tick, in its order.
-    ///   - handler: Gets the messages of each tick, or slices of them, on the loop. What it leaves in the array is
-    ///     dropped.
+    ///   - sliceCount: Messages that are handled between two looks at the clock, at least one. Where they
+    ///     take longer than a tick may, the rest is for the next tick, in its order.
+    ///   - handler: Gets the messages of each tick, or slices of them, on the loop. What it leaves in the
+    ///     array is dropped.
     /// - Returns: For ``deliver(_:)``.
     @discardableResult
     @inlinable public func attach<Message: Sendable>(
@@ -435,8 +439,8 @@ public final class EventLoop: @unchecked Sendable {
         return MailboxAttachment(index: mailboxes.count - 1)
     }
 
-    /// Gives the handler of a mailbox what has arrived, without waiting for the next tick: a slice of it, and the rest
-    /// then. Not from inside that handler.
+    /// Gives the handler of a mailbox what has arrived, without waiting for the next tick: a slice of it, and
+    /// the rest then. Not from inside that handler.
     package func deliver(_ mailbox: MailboxAttachment) {
         assert(isCurrent)
         _ = deliver(mailbox.index, all: false)

@@ -6,8 +6,9 @@ package func usableMemoryByteCount() -> Int { Int(clamping: pando_usable_memory_
 
 /// Memory of the whole process that was freed and that the allocator has not given back to the system.
 package enum FreedMemory {
-    /// Bytes that the allocator holds. O(free blocks), and holds each arena's lock while it visits that arena's
-    /// (mallinfo2(3)): milliseconds after much was deleted, in which threads that allocate there wait.
+    /// Bytes that the allocator holds. O(free blocks), and holds each arena's lock while it visits that
+    /// arena's (mallinfo2(3)): milliseconds after much was deleted, in which threads that allocate there
+    /// wait.
     package static var byteCount: Int { Int(clamping: pando_heap_free_bytes()) }
 
     /// Bytes that the process has in memory, the heap and everything else; 0 where the system does not tell.

@@ -8,8 +8,8 @@ package final class ListeningSocket {
     /// Of a Unix socket that this process has made: it is removed when the socket is closed.
     package let path: String?
 
-    /// Connections that the kernel completes and queues until they are accepted (listen(2)); it reduces this to
-    /// net.core.somaxconn.
+    /// Connections that the kernel completes and queues until they are accepted (listen(2)); it reduces this
+    /// to net.core.somaxconn.
     package static let backlog: Int32 = 4096
 
     /// Below it only some processes may listen (ip(7), ip_unprivileged_port_start).
@@ -45,8 +45,8 @@ package final class ListeningSocket {
     }
 
     /// Listens on a Unix socket. One that a process has left behind is replaced; access is that of the umask.
-    /// - Throws: EADDRINUSE where another process listens there, or something else has the name; EINVAL for a path that
-    ///   is too long.
+    /// - Throws: EADDRINUSE where another process listens there, or something else has the name; EINVAL for a
+    ///   path that is too long.
     package static func open(unixPath path: String, backlog: Int32 = backlog) throws(SocketError)
         -> ListeningSocket
     {

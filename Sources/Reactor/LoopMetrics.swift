@@ -10,8 +10,8 @@ package final class LoopMetrics: Sendable {
     /// How a TLS handshake ended.
     package enum Handshake: UInt8, CaseIterable, Sendable { case done, failed, timedOut }
 
-    /// Nanoseconds that a tick worked, from the end of its wait to the beginning of the next: an event that occurs
-    /// meanwhile waits for as long, at most.
+    /// Nanoseconds that a tick worked, from the end of its wait to the beginning of the next: an event that
+    /// occurs meanwhile waits for as long, at most.
     package let ticks = Histogram.durations
     /// Connections that the loop's acceptors have accepted, for all loops.
     package let accepted = Counter()

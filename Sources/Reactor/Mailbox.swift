@@ -5,9 +5,9 @@ import Synchronization
 /// On a loop: `loop.mailbox(of:)` or `loop.attach(_:)`. On a thread of its own: ``WorkerThread``, or
 /// `wakeup.wait()`, then `drain(into:)`.
 ///
-/// Public and inlinable, as everything here that depends on the message's type: other modules then compile it for
-/// their type (a `package` body is not given to them). A loop drains all its mailboxes in every tick, and generic
-/// code would look up the type's metadata for each: 1500 instructions a mailbox.
+/// Public and inlinable, as everything here that depends on the message's type: other modules then compile it
+/// for their type (a `package` body is not given to them). A loop drains all its mailboxes in every tick, and
+/// generic code would look up the type's metadata for each: 1500 instructions a mailbox.
 public final class Mailbox<Message: Sendable>: Sendable {
     @usableFromInline struct Queue {
         @usableFromInline var messages: [Message] = []
@@ -168,8 +168,8 @@ public struct MailboxAttachment: Sendable {
 
 /// What was moved out of a mailbox and not handled yet.
 @usableFromInline struct MessageBatch<Message: Sendable> {
-    /// Oldest first, as long as nothing was removed; otherwise reversed: what is handled first is at the end, where it is
-    /// moved out without a copy.
+    /// Oldest first, as long as nothing was removed; otherwise reversed: what is handled first is at the end,
+    /// where it is moved out without a copy.
     @usableFromInline var messages: [Message] = []
     @usableFromInline var isReversed = false
     /// Empty; its memory is used for the next slice.
@@ -186,8 +186,8 @@ public struct MailboxAttachment: Sendable {
         mailbox.drain(into: &messages)
     }
 
-    /// Moves the oldest messages out, at most `count`: then a handler that gets back here does not find a batch that is
-    /// half handled. O(1) where that are all of a new batch, as nearly always.
+    /// Moves the oldest messages out, at most `count`: then a handler that gets back here does not find a
+    /// batch that is half handled. O(1) where that are all of a new batch, as nearly always.
     @inlinable mutating func remove(_ count: Int) -> [Message] {
         if !isReversed {
             guard messages.count > count else { return exchange(&messages, with: []) }

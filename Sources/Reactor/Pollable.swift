@@ -16,11 +16,11 @@ package class Pollable {
     final var slot: Int32 = -1
     /// The events that the kernel was last asked to report.
     final private(set) var interest: UInt32 = 0
-    /// Its events take long, or its last read filled the receive buffer, so the peer sends as fast as it can: in a
-    /// tick, others are handled first.
+    /// Its events take long, or its last read filled the receive buffer, so the peer sends as fast as it can:
+    /// in a tick, others are handled first.
     final var isBulk = false
-    /// The round of the loop in which its last event was handled: where a tick cannot handle all events, no one has a
-    /// second turn before all have had their first.
+    /// The round of the loop in which its last event was handled: where a tick cannot handle all events, no
+    /// one has a second turn before all have had their first.
     final var round: UInt16 = 0
 
     init(descriptor: Int32, loop: EventLoop) {

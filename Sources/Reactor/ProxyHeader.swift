@@ -82,8 +82,8 @@ final class ProxyStage: @unchecked Sendable {
     /// The client's address; nil while it is not known, and where the peer speaks for itself.
     private(set) var source: SocketAddress?
 
-    /// Line ends that were taken for the beginning of a signature: they mean nothing before a request (RFC 9112 §2.2),
-    /// and a TLS connection cannot begin with them.
+    /// Line ends that were taken for the beginning of a signature: they mean nothing before a request
+    /// (RFC 9112 §2.2), and a TLS connection cannot begin with them.
     private static let harmlessCount = 4
 
     /// Reads what there is of the header.

@@ -6,21 +6,22 @@ import PandoTLS
 //           ──(a batch, when the kernel accepts bytes)──▶ SecureBuffers.sealed ──▶ socket
 //                                                                  └──(what the kernel did not accept)──▶ `unsent`
 //
-//  Data is encrypted only when the kernel accepts bytes. So a fan-out to slow clients stays shared, and a channel has at
-//  most one batch of its own.
+//  Data is encrypted only when the kernel accepts bytes. So a fan-out to slow clients stays shared, and a
+//  channel has at most one batch of its own.
 
-/// The stage of a channel between its socket and its delegate that speaks TLS. A channel without TLS has none.
+/// The stage of a channel between its socket and its delegate that speaks TLS. A channel without TLS has
+/// none.
 ///
-/// An established idle connection costs this object, a ``TLSConnection``, and libcrypto's state of two ciphers: about
-/// 3 KiB.
+/// An established idle connection costs this object, a ``TLSConnection``, and libcrypto's state of two
+/// ciphers: about 3 KiB.
 ///
 /// `@unchecked Sendable`: confined to the loop of its channel; between two loops it moves with the socket.
 package final class SecureStage: @unchecked Sendable {
     /// Most bytes of data in a batch, which is encrypted and sent at once.
     private static let batchByteLimit = 64 << 10
 
-    /// Most bytes of records that may wait for the kernel: a batch, and replies to a peer that asks for new keys again
-    /// and again without reading. A handshake has less.
+    /// Most bytes of records that may wait for the kernel: a batch, and replies to a peer that asks for new
+    /// keys again and again without reading. A handshake has less.
     private static let unsentByteLimit = 256 << 10
 
     private let connection: TLSConnection
@@ -130,7 +131,8 @@ package final class SecureStage: @unchecked Sendable {
             taken = try unsafe connection.seal(
                 sliceCount: sliceCount, byteLimit: Self.batchByteLimit, to: sealed
             ) { index in
-                // In bounds: the caller has filled `sliceCount` slices, and nothing changes what they point to.
+                // In bounds: the caller has filled `sliceCount` slices, and nothing changes what they point
+                // to.
                 let slice = unsafe slices[index]
                 return unsafe UnsafeRawBufferPointer(start: slice.base, count: slice.count)
             }

@@ -1,7 +1,8 @@
 import COperatingSystem
 
-/// The service manager that started the process, and is notified of how far it is (sd_notify(3), `Type=notify`): one datagram for
-/// each state to the Unix socket that `NOTIFY_SOCKET` names. Without such a variable nothing is sent.
+/// The service manager that started the process, and is notified of how far it is (sd_notify(3),
+/// `Type=notify`): one datagram for each state to the Unix socket that `NOTIFY_SOCKET` names. Without such a
+/// variable nothing is sent.
 package struct ServiceManager: Sendable {
     /// A path, or an abstract name behind `@`.
     private let socketName: String?
@@ -19,7 +20,8 @@ package struct ServiceManager: Sendable {
         /// Sessions are being ended.
         case stopping
 
-        /// - Parameter microseconds: Of the monotonic clock; a manager needs them to match a reload with its signal.
+        /// - Parameter microseconds: Of the monotonic clock; a manager needs them to match a reload with its
+        ///   signal.
         func message(at microseconds: UInt64) -> String {
             switch self {
             case .ready: "READY=1\nSTATUS=serving clients\n"

@@ -25,8 +25,8 @@ package final class Signals: Pollable {
         precondition(result == 0, "cannot block signals: \(errorText(-result))")
     }
 
-    /// Lets SIGTERM and SIGINT end the process at once while this thread does long work that a SIGKILL may interrupt, too,
-    /// and that starts no thread; before anything handles the signals. Or blocks them again.
+    /// Lets SIGTERM and SIGINT end the process at once while this thread does long work that a SIGKILL may
+    /// interrupt, too, and that starts no thread; before anything handles the signals. Or blocks them again.
     package static func setEndsProcess(_ endsProcess: Bool) {
         let result = pando_signals_end_process(endsProcess ? 1 : 0)
         precondition(result == 0, "cannot change which signals are blocked: \(errorText(-result))")

@@ -125,8 +125,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
         self.raw = raw
     }
 
-    /// The IPv4 address of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), as sockets that serve both report peers; any
-    /// other address as it is.
+    /// The IPv4 address of an IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), as sockets that serve both report
+    /// peers; any other address as it is.
     package var withoutMapping: SocketAddress {
         let octets = octets
         guard raw.family == 6, octets[..<10].allSatisfy({ $0 == 0 }), octets[10] == 0xFF, octets[11] == 0xFF

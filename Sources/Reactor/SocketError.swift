@@ -7,7 +7,8 @@ package struct SocketError: Error, Equatable, Sendable, CustomStringConvertible 
     /// What was being attempted: `listen on 127.0.0.1:9000`.
     package let attempt: String
 
-    /// Why, and what to do, where that is not what the system's message for the code says; nil for that message.
+    /// Why, and what to do, where that is not what the system's message for the code says; nil for that
+    /// message.
     package let reason: String?
 
     /// - Parameter code: The positive errno.

@@ -36,8 +36,8 @@ package struct Credential: Hashable, Sendable {
     package static let admin = Credential(isAdmin: true)
 }
 
-/// The input of every rule that one request evaluates (rules §3): credential, time, and the database before the
-/// request.
+/// The input of every rule that one request evaluates (rules §3): credential, time, and the database before
+/// the request.
 package struct RuleScope: Sendable {
     package var credential: Credential
     /// `now`: milliseconds since 1970; one instant for the whole request.
@@ -63,8 +63,8 @@ package enum Access: Sendable {
     /// The rules decide, except for an administrator, who may do everything (rules §2.5).
     case loaded(Ruleset)
 
-    /// Whether the credential may do everything or nothing, as far as that is known without the rules; nil where
-    /// the rules decide. O(1).
+    /// Whether the credential may do everything or nothing, as far as that is known without the rules; nil
+    /// where the rules decide. O(1).
     package func decisionWithoutRules(for credential: Credential) -> Bool? {
         switch self {
         case .locked: credential.isAdmin
@@ -90,12 +90,13 @@ package enum Access: Sendable {
     /// Whether this write is permitted.
     ///
     /// - Parameters:
-    ///   - paths: The locations that are written; a priority counts as its node (§2.5). All of them must be permitted.
-    ///   - after: The whole tree after the write: all paths together, server values resolved. Evaluated only when the
-    ///     rules decide.
-    /// - Complexity: O(paths × depth + written data that rules read): within one write each rule is evaluated once for
-    ///   each location. All rules together take at most ``RulesLimits/requestStepCount`` steps; a write that would take
-    ///   more is denied.
+    ///   - paths: The locations that are written; a priority counts as its node (§2.5). All of them must be
+    ///     permitted.
+    ///   - after: The whole tree after the write: all paths together, server values resolved. Evaluated only
+    ///     when the rules decide.
+    /// - Complexity: O(paths × depth + written data that rules read): within one write each rule is evaluated
+    ///   once for each location. All rules together take at most ``RulesLimits/requestStepCount`` steps; a
+    ///   write that would take more is denied.
     package func allowsWrite(at paths: [Path], after: @autoclosure () -> Node, in scope: RuleScope) -> Bool {
         switch self {
         case .locked: return scope.credential.isAdmin

@@ -39,8 +39,8 @@ extension Claim {
 
 /// The `auth` variable, parsed once for each credential instead of once for each rule.
 ///
-/// Text that cannot be parsed (no JSON, a repeated name, nesting deeper than ``depth``) is an object without members:
-/// the user is signed in, and has no claims.
+/// Text that cannot be parsed (no JSON, a repeated name, nesting deeper than ``depth``) is an object without
+/// members: the user is signed in, and has no claims.
 final class AuthVariable: Sendable {
     let root: Claim
     /// `auth.uid`, which nearly every rule reads.
@@ -48,7 +48,8 @@ final class AuthVariable: Sendable {
     /// `auth.uid` as a key; nil when it is no string, or contains a slash.
     let uidKey: Key?
 
-    /// The nesting of arrays and objects, far more than issuers use. It bounds the recursion of parsing and freeing.
+    /// The nesting of arrays and objects, far more than issuers use. It bounds the recursion of parsing and
+    /// freeing.
     static let depth = 64
 
     /// - Parameter json: As in ``Credential/authVariable``.

@@ -3,8 +3,8 @@ import PandoTree
 
 /// Why a read or a write is denied: the rules that were evaluated, and the values that they used.
 ///
-/// For the authors of rules. It contains values of data and claims that a rule mentions, so it must not be sent to
-/// clients (rules §2.6).
+/// For the authors of rules. It contains values of data and claims that a rule mentions, so it must not be
+/// sent to clients (rules §2.6).
 package struct Denial: Sendable {
     package enum Cause: String, Sendable {
         /// No rules are loaded.
@@ -76,8 +76,8 @@ extension Access {
             failedRules: failedRules)
     }
 
-    /// Why this write is denied; nil when it is permitted. Always nil when ``allowsWrite(at:after:in:)`` is true
-    /// and never when it is false, but far slower.
+    /// Why this write is denied; nil when it is permitted. Always nil when ``allowsWrite(at:after:in:)`` is
+    /// true and never when it is false, but far slower.
     package func explainWrite(at paths: [Path], after: Node, in scope: RuleScope) -> Denial? {
         if let isAllowed = decisionWithoutRules(for: scope.credential) {
             return isAllowed
@@ -101,8 +101,8 @@ extension Access {
 
 /// Records the rules that were evaluated and not true, and some of the others where that is asked for.
 ///
-/// Most rules are true, or do not matter for the denial in the end. So the values are only stored, and turned into
-/// text when the decision is known.
+/// Most rules are true, or do not matter for the denial in the end. So the values are only stored, and turned
+/// into text when the decision is known.
 struct DenialRecorder: RuleObserver {
     static var isObserving: Bool { true }
 
@@ -115,8 +115,8 @@ struct DenialRecorder: RuleObserver {
         let values: [(instruction: Int32, value: RuleValue)]
     }
 
-    /// For the rules on the way to the path, at most one for each key; for a `.validate` rule that is not true; and
-    /// for at most `trueCount` others.
+    /// For the rules on the way to the path, at most one for each key; for a `.validate` rule that is not
+    /// true; and for at most `trueCount` others.
     private var evaluations: [Evaluation] = []
     private var program: RuleProgram?
     /// The values of the rule that is being evaluated, in the order of evaluation.

@@ -1,10 +1,10 @@
 /// The steps that the rules may still take for one request, of about a nanosecond each
 /// (``RulesLimits/requestStepCount``).
 ///
-/// Clients choose the data that rules are evaluated for, perhaps a million times for one write. The cost of one
-/// evaluation is bounded by the length of the rule, except for work on texts. So each evaluation is counted, and each
-/// byte of text that it visits. The count does not depend on the machine: the same request always takes the same
-/// number of steps.
+/// Clients choose the data that rules are evaluated for, perhaps a million times for one write. The cost of
+/// one evaluation is bounded by the length of the rule, except for work on texts. So each evaluation is
+/// counted, and each byte of text that it visits. The count does not depend on the machine: the same request
+/// always takes the same number of steps.
 struct EvaluationBudget {
     private(set) var remaining: Int
 

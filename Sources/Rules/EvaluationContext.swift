@@ -3,8 +3,8 @@ import PandoTree
 
 /// The input of an expression (rules §3): the scope of the request, and the position of the cascade.
 ///
-/// Always true: `level` is at most the number of keys, and the cached `newData` and `data` are those of the node at
-/// `level`.
+/// Always true: `level` is at most the number of keys, and the cached `newData` and `data` are those of the
+/// node at `level`.
 struct EvaluationContext {
     let auth: AuthVariable?
     let now: Double
@@ -135,8 +135,8 @@ struct EvaluationContext {
 }
 
 extension Query {
-    /// The value of a bound: a key for the key index, otherwise a value. `startAfter` and `endBefore` count as `startAt`
-    /// and `endAt`.
+    /// The value of a bound: a key for the key index, otherwise a value. `startAfter` and `endBefore` count
+    /// as `startAt` and `endAt`.
     fileprivate func value(of bound: Bound?) -> RuleValue {
         guard let bound else { return .null }
         if case .compound = order { return lastValue(of: bound).map { RuleValue($0) } ?? .null }
@@ -145,7 +145,8 @@ extension Query {
         return .null
     }
 
-    /// The value of a range that contains only one; with an order of several fields, the one value that `where` fixes.
+    /// The value of a range that contains only one; with an order of several fields, the one value that
+    /// `where` fixes.
     fileprivate var equalTo: RuleValue {
         if case .compound = order { return equalValues.count == 1 ? RuleValue(equalValues[0]) : .null }
         guard let start, let end, start.isInclusive, end.isInclusive else { return .null }

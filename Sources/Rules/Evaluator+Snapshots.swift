@@ -24,8 +24,8 @@ extension Evaluator {
         }
     }
 
-    /// Notes a location that is read, unless it is at or below the written one. The steps for finding it are not
-    /// counted: the observer changes no result.
+    /// Notes a location that is read, unless it is at or below the written one. The steps for finding it are
+    /// not counted: the observer changes no result.
     private mutating func noteRead(_ program: RuleProgram, _ index: Int32) {
         var instruction = program.instructions[Int(index)]
         while true {

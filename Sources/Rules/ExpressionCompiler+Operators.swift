@@ -124,8 +124,8 @@ extension ExpressionCompiler {
         return builder.emit(code, builder.appendList(list), Int32(list.count), type: .boolean, range)
     }
 
-    /// False for a term whose type is boolean and whose value in a write is null: a property of `query` (§3.2), or a
-    /// `?` with one. As an operand of logic it is an error, so it must remain an operand.
+    /// False for a term whose type is boolean and whose value in a write is null: a property of `query`
+    /// (§3.2), or a `?` with one. As an operand of logic it is an error, so it must remain an operand.
     private func isAlwaysBoolean(_ operand: Operand) -> Bool {
         switch builder.code(of: operand) {
         case nil, .query, .choice: false

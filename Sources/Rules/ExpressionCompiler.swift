@@ -10,9 +10,9 @@ package enum RuleKind: String, Hashable, Sendable {
 
 /// Checks an expression and makes a program of it (rules §5, §8).
 ///
-/// One visit does both: each expression gets a type and an instruction. An invalid one is reported and gets the type
-/// `unknown`, which every operator accepts, so that the rest is checked too and nothing is reported twice. A program
-/// with problems is dropped.
+/// One visit does both: each expression gets a type and an instruction. An invalid one is reported and gets
+/// the type `unknown`, which every operator accepts, so that the rest is checked too and nothing is reported
+/// twice. A program with problems is dropped.
 struct ExpressionCompiler {
     typealias Operand = RuleProgramBuilder.Operand
     typealias Place = RuleProgramBuilder.Place

@@ -255,8 +255,8 @@ struct ExpressionLexer: CommentedText {
 
     private mutating func readSymbol() throws(SyntaxError) -> ExpressionToken.Symbol {
         let start = offset
-        // Operators of JavaScript that rules do not have, the longer ones first. Not `/=`: a slash may begin a pattern, and
-        // the `=` behind it is found anyway.
+        // Operators of JavaScript that rules do not have, the longer ones first. Not `/=`: a slash may begin
+        // a pattern, and the `=` behind it is found anyway.
         for assignment in ["<<=", ">>=", "**=", "+=", "-=", "*=", "%=", "&=", "|=", "^=", "=>"]
         where stands(assignment) {
             throw SyntaxError("Rule expressions may not contain assignments.", at: start)

@@ -1,7 +1,7 @@
 import PandoTree
 
-/// The indexes that rules declare with `.indexOn` (rules §10), without the rules beside them: for a location, and by
-/// key or wildcard for the locations below it.
+/// The indexes that rules declare with `.indexOn` (rules §10), without the rules beside them: for a location,
+/// and by key or wildcard for the locations below it.
 package final class IndexDeclarations: Sendable {
     /// The orders of the children here. Only `.value`, `.child` and `.compound`.
     package let orders: Set<ChildOrder>

@@ -4,16 +4,17 @@ import PandoBytes
 struct PatternBudget {
     /// Instructions of all automata.
     var instructionCount = RulesLimits.patternInstructionCount
-    /// Steps for making automata deterministic, and entries of their tables. Without them a pattern is matched by its
-    /// nondeterministic automaton.
+    /// Steps for making automata deterministic, and entries of their tables. Without them a pattern is
+    /// matched by its nondeterministic automaton.
     var stepCount = 1 << 24
     var entryCount = 1 << 20
 }
 
 /// A compiled pattern of `matches(/…/)` (rules §9).
 ///
-/// Matching is one pass over the text, without backtracking. It uses a table that has the next state for each state and
-/// class of characters; or, when that table would be too large, the set of states that the automaton may be in.
+/// Matching is one pass over the text, without backtracking. It uses a table that has the next state for each
+/// state and class of characters; or, when that table would be too large, the set of states that the
+/// automaton may be in.
 package final class Pattern: Sendable {
     private let program: PatternProgram
     private let alphabet: PatternAlphabet
@@ -22,8 +23,8 @@ package final class Pattern: Sendable {
     /// Nil when it would be too large.
     private let table: Table?
 
-    /// State 0 is the first one. `next` has the successors of each state by class. A final state is its own successor
-    /// for every class.
+    /// State 0 is the first one. `next` has the successors of each state by class. A final state is its own
+    /// successor for every class.
     private struct Table {
         var next: [UInt16] = []
         var accepts: [Bool] = []
@@ -126,8 +127,8 @@ package final class Pattern: Sendable {
         }
     }
 
-    /// The same with the steps of one match (``RulesLimits/patternStepCount``). Only a pattern without a table and a text
-    /// of a kilobyte or more can exceed them.
+    /// The same with the steps of one match (``RulesLimits/patternStepCount``). Only a pattern without a
+    /// table and a text of a kilobyte or more can exceed them.
     func matches(_ text: Text) -> Bool? {
         var stepCount = RulesLimits.patternStepCount
         return matches(text, stepCount: &stepCount)
@@ -199,8 +200,8 @@ private struct StateSet {
     }
 
     var count: Int { dense.count }
-    /// The steps for filling and reading the set. Instructions that consume no character cost little, but there may be
-    /// many.
+    /// The steps for filling and reading the set. Instructions that consume no character cost little, but
+    /// there may be many.
     var stepCount: Int { dense.count &+ (walkedCount &- dense.count) / 32 &+ 1 }
     subscript(slot: Int) -> Int32 { dense[slot] }
     var sorted: [Int32] { dense.sorted() }

@@ -20,8 +20,8 @@ indirect enum PatternTree: Equatable {
     case repeated(PatternTree, minimum: Int, maximum: Int?)
 }
 
-/// Parses the patterns of `matches(/…/)` (rules §9). They have no look-around, no references and nothing else that would
-/// need backtracking.
+/// Parses the patterns of `matches(/…/)` (rules §9). They have no look-around, no references and nothing else
+/// that would need backtracking.
 ///
 ///     regex  = [ "^" ] [ meta ] alt [ "$" ]
 ///     alt    = seq { "|" seq }

@@ -35,8 +35,8 @@ struct PatternProgram {
         setIndexes = [:]
     }
 
-    /// The number of instructions of the tree; any number above `limit` when it is more. The empty text counts as one, so
-    /// that its repetition is limited too.
+    /// The number of instructions of the tree; any number above `limit` when it is more. The empty text
+    /// counts as one, so that its repetition is limited too.
     private static func size(of tree: PatternTree, limit: Int) -> Int {
         func sum(_ items: [PatternTree]) -> Int {
             items.reduce(0) { min($0 + size(of: $1, limit: limit), limit + 1) }

@@ -1,7 +1,7 @@
 import PandoTree
 
-/// What the rules decide about a write, and what else than the written data they have read: while that is unchanged, they
-/// decide the same.
+/// What the rules decide about a write, and what else than the written data they have read: while that is
+/// unchanged, they decide the same.
 package struct RuleDecision: Sendable {
     package let isAllowed: Bool
     /// Locations whose data was read, none at or below a written one. Nil where there are too many.
@@ -42,11 +42,11 @@ struct ReadTracker: RuleObserver {
 }
 
 extension Access {
-    /// Whether this write is permitted, as ``allowsWrite(at:after:in:)`` finds out, for a caller that does it later: with
-    /// what the decision depends on.
+    /// Whether this write is permitted, as ``allowsWrite(at:after:in:)`` finds out, for a caller that does it
+    /// later: with what the decision depends on.
     ///
-    /// Whether an ancestor of a written location has data after the write depends on its other children, where the write
-    /// removes. So the parent of each removal counts as read.
+    /// Whether an ancestor of a written location has data after the write depends on its other children,
+    /// where the write removes. So the parent of each removal counts as read.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
     package func decision(ofWritingAt paths: [Path], after: Node, in scope: RuleScope) -> RuleDecision {
         guard case .loaded(let rules) = self, !scope.credential.isAdmin else {

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTree
 
-/// Counts the results of the rules of one ruleset, to find those that were never evaluated, or never both true and
-/// false.
+/// Counts the results of the rules of one ruleset, to find those that were never evaluated, or never both
+/// true and false.
 ///
 /// Not `Sendable`: used by one thread.
 package final class RuleCoverage {
@@ -113,8 +113,8 @@ package final class RuleCoverage {
         }
     }
 
-    /// What tests do not cover, a line each: rules that were never evaluated, never true or never false, and likewise the
-    /// operands of rules that were evaluated.
+    /// What tests do not cover, a line each: rules that were never evaluated, never true or never false, and
+    /// likewise the operands of rules that were evaluated.
     package var lines: [String] {
         entries.flatMap { entry -> [String] in
             let name = "\(entry.position) \(entry.kind.rawValue) of \(entry.rule)"

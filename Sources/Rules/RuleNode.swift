@@ -3,8 +3,8 @@ import PandoTree
 
 /// The rules for one location, and by key or wildcard for the locations below it (rules §1.2).
 ///
-/// Always true: no deeper than ``RulesLimits/pathDepth`` from the root, and no name of a wildcard occurs twice on the
-/// path to it.
+/// Always true: no deeper than ``RulesLimits/pathDepth`` from the root, and no name of a wildcard occurs
+/// twice on the path to it.
 package final class RuleNode: Sendable {
     package struct Wildcard: Sendable {
         /// With its `$`, as in expressions.
@@ -48,8 +48,8 @@ package final class RuleNode: Sendable {
     /// This node or one below it has a `.validate`.
     var hasValidate: Bool { validate != nil || hasValidateBelow }
 
-    /// The rules for a child: those for its key, or else those of the wildcard. A literal child hides the wildcard
-    /// completely (§2.1). O(1).
+    /// The rules for a child: those for its key, or else those of the wildcard. A literal child hides the
+    /// wildcard completely (§2.1). O(1).
     package subscript(key: Key) -> RuleNode? {
         children[key] ?? wildcard?.node
     }
@@ -69,7 +69,8 @@ package final class RuleNode: Sendable {
 package struct RuleExpression: Sendable {
     /// The expression, with escapes resolved; `true` or `false` for a JSON boolean.
     package let text: Text
-    /// The range in the source, with the quotes. ``Ruleset/position(ofText:in:)`` maps offsets of the text to it.
+    /// The range in the source, with the quotes. ``Ruleset/position(ofText:in:)`` maps offsets of the text to
+    /// it.
     package let literal: Range<Int>
     /// The value of a constant; nil for an expression that has to be evaluated.
     package let constant: Bool?

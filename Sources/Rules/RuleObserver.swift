@@ -6,8 +6,8 @@ protocol RuleObserver {
     static var isObserving: Bool { get }
     /// Whether the observer uses ``didRead(_:)``.
     static var isTracking: Bool { get }
-    /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path before, with
-    /// the same results.
+    /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path
+    /// before, with the same results.
     mutating func willWalk(from level: Int)
     /// A rule will be evaluated.
     mutating func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind)

@@ -7,11 +7,12 @@ import PandoTree
 ///     0 base before, depth 2     2 value of 1      4 notEqual 2 3     ◀ root
 ///     1 child 0, keys a b        3 auth.uid
 ///
-/// Instructions are plain numbers, so evaluating one counts no references. Constants (texts, keys, split paths,
-/// patterns) are made when the rules are loaded.
+/// Instructions are plain numbers, so evaluating one counts no references. Constants (texts, keys, split
+/// paths, patterns) are made when the rules are loaded.
 ///
-/// Always true: an instruction refers only to earlier ones, everything it refers to exists, and no chain of references
-/// is longer than a few times ``RulesLimits/expressionDepth``. So evaluation may recurse along them.
+/// Always true: an instruction refers only to earlier ones, everything it refers to exists, and no chain of
+/// references is longer than a few times ``RulesLimits/expressionDepth``. So evaluation may recurse along
+/// them.
 package final class RuleProgram: Sendable {
     enum Code: UInt8 {
         // Values

@@ -1,7 +1,8 @@
 import PandoBytes
 import PandoTree
 
-/// Collects the instructions of a rule's program and their constants. It checks no types: ``ExpressionCompiler`` does.
+/// Collects the instructions of a rule's program and their constants. It checks no types:
+/// ``ExpressionCompiler`` does.
 ///
 /// Invariant: an instruction stands in `parts` after those whose values it uses.
 struct RuleProgramBuilder {
@@ -16,8 +17,8 @@ struct RuleProgramBuilder {
         var place: Place?
     }
 
-    /// The known location of a snapshot: an origin, and keys below it. So `data.child('a').parent()` is `data`, without
-    /// an instruction.
+    /// The known location of a snapshot: an origin, and keys below it. So `data.child('a').parent()` is
+    /// `data`, without an instruction.
     struct Place {
         enum Origin {
             /// The ancestor of the rule's node at this depth, in the tree before or after.
@@ -135,7 +136,8 @@ struct RuleProgramBuilder {
 
     /// The child of a snapshot that an argument names: a literal path becomes part of the location.
     ///
-    /// - Parameter isLiteral: Whether the argument is a literal. A literal path without keys is the node itself.
+    /// - Parameter isLiteral: Whether the argument is a literal. A literal path without keys is the node
+    ///   itself.
     mutating func child(
         _ argument: Operand, isLiteral: Bool, of target: Operand, _ argumentRange: Range<Int>,
         _ range: Range<Int>
@@ -176,8 +178,8 @@ struct RuleProgramBuilder {
 }
 
 extension Text {
-    /// The keys of a literal path: split on `/`, without empty segments. A segment that is no valid key names no node
-    /// (§6: `.` and `..` are not resolved). For computed paths see ``PathSegments``.
+    /// The keys of a literal path: split on `/`, without empty segments. A segment that is no valid key names
+    /// no node (§6: `.` and `..` are not resolved). For computed paths see ``PathSegments``.
     var segments: [Key] {
         string.utf8.split(separator: UInt8(ascii: "/")).map { Key(unchecked: Text(String(Substring($0)))) }
     }

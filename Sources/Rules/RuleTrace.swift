@@ -1,8 +1,9 @@
 import PandoBytes
 import PandoTree
 
-/// Whether a read or a write is permitted, and every rule that was evaluated to find that out: for the authors of rules,
-/// who try them with a draft. It contains values of data and claims, so it must not be sent to clients.
+/// Whether a read or a write is permitted, and every rule that was evaluated to find that out: for the
+/// authors of rules, who try them with a draft. It contains values of data and claims, so it must not be sent
+/// to clients.
 package struct RuleTrace: Sendable {
     package enum Cause: String, Sendable {
         /// An administrator: the rules are not asked.
@@ -25,8 +26,8 @@ package struct RuleTrace: Sendable {
     package struct Step: Sendable {
         /// Nil for an error.
         package let outcome: Bool?
-        /// Without it, or with another outcome, the whole might be decided otherwise: the rule that grants and each
-        /// `.validate`; of a denial the rules that are not true.
+        /// Without it, or with another outcome, the whole might be decided otherwise: the rule that grants
+        /// and each `.validate`; of a denial the rules that are not true.
         package let decides: Bool
         package let rule: Denial.FailedRule
     }
@@ -46,12 +47,14 @@ package struct RuleTrace: Sendable {
         }
     }
 
-    /// Rules with the outcome true that are kept: a large write evaluates each `.validate` once for each child.
+    /// Rules with the outcome true that are kept: a large write evaluates each `.validate` once for each
+    /// child.
     package static let trueStepCount = 200
 }
 
 extension Access {
-    /// Traces whether the node at `path` may be read: as ``allowsRead(at:query:in:)`` decides, and far slower.
+    /// Traces whether the node at `path` may be read: as ``allowsRead(at:query:in:)`` decides, and far
+    /// slower.
     package func traceRead(at path: Path, query: Query?, in scope: RuleScope) -> RuleTrace {
         trace(isRead: true, path, in: scope) { rules, recorder in
             rules.allowsRead(at: path, query, in: scope, &recorder) ? nil : .notGranted

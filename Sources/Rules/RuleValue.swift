@@ -84,8 +84,8 @@ extension RuleValue {
     }
 }
 
-// The operators, for the evaluation and for constant folding. They throw the reason alone; the caller adds the
-// instruction.
+// The operators, for the evaluation and for constant folding. They throw the reason alone; the caller adds
+// the instruction.
 extension RuleValue {
     /// `==`: false across types. Objects are equal to nothing, since their content is not compared.
     static func equals(_ left: RuleValue, _ right: RuleValue) -> Bool {

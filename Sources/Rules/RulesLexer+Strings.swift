@@ -11,8 +11,8 @@ extension RulesLexer {
         return Text(String(decoding: scratch, as: UTF8.self))
     }
 
-    /// Puts the text of the string that begins here into `scratch`. Stops at the closing quote, at the end of the source,
-    /// or where byte `limit` of the text comes from.
+    /// Puts the text of the string that begins here into `scratch`. Stops at the closing quote, at the end of
+    /// the source, or where byte `limit` of the text comes from.
     mutating func resolveString(upTo limit: Int = .max) throws(SyntaxError) {
         scratch.removeAll(keepingCapacity: true)
         offset += 1

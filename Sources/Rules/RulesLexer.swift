@@ -18,10 +18,11 @@ struct RulesToken {
     var range: Range<Int>
 }
 
-/// Splits a rules document into tokens: those of JSON, with comments between them, and with line ends and tabs inside
-/// strings (rules §1.1). Their order is checked by ``RulesLoader``.
+/// Splits a rules document into tokens: those of JSON, with comments between them, and with line ends and
+/// tabs inside strings (rules §1.1). Their order is checked by ``RulesLoader``.
 ///
-/// Always true: each token but `.end` advances the offset, and no character is split, since all delimiters are ASCII.
+/// Always true: each token but `.end` advances the offset, and no character is split, since all delimiters
+/// are ASCII.
 struct RulesLexer: CommentedText {
     let bytes: [UInt8]
     var offset: Int

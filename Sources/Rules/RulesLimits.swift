@@ -17,16 +17,17 @@ package enum RulesLimits {
     package static let patternByteCount = 2048
     /// States of a pattern's automaton, repetitions written out (§9).
     package static let patternStateCount = 10_000
-    /// States of all patterns of a document together; our own limit, which bounds the memory of rules to a few megabytes.
+    /// States of all patterns of a document together; our own limit, which bounds the memory of rules to a
+    /// few megabytes.
     package static let patternInstructionCount = 100_000
-    /// Steps of one match of a pattern without a table: some 50 ms, reached by a text of 1 kB at the earliest. Our own
-    /// limit, since clients choose the texts.
+    /// Steps of one match of a pattern without a table: some 50 ms, reached by a text of 1 kB at the
+    /// earliest. Our own limit, since clients choose the texts.
     package static let patternStepCount = 10_000_000
     /// UTF-8 bytes of a text that a rule computes: the limit of texts in data.
     package static let textByteCount = Limits.stringByteCount
-    /// Steps of about a nanosecond for one read or write with all of its paths: some 100 ms, or two million evaluated
-    /// rules. Our own limit, since one thread serves all clients of a database. A write of 16 MB, the most that clients
-    /// send, stays below it with a few rules for each of its texts.
+    /// Steps of about a nanosecond for one read or write with all of its paths: some 100 ms, or two million
+    /// evaluated rules. Our own limit, since one thread serves all clients of a database. A write of 16 MB,
+    /// the most that clients send, stays below it with a few rules for each of its texts.
     package static let requestStepCount = 1 << 27
     /// Characters of a name that are quoted in a problem.
     static let quotedCharacterCount = 64

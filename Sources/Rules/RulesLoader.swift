@@ -9,8 +9,8 @@ import PandoTree
 ///                  "$name": node           at most one
 ///                  "name": node … }
 ///
-/// JSON that is invalid as rules is reported, and the loading continues. Invalid JSON ends it. Expressions are compiled
-/// at once. The recursion is as deep as the document, which ``RulesLimits/pathDepth`` bounds.
+/// JSON that is invalid as rules is reported, and the loading continues. Invalid JSON ends it. Expressions
+/// are compiled at once. The recursion is as deep as the document, which ``RulesLimits/pathDepth`` bounds.
 struct RulesLoader {
     private let source: RulesSource
     private var lexer: RulesLexer
@@ -185,8 +185,8 @@ struct RulesLoader {
         return indexes
     }
 
-    /// An invalid path of an index is accepted and ignored: no query can use it. A name with a plus sign is that of a
-    /// child, as everywhere, and that of several fields, where it is valid as such (§10).
+    /// An invalid path of an index is accepted and ignored: no query can use it. A name with a plus sign is
+    /// that of a child, as everywhere, and that of several fields, where it is valid as such (§10).
     private mutating func readIndex(into indexes: inout Set<ChildOrder>) throws(SyntaxError) {
         guard case .string(let name) = token.kind else {
             return try reject("Invalid indexOn expression. Must be either a string or an array of strings")
@@ -281,7 +281,8 @@ struct RulesLoader {
 
     // MARK: Problems
 
-    /// Reports that the current value is not allowed here, and skips it. If it is no value at all, the loading ends.
+    /// Reports that the current value is not allowed here, and skips it. If it is no value at all, the
+    /// loading ends.
     private mutating func reject(_ text: String) throws(SyntaxError) {
         switch token.kind {
         case .string, .true, .false, .otherLeaf, .openObject, .openArray:

@@ -3,7 +3,8 @@ import PandoTree
 
 /// The bytes of a rules document as it was uploaded, with comments and white space.
 ///
-/// Always true: valid UTF-8, at most ``RulesLimits/sourceByteCount`` bytes. ``Ruleset/init(loading:)`` checks the rest.
+/// Always true: valid UTF-8, at most ``RulesLimits/sourceByteCount`` bytes. ``Ruleset/init(loading:)`` checks
+/// the rest.
 package struct RulesSource: Equatable, Sendable {
     /// The response to a GET of the rules (§1.1).
     package let bytes: [UInt8]

@@ -25,9 +25,10 @@ struct RuleCascade<Observer: RuleObserver> {
 
     /// The first path that may not be written; nil when all may.
     ///
-    /// The input of a rule is the location of its node and the trees before and after, which are the same for all paths
-    /// of a write. So its result is the same for each path below that location. Since the paths are in order, each rule
-    /// is evaluated only once: the ancestors that a path shares with the path before are skipped.
+    /// The input of a rule is the location of its node and the trees before and after, which are the same for
+    /// all paths of a write. So its result is the same for each path below that location. Since the paths are
+    /// in order, each rule is evaluated only once: the ancestors that a path shares with the path before are
+    /// skipped.
     ///
     /// - Parameter paths: In order, so that the paths below one follow right behind it.
     /// - Complexity: O(keys of all paths + evaluated rules).
@@ -56,8 +57,8 @@ struct RuleCascade<Observer: RuleObserver> {
         return nil
     }
 
-    /// The first `.read` or `.write` rule between the root and the path that is true (§2.2). Rules below the path do not
-    /// count. A rule that is false or fails does not grant, and denies nothing.
+    /// The first `.read` or `.write` rule between the root and the path that is true (§2.2). Rules below the
+    /// path do not count. A rule that is false or fails does not grant, and denies nothing.
     /// - Parameter first: The rules above this level were evaluated, and do not grant.
     /// - Returns: The level of the rule that grants.
     mutating func grantingLevel(_ kind: RuleKind, from first: Int = 0) -> Int? {
@@ -77,8 +78,9 @@ struct RuleCascade<Observer: RuleObserver> {
         }
     }
 
-    /// Whether every `.validate` rule that applies is true: from the root to the path, and below it wherever there is
-    /// data after the write. Rules of nodes without data after the write, and rules beside the path, do not apply (§2.3).
+    /// Whether every `.validate` rule that applies is true: from the root to the path, and below it wherever
+    /// there is data after the write. Rules of nodes without data after the write, and rules beside the path,
+    /// do not apply (§2.3).
     /// - Parameter first: The rules above this level were evaluated, and are true.
     private mutating func isValid(from first: Int) -> Bool {
         evaluator.scene.restart()
@@ -133,7 +135,8 @@ extension Ruleset {
         return cascade.grantingLevel(.read) != nil
     }
 
-    /// Why a write of these paths, after which the tree is `after`, is denied (§2.3, §2.4); nil when it is permitted.
+    /// Why a write of these paths, after which the tree is `after`, is denied (§2.3, §2.4); nil when it is
+    /// permitted.
     func refusal<Observer: RuleObserver>(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
     ) -> RuleRefusal? {

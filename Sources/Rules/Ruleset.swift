@@ -23,8 +23,8 @@ package struct Ruleset: Sendable {
         root = try RulesLoader.load(source)
     }
 
-    /// Calls `body` with the rules for each location from the root to `path`, and the number of keys above it, until there
-    /// are no more rules or `body` returns false. O(depth).
+    /// Calls `body` with the rules for each location from the root to `path`, and the number of keys above
+    /// it, until there are no more rules or `body` returns false. O(depth).
     func walk(to path: Path, _ body: (RuleNode, Int) -> Bool) {
         var node = root
         var level = 0
@@ -44,8 +44,9 @@ package struct Ruleset: Sendable {
         return result
     }
 
-    /// Whether the children at `path` may be queried in this order. Keys and priorities need no index. Children and values
-    /// need an `.indexOn` at this location, spelled literally or with wildcards (§10, rest §5.1). O(depth).
+    /// Whether the children at `path` may be queried in this order. Keys and priorities need no index.
+    /// Children and values need an `.indexOn` at this location, spelled literally or with wildcards (§10,
+    /// rest §5.1). O(depth).
     package func hasIndex(_ order: ChildOrder, at path: Path) -> Bool {
         switch order {
         case .key, .priority: true

@@ -50,8 +50,8 @@ struct ScalarSet: Hashable {
         return low < ranges.count && ranges[low].lowerBound <= scalar
     }
 
-    /// The set for the flag `i`: its members, and the characters that differ from them only in case. ASCII letters have
-    /// only ASCII partners; for others the one-to-one mappings of Unicode count.
+    /// The set for the flag `i`: its members, and the characters that differ from them only in case. ASCII
+    /// letters have only ASCII partners; for others the one-to-one mappings of Unicode count.
     var ignoringCase: ScalarSet {
         var all = ranges
         for range in ranges {
@@ -67,8 +67,8 @@ struct ScalarSet: Hashable {
     }
 }
 
-/// A run of letters beyond ASCII whose partners in the other case have the same distance. Some hundred runs contain all
-/// letters with case, so that a set is compared with the runs instead of each letter.
+/// A run of letters beyond ASCII whose partners in the other case have the same distance. Some hundred runs
+/// contain all letters with case, so that a set is compared with the runs instead of each letter.
 struct CaseRun {
     private var first: UInt32
     private var last: UInt32

@@ -54,8 +54,8 @@ extension Text {
     }
 }
 
-/// A search for a text. Clients may choose both texts, so the search must be linear: for long texts the algorithm of
-/// Knuth, Morris and Pratt, for short ones a plain search.
+/// A search for a text. Clients may choose both texts, so the search must be linear: for long texts the
+/// algorithm of Knuth, Morris and Pratt, for short ones a plain search.
 private struct TextSearch {
     /// For each prefix of a long needle, the length of its longest proper prefix that is also its suffix.
     private var borders: [Int32] = []

@@ -7,16 +7,18 @@ import PandoStorage
 
 /// Scheduled backups and the archive of the journal, as a server has them: none, one or both.
 ///
-/// `@unchecked Sendable`: what is mutable is used on the main thread, and at the end by the thread that ends the storage.
+/// `@unchecked Sendable`: what is mutable is used on the main thread, and at the end by the thread that ends
+/// the storage.
 final class BackupServices: @unchecked Sendable {
-    /// The directories, locked as far as they are there: before the data directory is read, so that a mistake shows at once.
+    /// The directories, locked as far as they are there: before the data directory is read, so that a mistake
+    /// shows at once.
     struct Directories {
         var backups: BackupDirectory?
         var archive: BackupDirectory?
 
         /// - Parameter dataDirectory: Remembers which directories it uses; nil for a server in memory.
-        /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not there now does not
-        ///   keep the server from serving.
+        /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not
+        ///   there now does not keep the server from serving.
         init(_ options: BackupOptions, dataDirectory: String?) throws(StorageError) {
             backups = try Self.open(options.directory, .backups, dataDirectory)
             archive = try Self.open(options.archiveDirectory, .archive, dataDirectory)
@@ -32,8 +34,8 @@ final class BackupServices: @unchecked Sendable {
         }
 
         /// Has the data directory remember which directories it uses, and says which ones are not there.
-        /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are short there: then
-        ///   the next start does it.
+        /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are
+        ///   short there: then the next start does it.
         fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(StorageError) {
             for directory in [backups, archive].compactMap({ $0 }) {
                 do throws(DiskFailure) {
@@ -94,8 +96,8 @@ final class BackupServices: @unchecked Sendable {
         }
     }
 
-    /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is damaged, the ancestors
-    /// count as other data directories.
+    /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is
+    /// damaged, the ancestors count as other data directories.
     private static func timeline(of origin: JournalOrigin?, in path: String?) -> TimelineHistory? {
         guard let origin, let path else { return nil }
         let history = (try? SystemDisk(directory: path, create: false)).flatMap {

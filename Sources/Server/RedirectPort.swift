@@ -2,8 +2,8 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`), at one or more
-/// addresses. Confined to its loop.
+/// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`), at one or
+/// more addresses. Confined to its loop.
 ///
 /// `@unchecked Sendable`: everything mutable is used on the loop's thread only.
 final class RedirectPort: @unchecked Sendable {
@@ -46,8 +46,8 @@ final class RedirectPort: @unchecked Sendable {
         for redirection in redirections { redirection.acceptor.close() }
     }
 
-    /// Of the addresses with TLS, those whose host is redirected from: each host once, and none that another one of them
-    /// stands for. Unix sockets have none.
+    /// Of the addresses with TLS, those whose host is redirected from: each host once, and none that another
+    /// one of them stands for. Unix sockets have none.
     static func targets(_ addresses: [SocketAddress]) -> [SocketAddress] {
         let network = addresses.filter { !$0.isUnix }
         var targets: [SocketAddress] = []
@@ -136,7 +136,8 @@ private final class RedirectConnection: ChannelDelegate {
     private func redirection(of received: RequestHead) -> [UInt8] {
         let isForwarded = channel.peerAddress.map { clients.trustedProxies.contains($0) } ?? false
         let head = isForwarded ? RequestHead(forwarded: received) : received
-        // The target stays as it was received, byte by byte: the head reader lets no control character through.
+        // The target stays as it was received, byte by byte: the head reader lets no control character
+        // through.
         var fields: [UInt8] = []
         fields.append(requestID: head.requestID)
         guard let host = head.hostBytes else { return Self.response("400 Bad Request", fields) }

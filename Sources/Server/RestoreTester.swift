@@ -3,13 +3,14 @@ import PandoJournal
 import PandoReactor
 import PandoStorage
 
-/// Tests the restore of backups (`--backup-verify`): `pando restore --verify` in a process of its own. So the memory that it
-/// takes is given back, the system ends it before the server where memory is short, and its threads have the low priority of
-/// the thread that starts it.
+/// Tests the restore of backups (`--backup-verify`): `pando restore --verify` in a process of its own. So the
+/// memory that it takes is given back, the system ends it before the server where memory is short, and its
+/// threads have the low priority of the thread that starts it.
 enum RestoreTester {
     /// The running program, also where its file was replaced by a newer version.
     private static let program = "/proc/self/exe"
-    /// Backups are restored into PREFIX…SUFFIX in the directory of the backups. Only restore tests make such directories.
+    /// Backups are restored into PREFIX…SUFFIX in the directory of the backups. Only restore tests make such
+    /// directories.
     private static let (scratchPrefix, scratchSuffix) = ("pando-restore-test-", ".scratch")
 
     /// - Parameter cancelled: Set when the server stops.
@@ -25,7 +26,8 @@ enum RestoreTester {
     }
 
     private static func run(_ job: RestoreTest.Job, _ cancelled: CancellationFlag) -> RestoreTest.Outcome {
-        // A name of its own: the process of a server that was killed may go on for a while, and then removes its own.
+        // A name of its own: the process of a server that was killed may go on for a while, and then removes
+        // its own.
         let random = UInt64.random(in: .min ... .max)
         let scratch =
             job.directory + "/" + scratchPrefix + String(random, radix: 16) + scratchSuffix

@@ -6,8 +6,8 @@ import PandoStaticFiles
 
 extension Server {
     /// - Returns: Nil where no files are to be served, or where the console is not there.
-    /// - Throws: ``StartError/files(_:)`` where the directory of `--public` cannot be served. A console that is broken
-    ///   is no reason not to serve the data: then the log says so.
+    /// - Throws: ``StartError/files(_:)`` where the directory of `--public` cannot be served. A console that
+    ///   is broken is no reason not to serve the data: then the log says so.
     static func loadSite(_ configuration: Configuration, _ logger: Logger) throws(StartError) -> StaticSite? {
         guard !configuration.hasNoConsole else { return nil }
         let isOwn = configuration.publicDirectory != nil

@@ -32,8 +32,8 @@ import Synchronization
 ///     pando-deadline    at the end: gives up a last checkpoint that takes too long
 ///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
 ///
-/// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only; `threads` and `backups` at the
-/// end by the thread that ends the storage, when the main thread leaves them alone.
+/// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only; `threads` and
+/// `backups` at the end by the thread that ends the storage, when the main thread leaves them alone.
 package final class Server: @unchecked Sendable {
     /// As at the start, but for what SIGHUP changes.
     private var configuration: Configuration
@@ -182,8 +182,8 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix socket. Not
-    /// empty.
+    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix
+    /// socket. Not empty.
     package var urls: [String] { listeners.urls }
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
@@ -226,9 +226,9 @@ package final class Server: @unchecked Sendable {
         admin.stop()
     }
 
-    /// How long the last checkpoint may take. Together with the end of the sessions and of the archive it is below what the
-    /// service managers of deploy/ wait before they kill the process: 60 s and more. Without the checkpoint nothing is lost,
-    /// and the next start reads more of the journal.
+    /// How long the last checkpoint may take. Together with the end of the sessions and of the archive it is
+    /// below what the service managers of deploy/ wait before they kill the process: 60 s and more. Without
+    /// the checkpoint nothing is lost, and the next start reads more of the journal.
     static let lastCheckpointTimeout: Duration = .seconds(40)
 
     /// Ends the journal thread, and gives up a last checkpoint that takes too long.
@@ -387,7 +387,8 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// Waits for the threads of clients and databases, then makes everything durable. On the thread that ends the process.
+    /// Waits for the threads of clients and databases, then makes everything durable. On the thread that ends
+    /// the process.
     private func endStorage() {
         for thread in threads { thread.join() }
         backups.stopBackups()

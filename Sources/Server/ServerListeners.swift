@@ -53,8 +53,8 @@ struct ServerListeners {
         }
     }
 
-    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix socket. Not
-    /// empty.
+    /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix
+    /// socket. Not empty.
     var urls: [String] {
         acceptors.map { acceptor in
             if acceptor.address.isUnix { return acceptor.path.map { "unix:\($0)" } ?? "unix" }

@@ -6,8 +6,8 @@ import PandoRules
 import PandoStaticFiles
 import PandoTLS
 
-/// What a server reads again while it runs: rules and files that it serves on SIGHUP, keys and certificates also when
-/// their files change. Confined to the main thread.
+/// What a server reads again while it runs: rules and files that it serves on SIGHUP, keys and certificates
+/// also when their files change. Confined to the main thread.
 final class ServerReload {
     private let configuration: Configuration
     private let main: EventLoop
@@ -49,7 +49,8 @@ final class ServerReload {
     /// SIGHUP: reads everything again. What has problems stays as it was, and the log says so.
     /// - Parameter done: Called on the main thread.
     func reloadAll(_ done: @escaping @Sendable () -> Void) {
-        // The rest of what is read again is read on this thread, before it handles the message that all is done.
+        // The rest of what is read again is read on this thread, before it handles the message that all is
+        // done.
         Task.detached { [main, authenticator] in
             await authenticator.reload()
             main.submit(done)

@@ -1,6 +1,7 @@
-/// Connections that are over after one response, those of the admin port for one, and which of them is closed when as many are open as may be and another one
-/// comes: the oldest that has sent no complete request, else the oldest that has its response. A client that opens many
-/// and sends nothing, or reads nothing, so keeps no other client away. A connection whose request is being answered stays.
+/// Connections that are over after one response, those of the admin port for one, and which of them is closed
+/// when as many are open as may be and another one comes: the oldest that has sent no complete request, else
+/// the oldest that has its response. A client that opens many and sends nothing, or reads nothing, so keeps
+/// no other client away. A connection whose request is being answered stays.
 struct ShortConnections<Connection: AnyObject> {
     enum Stage {
         /// Its request has not come, or not wholly.

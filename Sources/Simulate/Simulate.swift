@@ -104,8 +104,8 @@ struct Simulate: ParsableCommand {
 }
 
 extension Simulate {
-    /// Starts the process again with hash tables whose order is the same in every process: a seed must give one run, also
-    /// where the order of two messages to different clients is that of a table.
+    /// Starts the process again with hash tables whose order is the same in every process: a seed must give
+    /// one run, also where the order of two messages to different clients is that of a table.
     private static func fixHashing() {
         let name = "SWIFT_DETERMINISTIC_HASHING"
         guard unsafe getenv(name) == nil else { return }

@@ -2,12 +2,13 @@ import PandoJournal
 import PandoRandom
 
 /// A disk in memory that loses everything that it is allowed to lose. It injects:
-/// - a crash before any operation: everything after it fails, until ``losePower(seed:)`` or ``killProcess()``;
-/// - a power cut: of unsynced writes each 512-byte sector is new, old or a mixture, independently of the others; the
-///   size of a file is anywhere between the old and the new one; the names are those of some moment since the last
-///   sync of the directory, or each change of a name is kept or lost by itself;
-/// - one failing operation: a failing write may have written a part; a failing sync loses the bytes that it was for,
-///   and the next sync succeeds (as on Linux);
+/// - a crash before any operation: everything after it fails, until ``losePower(seed:)`` or
+///   ``killProcess()``;
+/// - a power cut: of unsynced writes each 512-byte sector is new, old or a mixture, independently of the
+///   others; the size of a file is anywhere between the old and the new one; the names are those of some
+///   moment since the last sync of the directory, or each change of a name is kept or lost by itself;
+/// - one failing operation: a failing write may have written a part; a failing sync loses the bytes that it
+///   was for, and the next sync succeeds (as on Linux);
 /// - a full disk: operations that need more space than ``capacity`` fail;
 /// - no descriptors: operations that open a file or the directory fail (``lacksDescriptors``);
 /// - the outcome that ``onOperation`` chooses for each operation;
@@ -39,8 +40,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         case fail(Int32)
         /// A read returns half of the bytes that are there. Any other operation succeeds.
         case readHalf
-        /// The process or the machine stops: this and every further operation fails, until ``losePower(seed:)`` or
-        /// ``killProcess()``.
+        /// The process or the machine stops: this and every further operation fails, until
+        /// ``losePower(seed:)`` or ``killProcess()``.
         case crash
         /// As ``crash``, in the middle of a write of which so many 256ths were done.
         case crashWriting(Int)
@@ -72,8 +73,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
     package var onOperation: ((DiskOperation) -> OperationOutcome)?
     /// The size of the disk in bytes, for all files together.
     package var capacity = Int.max
-    /// The process has reached its limit of descriptors: opening a file, listing the directory (which opens it) and
-    /// locking fail with EMFILE. Open files stay open.
+    /// The process has reached its limit of descriptors: opening a file, listing the directory (which opens
+    /// it) and locking fail with EMFILE. Open files stay open.
     package var lacksDescriptors = false
     /// Whether every operation fails because of a crash.
     package private(set) var hasCrashed = false
@@ -303,8 +304,8 @@ package final class SimulatedDisk: Disk, @unchecked Sendable {
         syncCount += 1
         let inode = file.inode
         if fails {
-            // As Linux does: the pages are marked clean and never written, so the old bytes stay durable. A truncation
-            // stays done.
+            // As Linux does: the pages are marked clean and never written, so the old bytes stay durable. A
+            // truncation stays done.
             inode.dirtySectors = []
             inode.durable = Array(inode.durable.prefix(inode.bytes.count))
             throw fail(.sync)

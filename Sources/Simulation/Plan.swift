@@ -24,8 +24,9 @@ struct Plan: CustomStringConvertible {
     var failuresInTenThousand: Int
     /// Bits change between two lives.
     var hasRot: Bool
-    /// Nanoseconds that most requests take on the scripted clock; 0 where they take no time, and all that has come is done
-    /// in the order of arrival. Otherwise sessions ask for hundreds of things at once, and take turns.
+    /// Nanoseconds that most requests take on the scripted clock; 0 where they take no time, and all that has
+    /// come is done in the order of arrival. Otherwise sessions ask for hundreds of things at once, and take
+    /// turns.
     var workStep: UInt64
 
     /// No write ever waits for space.

@@ -3,7 +3,8 @@ import PandoRandom
 // What clients do.
 
 extension Simulation {
-    /// Requests in progress at once, where each may have been refused: every subset of them is then a possible past.
+    /// Requests in progress at once, where each may have been refused: every subset of them is then a
+    /// possible past.
     private static let refusableLimit = 6
     private static let clientLimit = 8
     /// Connections of REST clients that are open at once.
@@ -88,8 +89,8 @@ extension Simulation {
         return chooser.presenceDraft(&random)
     }
 
-    /// What a client adds to a number when it ends: a power of two of its own, so that what is there shows who has ended.
-    /// Nil for those who may not write at the end, by then, and where there are too many.
+    /// What a client adds to a number when it ends: a power of two of its own, so that what is there shows
+    /// who has ended. Nil for those who may not write at the end, by then, and where there are too many.
     private func presenceAmount(of client: SimulatedClient) -> Int? {
         guard client.person == .user else { return nil }
         let number = presenceNumbers[client.link.number] ?? presenceNumbers.count

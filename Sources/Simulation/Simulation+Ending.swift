@@ -22,8 +22,8 @@ extension Simulation {
         return !hasDied && (hasMoved || server.loop.isAwake || server.isDatabaseAwake)
     }
 
-    /// Bytes, turns and time until nothing is left to do: then every request has its answer, and every client what was
-    /// released to it.
+    /// Bytes, turns and time until nothing is left to do: then every request has its answer, and every client
+    /// what was released to it.
     func waitUntilIdle() throws {
         note("coming to rest")
         (diskFaults.isQuiet, diskFaults.operationsLeft) = (true, nil)
@@ -49,7 +49,8 @@ extension Simulation {
 
     /// Rounds in which everything but requests must come to rest.
     private static let restRounds = 200
-    /// Rounds in which nothing happens, after which nothing will: 3 s, and a full disk is asked again after one.
+    /// Rounds in which nothing happens, after which nothing will: 3 s, and a full disk is asked again after
+    /// one.
     private static let idleRounds = 10
 
     private func isLive(_ client: SimulatedClient) -> Bool {

@@ -11,7 +11,8 @@ extension Simulation {
         disk.capacity = .max
         var attempts: [Int64] = []
         for attempt in 0... {
-            // A start that fails stamps a time on the ends of sessions, which nothing shows while the clock is behind.
+            // A start that fails stamps a time on the ends of sessions, which nothing shows while the clock
+            // is behind.
             diskFaults.isQuiet = attempt > 2 || environment.wallMilliseconds < checker.clock
             diskFaults.hasFailed = false
             diskFaults.operationsLeft =

@@ -5,11 +5,12 @@ import PandoRandom
 import PandoSimulatedDisk
 import PandoStorage
 
-/// One seed: a disk, a network, a clock, clients, and a server that is started, used, and ended, some times over.
+/// One seed: a disk, a network, a clock, clients, and a server that is started, used, and ended, some times
+/// over.
 ///
-/// Each step gives one of the server's threads a turn, moves bytes on the network, lets a client act, or changes the
-/// disk or the clock. What the databases release and what clients decode goes to the checker. All random choices come
-/// from one generator, so the same seed gives the same run.
+/// Each step gives one of the server's threads a turn, moves bytes on the network, lets a client act, or
+/// changes the disk or the clock. What the databases release and what clients decode goes to the checker. All
+/// random choices come from one generator, so the same seed gives the same run.
 ///
 ///     clients ─ bytes ─▶ network ─▶ server ─▶ disk
 ///        │                  ▲          │ released
@@ -298,8 +299,8 @@ package final class Simulation {
         }
     }
 
-    /// The journal thread waits for the disk; meanwhile database and loop go on. Not where they might have to wait for the
-    /// journal thread itself.
+    /// The journal thread waits for the disk; meanwhile database and loop go on. Not where they might have to
+    /// wait for the journal thread itself.
     private func letDatabaseGoOn() {
         isNested = true
         defer { isNested = false }

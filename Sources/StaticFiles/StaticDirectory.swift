@@ -1,7 +1,7 @@
 import Foundation
 
-/// Reads the files of a directory for a ``StaticSite``. Links, and files whose names begin with a dot, are left out,
-/// so nothing outside of the directory is served.
+/// Reads the files of a directory for a ``StaticSite``. Links, and files whose names begin with a dot, are
+/// left out, so nothing outside of the directory is served.
 package enum StaticDirectory {
     /// Why a directory cannot be served.
     package struct Unusable: Error, CustomStringConvertible {
@@ -15,7 +15,8 @@ package enum StaticDirectory {
     /// Folders within folders.
     package static let depthLimit = 16
 
-    /// - Returns: The site, and the paths of files that are not served because their names belong to the data.
+    /// - Returns: The site, and the paths of files that are not served because their names belong to the
+    ///   data.
     /// - Throws: ``Unusable`` where a file cannot be read, or where there is more than the limits allow.
     /// - Complexity: O(bytes); reads from the disk.
     package static func read(_ directory: String) throws(Unusable) -> (site: StaticSite, ignored: [String]) {
@@ -24,8 +25,8 @@ package enum StaticDirectory {
         return (StaticSite(reading.contents), reading.ignored.sorted())
     }
 
-    /// The directory of the console that came with a program: `public` beside it, `share/pando/public` beside its
-    /// `bin`, or `public` of the checkout in whose `.build` it lies. Nil where there is none.
+    /// The directory of the console that came with a program: `public` beside it, `share/pando/public` beside
+    /// its `bin`, or `public` of the checkout in whose `.build` it lies. Nil where there is none.
     /// - Parameter program: The path of the program, without links.
     package static func besideProgram(_ program: String) -> String? {
         let folder = URL(fileURLWithPath: program).deletingLastPathComponent()

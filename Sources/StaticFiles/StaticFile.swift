@@ -4,7 +4,8 @@ import Synchronization
 
 /// One file of a site: its bytes, as they are and compressed, with the tag of each form.
 ///
-/// A class, because all loops serve the same file: it is compressed once, at the first request that accepts gzip.
+/// A class, because all loops serve the same file: it is compressed once, at the first request that accepts
+/// gzip.
 package final class StaticFile: Sendable {
     /// The file's bytes in one coding (RFC 9110 §8.8.3: each representation has a tag of its own).
     struct Representation: Sendable {

@@ -4,7 +4,8 @@ import PandoHTTP
 /// The response to a request for a file: 200 with its bytes, or 304.
 package struct StaticResponse: Sendable {
     package let status: HTTPStatus
-    /// The status line and the fields of the file; `Date`, `Content-Length` and `Connection` are the caller's.
+    /// The status line and the fields of the file; `Date`, `Content-Length` and `Connection` are the
+    /// caller's.
     package let head: [UInt8]
     /// Empty with 304.
     package let body: [UInt8]
@@ -17,7 +18,8 @@ package struct StaticResponse: Sendable {
         head.append(statusLine: status)
         // RFC 9110 §15.4.5: what a cache needs to know is in both.
         head.append(field: "ETag", text: representation.etag)
-        // Each use is checked, which takes one short request: files change with the server that delivers them.
+        // Each use is checked, which takes one short request: files change with the server that delivers
+        // them.
         head.append(field: "Cache-Control", "no-cache")
         if file.isCompressible { head.append(field: "Vary", "Accept-Encoding") }
         head.append(Self.security)
@@ -29,8 +31,8 @@ package struct StaticResponse: Sendable {
         body = isKnown ? [] : representation.bytes
     }
 
-    /// Scripts and styles of this server only, none inside a page, none made from text; and no page of another
-    /// site may show ours in a frame or read it.
+    /// Scripts and styles of this server only, none inside a page, none made from text; and no page of
+    /// another site may show ours in a frame or read it.
     private static let security: StaticString =
         "Content-Security-Policy: default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'\r\nX-Frame-Options: DENY\r\nX-Content-Type-Options: nosniff\r\nReferrer-Policy: no-referrer\r\nCross-Origin-Opener-Policy: same-origin\r\nCross-Origin-Resource-Policy: same-origin\r\n"
 }

@@ -10,7 +10,8 @@ package struct StaticSite: Sendable {
     private let files: [String: StaticFile]
 
     /// A site of some files.
-    /// - Parameter contents: By their paths, which begin with a slash. Left out is what ``isServed(_:)`` refuses.
+    /// - Parameter contents: By their paths, which begin with a slash. Left out is what ``isServed(_:)``
+    ///   refuses.
     /// - Complexity: O(bytes).
     package init(_ contents: [String: [UInt8]]) {
         files = Dictionary(
@@ -25,14 +26,14 @@ package struct StaticSite: Sendable {
     /// Whether the site has a page for `/`.
     package var hasIndex: Bool { files["/index.html"] != nil }
 
-    /// Whether a file of this path can be served: data has the paths that end in `.json` (rest §1.1), and a name
-    /// that begins with a dot is reserved (`/.ws`) or hidden.
+    /// Whether a file of this path can be served: data has the paths that end in `.json` (rest §1.1), and a
+    /// name that begins with a dot is reserved (`/.ws`) or hidden.
     package static func isServed(_ path: String) -> Bool {
         path.hasPrefix("/") && !path.hasSuffix(".json") && !path.contains("/.")
     }
 
-    /// Whether a request may be one for a file of any site: a GET or HEAD without a body, of no path of the data.
-    /// O(1), since it is asked of every request.
+    /// Whether a request may be one for a file of any site: a GET or HEAD without a body, of no path of the
+    /// data. O(1), since it is asked of every request.
     package static func mayHave(_ head: RequestHead) -> Bool {
         (head.method == .get || head.method == .head) && head.framing == .none
             && !head.pathBytes.span.hasSuffix(".json")
@@ -60,8 +61,8 @@ package struct StaticSite: Sendable {
         return files["\(stem)/index.html"] ?? files["\(stem).html"]
     }
 
-    /// The path with its escapes decoded; nil where an encoded slash or zero would change what it names, or where
-    /// the bytes are no text.
+    /// The path with its escapes decoded; nil where an encoded slash or zero would change what it names, or
+    /// where the bytes are no text.
     private static func decoded(_ bytes: ArraySlice<UInt8>) -> String? {
         guard bytes.contains(UInt8(ascii: "%")) else {
             return unsafe isValidUTF8(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil

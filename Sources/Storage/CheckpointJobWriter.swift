@@ -44,7 +44,8 @@ package struct CheckpointJobWriter<Storage: Disk> {
             switch error {
             case .cancelled: logger.notice("checkpoint at \(sequence): cancelled because the server stops")
             case .disk(let failure) where failure.isShortage:
-                // The journal holds everything, so a checkpoint can also be tried again after a failed sync of it.
+                // The journal holds everything, so a checkpoint can also be tried again after a failed sync
+                // of it.
                 let shortage = failure.isOutOfSpace ? "space on the disk" : "free descriptor"
                 logger.warning(
                     "checkpoint at \(sequence): no \(shortage), it is tried again later; the journal is kept: \(failure)"

@@ -3,14 +3,15 @@ import PandoJournal
 import PandoReactor
 import Synchronization
 
-/// Writes one checkpoint with two threads: the caller's encodes blocks, another one writes and syncs them. For
-/// imports and restores, which wait for nothing else. In memory are a few blocks of one or two MiB.
+/// Writes one checkpoint with two threads: the caller's encodes blocks, another one writes and syncs them.
+/// For imports and restores, which wait for nothing else. In memory are a few blocks of one or two MiB.
 ///
 ///     var pipe = try CheckpointPipe(header, on: disk)
 ///     try pipe.append(…)                  // once for each record
 ///     try pipe.finish()                   // now it is durable under its name
 ///
-/// A failure of the disk is thrown by a later call, at the latest by the last one: ``finish()`` or ``abandon()``.
+/// A failure of the disk is thrown by a later call, at the latest by the last one: ``finish()`` or
+/// ``abandon()``.
 struct CheckpointPipe: ~Copyable {
     private enum Step: Sendable {
         case block([UInt8])
@@ -33,7 +34,8 @@ struct CheckpointPipe: ~Copyable {
 
     /// Bytes of blocks that may wait to be written. A single block may be larger.
     private static let waitingByteLimit = 4 << 20
-    /// Bytes between two syncs, so that the last sync has little left to do. (No journal shares the disk here.)
+    /// Bytes between two syncs, so that the last sync has little left to do. (No journal shares the disk
+    /// here.)
     private static let syncByteCount = 8 << 20
 
     /// - Parameters:
@@ -115,7 +117,8 @@ struct CheckpointPipe: ~Copyable {
                 do throws(DiskFailure) {
                     try file.write(block)
                 } catch {
-                    // A full disk gets its space back at once; a file that stays is removed by the next start.
+                    // A full disk gets its space back at once; a file that stays is removed by the next
+                    // start.
                     try? file.abandon()
                     throw error
                 }

@@ -1,8 +1,8 @@
 import PandoReactor
 import PandoTime
 
-/// Decides when the next checkpoint is written: when enough journal has gathered, or when it is time. A value:
-/// its caller reports events and the time.
+/// Decides when the next checkpoint is written: when enough journal has gathered, or when it is time. A
+/// value: its caller reports events and the time.
 ///
 ///     journal grows ──▶ due ──▶ begun ──▶ finished ──▶ the journal it covers counts no more
 ///                                        └─ failed ──▶ not before 30 s later

@@ -6,8 +6,8 @@ import PandoReactor
 /// The checkpoint thread: writes snapshots to the disk while everything else goes on, and removes the files
 /// that they make superfluous. Its priority is low: it runs when the other threads wait.
 ///
-/// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the process,
-/// as a failure of the journal does.
+/// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the
+/// process, as a failure of the journal does.
 final class CheckpointThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled = CancellationFlag()
@@ -29,7 +29,8 @@ final class CheckpointThread: Sendable {
         thread = try WorkerThread(
             "pando-checkpt", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         try thread.start { [cancelled] queue in
-            // While the server stops, the journal does not need the disk any more: then `queue` does not pause.
+            // While the server stops, the journal does not need the disk any more: then `queue` does not
+            // pause.
             let writer = CheckpointJobWriter(
                 disk: disk, keptCount: keptCount, metrics: metrics, mark: mark, logger: logger,
                 cancelled: cancelled,

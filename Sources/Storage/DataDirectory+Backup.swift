@@ -39,7 +39,8 @@ package struct BackupSummary: Sendable {
 
 extension DataDirectory {
     /// Reads a backup that is one file: a checkpoint. Every byte of it is checked.
-    /// - Throws: ``StorageError``; `.badData` where the file is not a complete backup. Then `state` is unchanged.
+    /// - Throws: ``StorageError``; `.badData` where the file is not a complete backup. Then `state` is
+    ///   unchanged.
     package static func readBackup(
         _ name: String, in directory: String, into state: inout RecoveredState
     ) throws(StorageError) -> BackupSummary {
@@ -107,12 +108,12 @@ extension DataDirectory {
             "\(path): the journal ends at sequence \(summary.lastSequence), before sequence \(wanted)")
     }
 
-    /// Copies a directory with its journal, so that every moment that the journal reaches can be restored from the
-    /// copy; a server may run on the source. The copy is read once before it gets its name: it appears complete
-    /// or not at all.
+    /// Copies a directory with its journal, so that every moment that the journal reaches can be restored
+    /// from the copy; a server may run on the source. The copy is read once before it gets its name: it
+    /// appears complete or not at all.
     /// - Parameters:
-    ///   - path: Where the copy is to be: a directory, a name that is free there, and another free name for the
-    ///     copy until it is complete.
+    ///   - path: Where the copy is to be: a directory, a name that is free there, and another free name for
+    ///     the copy until it is complete.
     ///   - progress: Called now and then with the bytes copied so far.
     /// - Throws: ``StorageError``.
     package static func copy(
@@ -140,8 +141,8 @@ extension DataDirectory {
     }
 
     /// Makes a data directory that holds `state`, on a timeline of its own, so that no file that was there
-    /// before, and no file of the source, is taken for a part of it. It takes effect when its one file gets its
-    /// name.
+    /// before, and no file of the source, is taken for a part of it. It takes effect when its one file gets
+    /// its name.
     /// - Parameters:
     ///   - mayReplace: Whether the directory may lose what it holds.
     ///   - directoryID: Random.

@@ -17,8 +17,8 @@ extension RecoveredState {
         database.engine.tree.restore(Change(path: path, node: node))
     }
 
-    /// The number of the namespace of that name, which is created where it does not exist; nil where `name` is
-    /// not a valid name.
+    /// The number of the namespace of that name, which is created where it does not exist; nil where `name`
+    /// is not a valid name.
     package mutating func makeNamespace(_ name: String) -> UInt32? {
         guard let name = NamespaceName.canonical(name) else { return nil }
         if let found = database(named: name) { return found.id }
@@ -33,8 +33,8 @@ extension RecoveredState {
     /// Milliseconds since 1970: the latest timestamp of a record, or `time` where that is later.
     package func time(notBefore time: Int64) -> Int64 { max(lastTime, time) }
 
-    /// Gives every record from which recovery makes this state, in order, each of at most about 1 MiB unless a
-    /// single string, ruleset or pending write is longer.
+    /// Gives every record from which recovery makes this state, in order, each of at most about 1 MiB unless
+    /// a single string, ruleset or pending write is longer.
     /// - Throws: What `body` throws.
     package func forEachRecord<Failure: Error>(
         _ body: (RecordKind, _ namespace: UInt32, _ payload: [UInt8]) throws(Failure) -> Void
@@ -44,14 +44,15 @@ extension RecoveredState {
 }
 
 extension DataDirectory {
-    /// Replaces the content of the directory by `state`, behind everything that its journal holds: a checkpoint is
-    /// written beside the existing files, synced, and takes effect with one rename. After a crash the new state
-    /// is there completely or not at all.
+    /// Replaces the content of the directory by `state`, behind everything that its journal holds: a
+    /// checkpoint is written beside the existing files, synced, and takes effect with one rename. After a
+    /// crash the new state is there completely or not at all.
     /// - Parameters:
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
     ///   - progress: Called after each record with the bytes encoded so far.
-    ///   - warn: Gets a sentence for the operator where the change took effect, and old files could not be removed.
+    ///   - warn: Gets a sentence for the operator where the change took effect, and old files could not be
+    ///     removed.
     /// - Returns: The header of the checkpoint.
     /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
     package static func commit(

@@ -9,12 +9,12 @@ import PandoTime
 /// A data directory: opening it for a server or an offline command, and reading it beside a server.
 package enum DataDirectory {
     /// Opens a directory, creating it where it is missing, locks it, and recovers its content into `state`.
-    /// - Parameter endsSessions: Whether to end the sessions that the last process had when it died, under the
-    ///   access that `state` gives. A server does; an offline command leaves that to the next server. On a full disk some are
-    ///   left to ``RecoveredState/unendedSessions``.
+    /// - Parameter endsSessions: Whether to end the sessions that the last process had when it died, under
+    ///   the access that `state` gives. A server does; an offline command leaves that to the next server. On
+    ///   a full disk some are left to ``RecoveredState/unendedSessions``.
     /// - Returns: The journal; everything in it is durable.
-    /// - Throws: ``StorageError``; after `.badData`, `.locked` and `.unusable` the directory is unchanged. `.locked` also for
-    ///   a directory that holds other files and no journal.
+    /// - Throws: ``StorageError``; after `.badData`, `.locked` and `.unusable` the directory is unchanged.
+    ///   `.locked` also for a directory that holds other files and no journal.
     /// - Complexity: O(bytes of the newest checkpoint and the journal behind it).
     package static func open(
         _ path: String, into state: inout RecoveredState, endsSessions: Bool,
@@ -98,8 +98,9 @@ package enum DataDirectory {
         }
     }
 
-    /// A crash disconnects all sessions: their onDisconnect writes are applied and written to the journal before any client
-    /// can connect. Where the disk has no space for them, they wait in ``RecoveredState/unendedSessions``.
+    /// A crash disconnects all sessions: their onDisconnect writes are applied and written to the journal
+    /// before any client can connect. Where the disk has no space for them, they wait in
+    /// ``RecoveredState/unendedSessions``.
     private static func endDeadSessions<Storage: Disk>(
         _ state: inout RecoveredState, _ journal: inout Journal<Storage>, _ environment: Environment,
         _ logger: Logger
@@ -128,10 +129,10 @@ package enum DataDirectory {
         )
     }
 
-    /// Reads a directory without locking or changing it: everything that a server which runs on it has written
-    /// so far.
-    /// - Throws: ``StorageError/badData(_:)`` where the journal is damaged (other than torn at its end) or makes no
-    ///   sense.
+    /// Reads a directory without locking or changing it: everything that a server which runs on it has
+    /// written so far.
+    /// - Throws: ``StorageError/badData(_:)`` where the journal is damaged (other than torn at its end) or
+    ///   makes no sense.
     package static func read(_ path: String, into state: inout RecoveredState) throws(StorageError) {
         var recovered = state
         let disk: SystemDisk

@@ -1,9 +1,9 @@
 import PandoJournal
 import Synchronization
 
-/// How far the journal is on disk, and how far it is archived. The journal thread publishes the one after each sync, and the
-/// archive thread copies up to there; the checkpoint thread keeps for a while what is not archived, and the backup thread
-/// tests what is.
+/// How far the journal is on disk, and how far it is archived. The journal thread publishes the one after
+/// each sync, and the archive thread copies up to there; the checkpoint thread keeps for a while what is not
+/// archived, and the backup thread tests what is.
 package final class JournalMark: Sendable {
     private struct State {
         var position: JournalPosition?
@@ -27,8 +27,8 @@ package final class JournalMark: Sendable {
         set { state.withLock { $0.archiving = newValue } }
     }
 
-    /// What the archive has without a gap, as far as that is known since the start: the last record before it, and its last
-    /// record. Nil where nothing was archived since the start.
+    /// What the archive has without a gap, as far as that is known since the start: the last record before
+    /// it, and its last record. Nil where nothing was archived since the start.
     package var archived: ClosedRange<SequenceNumber>? {
         get { state.withLock { $0.archived } }
         set { state.withLock { $0.archived = newValue } }

@@ -39,8 +39,8 @@ package final class JournalQueue: Sendable {
     let entryPool = BufferPool<JournalBatch>(atMost: 8)
     private let waitForSpace: @Sendable () -> Void
 
-    /// - Parameter waitForSpace: Returns when ``JournalSpace/update(granted:isFull:)`` was called since it last
-    ///   returned. Called with a request posted, by the thread that runs the databases.
+    /// - Parameter waitForSpace: Returns when ``JournalSpace/update(granted:isFull:)`` was called since it
+    ///   last returned. Called with a request posted, by the thread that runs the databases.
     package init(
         _ requests: Mailbox<JournalRequest>, space: JournalSpace, origin: JournalOrigin,
         waitForSpace: @escaping @Sendable () -> Void
@@ -64,7 +64,8 @@ package final class JournalQueue: Sendable {
         requests.post(.checkpoint(snapshot))
     }
 
-    /// Has a snapshot given on when the entries posted before are on disk. It must hold exactly their effects.
+    /// Has a snapshot given on when the entries posted before are on disk. It must hold exactly their
+    /// effects.
     /// - Parameter body: Called on the journal thread.
     package func post(_ snapshot: Snapshot, whenDurable body: @escaping @Sendable (CheckpointJob) -> Void) {
         requests.post(.backup(snapshot, body))

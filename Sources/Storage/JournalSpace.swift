@@ -1,8 +1,8 @@
 import PandoReactor
 import Synchronization
 
-/// How many bytes of journal the disk is sure to take. The journal thread publishes it; the database thread reads
-/// it, and refuses a write that has no space before the write is applied.
+/// How many bytes of journal the disk is sure to take. The journal thread publishes it; the database thread
+/// reads it, and refuses a write that has no space before the write is applied.
 ///
 /// Bytes are counted from the start of the process: the database thread knows how many it has handed over in
 /// all, and compares them with how many were granted in all.

@@ -9,10 +9,10 @@ import PandoTime
 ///                                          └──▶ durable(last ticket), sync after 100 ms     interval
 ///                                          └──▶ durable(last ticket), sync after a second   none
 ///
-/// It also reserves space on the disk ahead of what is written (``JournalSpace``), has the next segment prepared
-/// where every write is synced (`PreparedSegment`), and has checkpoints written: when ``CheckpointSchedule``
-/// says so, it asks the databases for a snapshot, which arrives behind the entries that it holds, and so at an
-/// exact sequence.
+/// It also reserves space on the disk ahead of what is written (``JournalSpace``), has the next segment
+/// prepared where every write is synced (`PreparedSegment`), and has checkpoints written: when
+/// ``CheckpointSchedule`` says so, it asks the databases for a snapshot, which arrives behind the entries
+/// that it holds, and so at an exact sequence.
 ///
 /// Every error that it throws is final: nothing more may leave the process.
 ///
@@ -226,7 +226,8 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             if !hasSpace, isPreparingSegment { preparer.cancel() }
             noteDisk(isFull: !hasSpace)
         } else if isDiskFull, mayAsk {
-            // There is space again. A write that was refused for its size asks for its own space when the client repeats it.
+            // There is space again. A write that was refused for its size asks for its own space when the
+            // client repeats it.
             noteDisk(isFull: false)
         }
         queue.space.update(granted: appendedByteCount + journal.reservedByteCount, isFull: isDiskFull)

@@ -4,8 +4,8 @@ import PandoJournal
 import PandoRules
 import PandoTree
 
-/// What a data directory holds: every namespace with its tree, rules, settings and pending onDisconnect writes.
-/// Recovery builds it from the records of a checkpoint and of the journal behind it.
+/// What a data directory holds: every namespace with its tree, rules, settings and pending onDisconnect
+/// writes. Recovery builds it from the records of a checkpoint and of the journal behind it.
 package struct RecoveredState: RecoveryTarget, Sendable {
     /// By the number of their namespace in the journal.
     package private(set) var databases: [UInt32: StoredDatabase] = [:]
@@ -157,8 +157,8 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     /// §12).
     /// - Parameters:
     ///   - time: Milliseconds since 1970.
-    ///   - append: Gets the records of one session, which are one entry of the journal. When it returns false, this session
-    ///     and all behind it are left in ``unendedSessions``.
+    ///   - append: Gets the records of one session, which are one entry of the journal. When it returns
+    ///     false, this session and all behind it are left in ``unendedSessions``.
     /// - Throws: What `append` throws.
     func endDeadSessions<Failure: Error>(
         at time: Int64, append: (_ namespace: UInt32, [EngineRecord]) throws(Failure) -> Bool
@@ -171,8 +171,8 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         }
     }
 
-    /// The sessions with pending onDisconnect writes: before a server runs, those of the last process. In the order in which they
-    /// are to be ended. O(sessions).
+    /// The sessions with pending onDisconnect writes: before a server runs, those of the last process. In the
+    /// order in which they are to be ended. O(sessions).
     package var unendedSessions: [(database: StoredDatabase, session: SessionID)] {
         databases.values.sorted { $0.id < $1.id }.flatMap { database in
             database.engine.sessionsWithQueue.map { (database, $0) }

@@ -7,7 +7,8 @@ import PandoTree
 ///
 ///     uid (counted) | key id (counted) | source of the rules, to the end of the payload
 ///
-/// Both are empty where they are not known: the owner token of `--dev`, and a client certificate, have neither.
+/// Both are empty where they are not known: the owner token of `--dev`, and a client certificate, have
+/// neither.
 package struct RulesPublication: Equatable, Sendable {
     /// The subject of the token. An administrator's may have none.
     package var uid: String

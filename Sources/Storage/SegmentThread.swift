@@ -6,8 +6,8 @@ import PandoReactor
 /// The segment thread: makes the file of the next segment while the journal goes on in the present one
 /// (`PreparedSegment`).
 ///
-/// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the process,
-/// as a failure of the journal does.
+/// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the
+/// process, as a failure of the journal does.
 final class SegmentThread: Sendable {
     /// Its messages are the bytes of files to make.
     private let thread: WorkerThread<Int>

@@ -4,8 +4,8 @@ import PandoJournal
 import PandoTree
 
 /// Everything that a data directory holds, as it is between two commands. Another thread writes a checkpoint
-/// from it while commands go on. The trees are shared with the engines: whichever side changes one first copies
-/// the pages that it changes.
+/// from it while commands go on. The trees are shared with the engines: whichever side changes one first
+/// copies the pages that it changes.
 package struct Snapshot: Sendable {
     struct Namespace: Sendable {
         var id: UInt32
@@ -42,8 +42,8 @@ package struct Snapshot: Sendable {
         return size
     }
 
-    /// Gives the records from which recovery makes the same state (``RecoveredState``), one at a time, each of
-    /// at most about 1 MiB unless a single string, ruleset or pending write is longer.
+    /// Gives the records from which recovery makes the same state (``RecoveredState``), one at a time, each
+    /// of at most about 1 MiB unless a single string, ruleset or pending write is longer.
     /// - Throws: What `body` throws.
     package func forEachRecord<Failure: Error>(
         _ body: (RecordKind, _ namespace: UInt32, _ payload: [UInt8]) throws(Failure) -> Void

@@ -9,7 +9,8 @@ struct SnapshotWriter<Storage: Disk> {
     /// Leaves the disk to others for a time.
     let pause: (Duration) -> Void
 
-    /// Bytes between two syncs, and two pauses: the journal's own syncs, on the same disk, may wait for as many.
+    /// Bytes between two syncs, and two pauses: the journal's own syncs, on the same disk, may wait for as
+    /// many.
     private static var syncByteCount: Int { 1 << 20 }
     /// A pause is this many times as long as the work before it: a snapshot takes a quarter of the disk's
     /// time at most, and the journal has the rest.
@@ -23,7 +24,8 @@ struct SnapshotWriter<Storage: Disk> {
         case cancelled
     }
 
-    /// Writes the file, syncs it, and gives it its name, which is durable then, too. O(bytes of the snapshot).
+    /// Writes the file, syncs it, and gives it its name, which is durable then, too. O(bytes of the
+    /// snapshot).
     /// - Parameters:
     ///   - name: Of the file; nil for that of a checkpoint.
     ///   - note: Gets every record that is written.

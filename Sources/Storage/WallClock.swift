@@ -6,8 +6,8 @@
 package final class WallClock {
     /// The time of the last reading.
     package private(set) var last: Int64
-    /// By how much the machine's clock was behind ``last`` at the last reading: it was set back, or was ahead when the
-    /// journal was written. Milliseconds; 0 mostly.
+    /// By how much the machine's clock was behind ``last`` at the last reading: it was set back, or was ahead
+    /// when the journal was written. Milliseconds; 0 mostly.
     package private(set) var machineLag: Int64 = 0
     private let environment: Environment
 

@@ -3,8 +3,8 @@ import Synchronization
 
 /// Where a server's certificates and keys are.
 package struct CertificateLocations: Equatable, Sendable {
-    /// PEM files: a certificate with its chain, and its private key. For clients that name no host, or one that no
-    /// other certificate is for.
+    /// PEM files: a certificate with its chain, and its private key. For clients that name no host, or one
+    /// that no other certificate is for.
     package var certificate: String?
     package var key: String?
     /// A directory with `NAME/fullchain.pem` and `NAME/privkey.pem` for each host name.
@@ -41,7 +41,8 @@ package final class CertificateStore: Sendable {
         package let text: String
     }
 
-    /// Between two calls of ``reloadIfChanged(at:)``: a change counts when two calls have seen the same, so within 4 s.
+    /// Between two calls of ``reloadIfChanged(at:)``: a change counts when two calls have seen the same, so
+    /// within 4 s.
     package static let checkInterval: Duration = .seconds(2)
     /// Between two ticket keys. A ticket is accepted for two or three of these.
     private static let ticketKeySeconds: Int64 = 8 * 3600
@@ -155,8 +156,8 @@ package final class CertificateStore: Sendable {
         state.withLock { state in state.loaded.values.map(\.identity.expirySeconds).min() ?? 0 }
     }
 
-    /// Warnings about what was read: keys that every user may read, certificates that end soon, directories that are left
-    /// out. ``reloadIfChanged(at:)`` repeats them each day.
+    /// Warnings about what was read: keys that every user may read, certificates that end soon, directories
+    /// that are left out. ``reloadIfChanged(at:)`` repeats them each day.
     /// - Parameter now: Seconds since 1970.
     package func warnings(at now: Int64) -> [Message] {
         state.withLock { warnings($0, at: now) }
@@ -195,9 +196,9 @@ package final class CertificateStore: Sendable {
 
     // MARK: Reloading
 
-    /// Looks at the files, and reads those that have changed and look the same as at the last call: a file may be
-    /// half written. Blocks for the time of some system calls. Also makes new ticket keys when it is time, and repeats
-    /// ``warnings(at:)`` each day.
+    /// Looks at the files, and reads those that have changed and look the same as at the last call: a file
+    /// may be half written. Blocks for the time of some system calls. Also makes new ticket keys when it is
+    /// time, and repeats ``warnings(at:)`` each day.
     /// - Parameter now: Seconds since 1970.
     package func reloadIfChanged(at now: Int64) -> [Message] {
         let look = Self.look(locations)

@@ -26,7 +26,8 @@ package final class TicketKeys: @unchecked Sendable {
 
 /// A certificate with its chain and private key, ready for handshakes.
 ///
-/// `@unchecked Sendable`: libssl's context is not changed after `init`, and libssl locks what handshakes share.
+/// `@unchecked Sendable`: libssl's context is not changed after `init`, and libssl locks what handshakes
+/// share.
 @safe
 package final class TLSIdentity: @unchecked Sendable {
     let context: OpaquePointer
@@ -97,8 +98,8 @@ package final class TLSServerContext: Sendable {
     package let standard: TLSIdentity
     private let byName: [String: TLSIdentity]
 
-    /// - Parameter identities: The names that each is for, as ``HostName`` writes them. The first of several for
-    ///   one name counts.
+    /// - Parameter identities: The names that each is for, as ``HostName`` writes them. The first of several
+    ///   for one name counts.
     package init(standard: TLSIdentity, identities: [(names: [String], identity: TLSIdentity)] = []) {
         self.standard = standard
         var byName: [String: TLSIdentity] = [:]

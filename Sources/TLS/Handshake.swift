@@ -37,7 +37,8 @@ final class Handshake {
 
     /// Bytes that a handshake takes while it waits for the peer, about.
     static let memoryByteCount = 32 << 10
-    /// Most bytes of a handshake: a chain of client certificates, or a ClientHello with several post-quantum keys.
+    /// Most bytes of a handshake: a chain of client certificates, or a ClientHello with several post-quantum
+    /// keys.
     static let byteLimit = 96 << 10
     /// Most records of a handshake: there are six, or some more where the peer sends small ones.
     static let recordLimit = 128

@@ -17,8 +17,8 @@ package enum RecordLimits {
     static let headerByteCount = Int(PANDO_RECORD_HEADER_BYTE_COUNT)
     /// Most bytes of data in a record (RFC 8446 §5.1).
     package static let dataByteCount = 16384
-    /// Most bytes of a payload: TLS 1.3 (RFC 8446 §5.2). TLS 1.2 allows more (RFC 5246 §6.2.3), for ciphers that are
-    /// not offered.
+    /// Most bytes of a payload: TLS 1.3 (RFC 8446 §5.2). TLS 1.2 allows more (RFC 5246 §6.2.3), for ciphers
+    /// that are not offered.
     static let payloadByteCount = dataByteCount + 256
     /// Most bytes that a record has beyond its data.
     package static let overheadByteCount = Int(PANDO_RECORD_OVERHEAD_BYTE_COUNT)

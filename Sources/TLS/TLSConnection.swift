@@ -6,9 +6,10 @@ import CTLS
 ///                                  │                  │
 ///                                  └──── TLSError ◀───┘     after it, nothing may be called but `close`
 ///
-/// libssl makes the handshake; its object is freed then, and this type protects the records with the keys that were
-/// agreed on. So an idle connection takes about 3 KiB and not the 14 KiB of libssl's object, records are decrypted
-/// where they were received, and encrypted straight from shared bytes to the bytes that are sent.
+/// libssl makes the handshake; its object is freed then, and this type protects the records with the keys
+/// that were agreed on. So an idle connection takes about 3 KiB and not the 14 KiB of libssl's object,
+/// records are decrypted where they were received, and encrypted straight from shared bytes to the bytes that
+/// are sent.
 ///
 /// Confined to one thread at a time.
 package final class TLSConnection {
@@ -28,10 +29,11 @@ package final class TLSConnection {
 
     /// Free bytes that the buffer of ``receive(_:count:replies:)`` has before what was received.
     package static let headroomByteCount = 17 << 10
-    /// Most records without data in one call: honest peers send one in a while. Each may cost a derivation of keys.
+    /// Most records without data in one call: honest peers send one in a while. Each may cost a derivation of
+    /// keys.
     package static let controlRecordLimit = 32
-    /// Records after which TLS 1.3 goes on to new keys: less than the 2^24.5 full ones that AES-GCM allows (RFC 8446
-    /// §5.5).
+    /// Records after which TLS 1.3 goes on to new keys: less than the 2^24.5 full ones that AES-GCM allows
+    /// (RFC 8446 §5.5).
     static let recordLimitOfKeys: UInt64 = 1 << 23
 
     /// For tests.
@@ -61,7 +63,8 @@ package final class TLSConnection {
     }
 
     /// A client's side; its first message is there at once: ``begin(to:)``.
-    /// - Parameter host: The name or IP address that the server's certificate must have; nil for no check of the name.
+    /// - Parameter host: The name or IP address that the server's certificate must have; nil for no check of
+    ///   the name.
     /// - Throws: ``TLSError``.
     package init(client context: TLSClientContext, host: String?) throws(TLSError) {
         isServer = false
@@ -80,15 +83,16 @@ package final class TLSConnection {
     /// Whether data can be sent.
     package var isEstablished: Bool { writing != nil && !hasFailed && !hasClosed }
 
-    /// Bytes of memory that the peer makes this connection hold: a handshake that is not done, a record that is not
-    /// complete. O(1).
+    /// Bytes of memory that the peer makes this connection hold: a handshake that is not done, a record that
+    /// is not complete. O(1).
     package var heldByteCount: Int {
         partial.capacity + (handshake != nil ? Handshake.memoryByteCount : 0)
     }
 
     // MARK: Receiving
 
-    /// Takes bytes of the peer, and decrypts them in place. O(bytes); one step of a handshake may take milliseconds.
+    /// Takes bytes of the peer, and decrypts them in place. O(bytes); one step of a handshake may take
+    /// milliseconds.
     /// - Parameters:
     ///   - buffer: ``headroomByteCount`` free bytes, then what was received. All of it may be changed.
     ///   - count: How many bytes were received.
@@ -161,7 +165,8 @@ package final class TLSConnection {
             } else if received.data.isEmpty {
                 received.data = position + data.lowerBound..<position + data.upperBound
             } else {
-                // In bounds, and towards the front: the data before it ends where an earlier record ended, or sooner.
+                // In bounds, and towards the front: the data before it ends where an earlier record ended, or
+                // sooner.
                 let target = unsafe UnsafeMutableRawBufferPointer(
                     rebasing: buffer[received.data.upperBound...])
                 unsafe target.copyMemory(from: UnsafeRawBufferPointer(rebasing: record[data]))
@@ -351,8 +356,8 @@ package final class TLSConnection {
         try seal(RecordType.alert, [Self.warningLevel, alert.rawValue], to: output)
     }
 
-    /// Says that no more data is sent (close_notify); the peer may go on sending. Does nothing before the connection
-    /// is established, after a failure, and the second time.
+    /// Says that no more data is sent (close_notify); the peer may go on sending. Does nothing before the
+    /// connection is established, after a failure, and the second time.
     package func close(to output: SealedBuffer) {
         guard isEstablished else { return }
         // Without an alert the peer takes the end for a cut: libcrypto has no memory.

@@ -17,8 +17,8 @@ package struct ChildChange: Sendable {
 }
 
 extension Children {
-    /// The children that differ from those of an earlier snapshot, in key order. Among them may be some that are equal,
-    /// where they are large: they are not compared to the end.
+    /// The children that differ from those of an earlier snapshot, in key order. Among them may be some that
+    /// are equal, where they are large: they are not compared to the end.
     /// - Parameters:
     ///   - old: The earlier snapshot.
     ///   - limit: Most entries that are compared.

@@ -22,10 +22,11 @@ package enum Limits {
     package static func nodeCount(writeByteLimit: Int) -> Int {
         max(1 << 16, writeByteLimit / DraftParser.nodeByteCount)
     }
-    /// Fields of one order: those of `where`, and the one by which the query orders (§7.6). Our own limit: each takes
-    /// a look-up in both of two children that are compared.
+    /// Fields of one order: those of `where`, and the one by which the query orders (§7.6). Our own limit:
+    /// each takes a look-up in both of two children that are compared.
     package static let orderFieldCount = 4
-    /// Bytes of the text of one query object. Our own limit: it is kept as long as there are listens through it.
+    /// Bytes of the text of one query object. Our own limit: it is kept as long as there are listens through
+    /// it.
     package static let queryByteCount = 64 << 10
     /// Children of a query's limit: 1 … 2^31−1 (§7.1).
     @inlinable package static var queryLimit: Int { 2_147_483_647 }

@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// The parameters of permessage-deflate (RFC 7692 §7.1), as an offer of the client or a response of the server
-/// states them.
+/// The parameters of permessage-deflate (RFC 7692 §7.1), as an offer of the client or a response of the
+/// server states them.
 package struct DeflateParameters: Hashable, Sendable {
     /// What is said about the window of the client's compression (RFC 7692 §7.1.2.2).
     package enum ClientWindow: Hashable, Sendable {
@@ -32,8 +32,8 @@ package struct DeflateParameters: Hashable, Sendable {
 
     /// Reads an element of `Sec-WebSocket-Extensions`.
     /// - Parameter isOffer: Whether it is the client's.
-    /// - Returns: nil where a parameter is unknown, repeated, or has an invalid value: an offer is then declined
-    ///   (RFC 7692 §7), a response fails the handshake.
+    /// - Returns: nil where a parameter is unknown, repeated, or has an invalid value: an offer is then
+    ///   declined (RFC 7692 §7), a response fails the handshake.
     init?(_ element: ExtensionElement, isOffer: Bool) {
         guard element.name == "\(Self.extensionName)" else { return nil }
         for (index, parameter) in element.parameters.enumerated() {

@@ -7,10 +7,10 @@
 //  └─┴─┴─┴─┴───────┴─┴─────────────┴───────────────────────────────┘
 //
 //  The length must use the shortest form, and its 64-bit form must not use the top bit. RSV bits are 0
-//  unless an extension was negotiated: with permessage-deflate, RSV1 in the first frame of a message says that
-//  the message is compressed (RFC 7692 §6). Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping, 10 pong.
-//  Opcodes from 8 on are control frames: at most 125 bytes, never fragmented, allowed between the fragments
-//  of a message.
+//  unless an extension was negotiated: with permessage-deflate, RSV1 in the first frame of a message says
+//  that the message is compressed (RFC 7692 §6). Opcodes: 0 continuation, 1 text, 2 binary, 8 close, 9 ping,
+//  10 pong. Opcodes from 8 on are control frames: at most 125 bytes, never fragmented, allowed between the
+//  fragments of a message.
 
 /// This end of the connection. A client masks its frames, a server does not (RFC 6455 §5.1).
 package enum Role: Sendable {

@@ -1,9 +1,9 @@
 import PandoBytes
 import PandoCompression
 
-/// The deflate windows for which frames of several receivers are compressed. A receiver whose window is between two of them
-/// gets frames for the smaller one, which it can read, so that a message is compressed three times at most, whatever
-/// clients ask for.
+/// The deflate windows for which frames of several receivers are compressed. A receiver whose window is
+/// between two of them gets frames for the smaller one, which it can read, so that a message is compressed
+/// three times at most, whatever clients ask for.
 package enum DeflateWindow: UInt8, CaseIterable, Sendable {
     /// What RFC 7692 §7.1.2.1 allows at least.
     case small = 8
@@ -31,8 +31,8 @@ package enum DeflateWindow: UInt8, CaseIterable, Sendable {
 }
 
 extension MessageDeflater {
-    /// Appends frames, with the messages among them compressed that are long enough and become shorter. Without
-    /// context takeover the result depends on the frames alone.
+    /// Appends frames, with the messages among them compressed that are long enough and become shorter.
+    /// Without context takeover the result depends on the frames alone.
     /// - Parameter frames: Whole frames of a server, as `append(frame:payload:)` writes them.
     /// - Complexity: O(frames): about 10 ns a byte of JSON that is compressed.
     package func append(compressing frames: RawSpan, to output: inout [UInt8]) {

@@ -14,10 +14,10 @@ package final class SharedCompression {
     private var deflaters: [Int: MessageDeflater] = [:]
 
     /// - Parameters:
-    ///   - deferredByteCount: Messages that become longer when they are inflated are left to the caller of the
-    ///     reader (``Event/compressed(isText:_:)``); nil for none.
-    ///   - inflationByteCount: What is inflated between two calls of ``refillBudgets()`` before shorter messages are
-    ///     left to the caller, too, where any are.
+    ///   - deferredByteCount: Messages that become longer when they are inflated are left to the caller of
+    ///     the reader (``Event/compressed(isText:_:)``); nil for none.
+    ///   - inflationByteCount: What is inflated between two calls of ``refillBudgets()`` before shorter
+    ///     messages are left to the caller, too, where any are.
     ///   - budget: What may be compressed between two calls of ``refillBudgets()``. For loops that serve many
     ///     connections; others need no bound. So is it with `inflationByteCount`.
     package init(

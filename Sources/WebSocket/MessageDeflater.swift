@@ -3,10 +3,10 @@ import PandoCompression
 
 /// Compresses messages of one direction (RFC 7692 §7.2.1) and writes each as one frame.
 ///
-/// Without context takeover a frame depends on its message alone: the same message gives the same bytes, which
-/// all connections may be sent whose ``DeflateAgreement`` allows the window, and one deflater serves all
-/// connections of a loop. On one connection, frames of such a deflater must not be mixed with frames of one
-/// that takes over. Confined to one thread.
+/// Without context takeover a frame depends on its message alone: the same message gives the same bytes,
+/// which all connections may be sent whose ``DeflateAgreement`` allows the window, and one deflater serves
+/// all connections of a loop. On one connection, frames of such a deflater must not be mixed with frames of
+/// one that takes over. Confined to one thread.
 package final class MessageDeflater {
     /// Settings that do not depend on the peer.
     package struct Options: Sendable {
@@ -46,8 +46,8 @@ package final class MessageDeflater {
     /// Whether a message of that size is compressed.
     package func compresses(byteCount: Int) -> Bool { byteCount >= thresholdByteCount }
 
-    /// Appends a message as one frame: compressed, or plain where it is below the threshold. Without takeover,
-    /// a message that compression would not make shorter is plain, too.
+    /// Appends a message as one frame: compressed, or plain where it is below the threshold. Without
+    /// takeover, a message that compression would not make shorter is plain, too.
     /// - Parameters:
     ///   - opcode: `text` or `binary`.
     ///   - maskingKey: Of a client (RFC 6455 §5.3).
@@ -62,7 +62,8 @@ package final class MessageDeflater {
         if !takesOver, compressed.count >= payload.byteCount {
             output.append(frame: opcode, payload: payload, maskingKey: maskingKey)
         } else {
-            // In a local variable: a span must not outlive what it points into, and a property may be changed.
+            // In a local variable: a span must not outlive what it points into, and a property may be
+            // changed.
             let compressed = compressed
             output.append(
                 frame: opcode, payload: compressed.rawSpan, isCompressed: true, maskingKey: maskingKey)

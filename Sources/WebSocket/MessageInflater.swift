@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoCompression
 
-/// Bounds the output of a compressed message in proportion to its input. The reader's `messageByteLimit` is the
-/// absolute bound.
+/// Bounds the output of a compressed message in proportion to its input. The reader's `messageByteLimit` is
+/// the absolute bound.
 package struct InflationLimits: Sendable {
     /// Most bytes of output for each byte of input. Real JSON is compressed to a tenth, sometimes to a
     /// fiftieth; deflate reaches 1032.
@@ -30,12 +30,13 @@ package final class MessageInflater {
     private let inflater: Inflater
     private let takesOver: Bool
     private let limits: InflationLimits
-    /// Messages that become longer are not inflated here (``MessageReader``); nil where all are. Without takeover only.
+    /// Messages that become longer are not inflated here (``MessageReader``); nil where all are. Without
+    /// takeover only.
     let deferredByteCount: Int?
     /// Bytes of output so far, of messages that were not finished, too.
     package private(set) var outputByteCount = 0
-    /// What may still be inflated until ``refillBudget()``, compressed bytes included: messages that are longer are
-    /// deferred, too. Those of ``undeferredByteCount`` never are.
+    /// What may still be inflated until ``refillBudget()``, compressed bytes included: messages that are
+    /// longer are deferred, too. Those of ``undeferredByteCount`` never are.
     package private(set) var budgetByteCount: Int
     private let fullBudgetByteCount: Int
     private let grant: CompressionBudget.Grant?
@@ -44,20 +45,20 @@ package final class MessageInflater {
 
     /// A sync flush ends with these bytes, which the sender removes (RFC 7692 §7.2.1).
     static let flushEnd: [UInt8] = [0x00, 0x00, 0xFF, 0xFF]
-    /// Messages up to this are never deferred: to inflate them takes a microsecond or two. Among them are those that
-    /// are not JSON of the protocol by themselves, such as the number of chunks that follow.
+    /// Messages up to this are never deferred: to inflate them takes a microsecond or two. Among them are
+    /// those that are not JSON of the protocol by themselves, such as the number of chunks that follow.
     package static let undeferredByteCount = 256
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
-    /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each makes zlib
-    /// begin anew, without any output that the limits would bound.
+    /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each
+    /// makes zlib begin anew, without any output that the limits would bound.
     private static let lastBlockLimit = 1024
 
     /// - Parameters:
-    ///   - deferredByteCount: Messages that become longer are left to the caller of the reader, still compressed: to
-    ///     inflate them takes long. nil for none, and where messages refer to each other.
-    ///   - budgetByteCount: What is inflated between two calls of ``refillBudget()`` before shorter messages are
-    ///     deferred, too. Many short ones take as long as a long one.
+    ///   - deferredByteCount: Messages that become longer are left to the caller of the reader, still
+    ///     compressed: to inflate them takes long. nil for none, and where messages refer to each other.
+    ///   - budgetByteCount: What is inflated between two calls of ``refillBudget()`` before shorter messages
+    ///     are deferred, too. Many short ones take as long as a long one.
     ///   - grant: Of a budget; held as long as the inflater.
     /// - Throws: ``CompressionError/noMemory``.
     package init(
@@ -103,7 +104,8 @@ package final class MessageInflater {
         return output
     }
 
-    /// Inflates a message, unless it becomes longer than ``deferredByteCount``, or than ``budgetByteCount`` allows.
+    /// Inflates a message, unless it becomes longer than ``deferredByteCount``, or than ``budgetByteCount``
+    /// allows.
     /// - Returns: nil for one that does; nothing is left of it here.
     /// - Throws: As ``inflate(_:byteLimit:)``.
     func inflateUnlessDeferred(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8]? {

@@ -94,8 +94,8 @@ package struct MessageReader {
     ///   - checksText: Whether text must be UTF-8; other text is refused at the first invalid byte.
     ///     RFC 6455 §8.1 demands it. The database's endpoint checks messages after their reassembly, because
     ///     some clients cut them inside characters.
-    ///   - inflater: Of the connection, or shared (``MessageCompression``); nil where permessage-deflate was not
-    ///     negotiated.
+    ///   - inflater: Of the connection, or shared (``MessageCompression``); nil where permessage-deflate was
+    ///     not negotiated.
     package init(
         role: Role, messageByteLimit: Int, checksText: Bool, inflater: MessageInflater? = nil
     ) {

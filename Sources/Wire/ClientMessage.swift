@@ -34,9 +34,9 @@ package enum Action: Equatable, Sendable {
     /// `s`. Its counters are ignored (§4.1).
     case statistics
     /// `q`.
-    /// - queryText: The query object as the client sent it; nil for a default listen. The message that revokes
-    ///   the listen repeats it: JavaScript identifies the listen by all members that it has sent, unknown ones
-    ///   included (§5.4). Their order does not matter.
+    /// - queryText: The query object as the client sent it; nil for a default listen. The message that
+    ///   revokes the listen repeats it: JavaScript identifies the listen by all members that it has sent,
+    ///   unknown ones included (§5.4). Their order does not matter.
     indirect case listen(Listen, queryText: Text? = nil)
     /// `n`.
     indirect case unlisten(Path, Query?, tag: Int64?)
@@ -44,8 +44,8 @@ package enum Action: Equatable, Sendable {
     indirect case get(Path, Query)
     /// `p` without a hash.
     case put(Write)
-    /// `p` with a hash: the write is made only if the node at the path has this hash (§11). If it has another,
-    /// `wantsCurrentValue` asks for the current value (§11.2, `"cv":true`).
+    /// `p` with a hash: the write is made only if the node at the path has this hash (§11). If it has
+    /// another, `wantsCurrentValue` asks for the current value (§11.2, `"cv":true`).
     case transaction(Write, expectedHash: Text, wantsCurrentValue: Bool)
     /// `m`: the base path, and entries with absolute targets. No target is equal to another or an ancestor of
     /// it.

@@ -157,8 +157,8 @@ extension MessageParser {
         }
     }
 
-    /// `x-agg` and `x-unagg` (§4.9): a path, perhaps a query, the aggregates, and the tag of a live one. They become a
-    /// get, a listen, or the end of one, through a query with aggregates.
+    /// `x-agg` and `x-unagg` (§4.9): a path, perhaps a query, the aggregates, and the tag of a live one. They
+    /// become a get, a listen, or the end of one, through a query with aggregates.
     private mutating func readAggregate(_ actionName: ActionName) throws(MalformedJSON) -> Action? {
         let start = startOfValue()
         var path = Field<Path>.absent

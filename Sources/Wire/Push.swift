@@ -91,8 +91,8 @@ extension [UInt8] {
     /// Appends the message that a listen was revoked (§5.4).
     /// - Parameters:
     ///   - path: The location of the listen.
-    ///   - queryText: The query of a tagged listen, as the client spelled it; nil for the default listen. One query a
-    ///     message: from several, JavaScript makes the identifier of a listen that does not exist.
+    ///   - queryText: The query of a tagged listen, as the client spelled it; nil for the default listen. One
+    ///     query a message: from several, JavaScript makes the identifier of a listen that does not exist.
     package mutating func append(listenRevoked path: Path, queryText: Text? = nil) {
         append("{\"t\":\"d\",\"d\":{\"a\":\"c\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])

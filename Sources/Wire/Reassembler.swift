@@ -53,7 +53,8 @@ package struct Reassembler: Sendable {
     private var received = 0
     /// Their bytes.
     private var gathered: [UInt8] = []
-    /// Where the object of the message ends; nil when a chunk was not full (see ``isCompleteWithoutLastChunk``).
+    /// Where the object of the message ends; nil when a chunk was not full (see
+    /// ``isCompleteWithoutLastChunk``).
     private var objectEnd: ObjectEnd?
 
     package init(
@@ -128,13 +129,13 @@ package struct Reassembler: Sendable {
     /// many when the message's length is a multiple of the chunk size (§2.1). Without this check the request
     /// would wait for the client's next frame: up to the interval of keep-alives.
     ///
-    /// No other message is cut: only white space may follow a complete JSON object. The bytes were scanned as they
-    /// came, so that nothing is done for all of a large message at once.
+    /// No other message is cut: only white space may follow a complete JSON object. The bytes were scanned as
+    /// they came, so that nothing is done for all of a large message at once.
     private var isCompleteWithoutLastChunk: Bool { received > 0 && objectEnd?.isLast == true }
 }
 
-/// Finds the `}` that closes the `{` at the beginning of a message, piece by piece. Knows only strings and brackets;
-/// the parser checks the rest.
+/// Finds the `}` that closes the `{` at the beginning of a message, piece by piece. Knows only strings and
+/// brackets; the parser checks the rest.
 private struct ObjectEnd: Sendable {
     private var depth = 0
     private var isInString = false

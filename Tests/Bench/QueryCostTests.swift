@@ -3,8 +3,8 @@ import Testing
 
 @testable import PandoBench
 
-/// What queries and windows cost, counted and not timed: the references that `pando-bench` counts while it finds ten of
-/// many children, and while it writes below many windows. Each node that is visited counts some.
+/// What queries and windows cost, counted and not timed: the references that `pando-bench` counts while it
+/// finds ten of many children, and while it writes below many windows. Each node that is visited counts some.
 ///
 /// Calls are counted in a process without other threads: see `StallTests.swift`.
 @Suite(.serialized, .enabled(if: countsCalls)) struct QueryCostTests {
@@ -34,8 +34,8 @@ import Testing
         }
         let one = try count("1 listen to one top ten")
         #expect(try count("2000 listen to one top ten") <= 1.1 * one)
-        // Of 2000 different tens a write touches some four, of the equal values hardly any. To ask each of them would
-        // count at least ten references for each.
+        // Of 2000 different tens a write touches some four, of the equal values hardly any. To ask each of
+        // them would count at least ten references for each.
         for (kind, further) in [("different tens", 15_000.0), ("equal values", 4000)] {
             let (few, many) = (try count("100 listen to \(kind)"), try count("2000 listen to \(kind)"))
             #expect(many <= few + further, "\(kind): \(few) below 100 windows, \(many) below 2000")

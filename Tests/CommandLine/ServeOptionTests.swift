@@ -134,8 +134,8 @@ struct ServeFlagsTests {
                 == ["auth-secret-file": "a b\nc"])
     }
 
-    /// A value of the wrong type is wrong usage (64); one out of range is a bad configuration (78), reported with
-    /// all others.
+    /// A value of the wrong type is wrong usage (64); one out of range is a bad configuration (78), reported
+    /// with all others.
     @Test(
         arguments: [
             (["--port", "many"], true), (["--port"], true), (["--nonsense"], true), (["--memory=1"], true),

@@ -65,8 +65,8 @@ private final class Holder {
 }
 
 @Suite struct WindowTests {
-    /// zlib has no raw deflate with 8 bits; that with 9 keeps to 256 bytes. The judge is zlib's inflater with a
-    /// window of exactly that size, which gets one byte of output at a time, so that it knows no others.
+    /// zlib has no raw deflate with 8 bits; that with 9 keeps to 256 bytes. The judge is zlib's inflater with
+    /// a window of exactly that size, which gets one byte of output at a time, so that it knows no others.
     @Test(arguments: 8...15)
     func referencesStayWithinTheWindow(windowBits: Int) throws {
         var generator = SeededGenerator(seed: 100 + windowBits)

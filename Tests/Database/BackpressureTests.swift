@@ -19,8 +19,8 @@ import Testing
     /// After this time the test fails.
     private static let patience: Duration = .seconds(60)
 
-    /// Every thread that pauses is resumed, in whatever order the threads run: otherwise a loop would never read
-    /// again.
+    /// Every thread that pauses is resumed, in whatever order the threads run: otherwise a loop would never
+    /// read again.
     @Test(arguments: 0..<5)
     func everyPausedThreadIsResumed(round: Int) throws {
         let backpressure = Backpressure(byteLimit: 8)
@@ -37,8 +37,8 @@ import Testing
                     if advice == .resumeAll { resumed.add(1, ordering: .sequentiallyConsistent) }
                     guard advice == .pause else { continue }
                     paused.add(1, ordering: .relaxed)
-                    // A loop that pauses reads again when it is resumed, however long the machine keeps the remover
-                    // from running.
+                    // A loop that pauses reads again when it is resumed, however long the machine keeps the
+                    // remover from running.
                     let deadline = MonotonicTime.now + Self.patience
                     while resumed.load(ordering: .sequentiallyConsistent) == before {
                         if MonotonicTime.now > deadline {

@@ -40,7 +40,8 @@ extension OutputBatch {
     }
 }
 
-/// The databases without their thread: a test hands them messages, and looks at the outputs that are released.
+/// The databases without their thread: a test hands them messages, and looks at the outputs that are
+/// released.
 final class Bench {
     let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>

@@ -121,8 +121,8 @@ import Testing
         }
     }
 
-    /// A put of what is there is answered and leaves no trace in the journal: it waits only for what came before
-    /// it.
+    /// A put of what is there is answered and leaves no trace in the journal: it waits only for what came
+    /// before it.
     @Test func redundantPutIsNotWritten() throws {
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
@@ -222,7 +222,8 @@ import Testing
         }
     }
 
-    /// A listen by an order that the rules do not declare is warned of it, also one that replaces another (realtime §4.2).
+    /// A listen by an order that the rules do not declare is warned of it, also one that replaces another
+    /// (realtime §4.2).
     @Test(
         arguments: [
             // rules                                                        order           is warned  because

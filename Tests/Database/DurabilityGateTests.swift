@@ -99,8 +99,8 @@ import Testing
         #expect(moved == [1, 2])
     }
 
-    /// All interleavings of holds, confirmations and releases of a small journal: nothing leaves early, nothing
-    /// overtakes, and in the end everything has left.
+    /// All interleavings of holds, confirmations and releases of a small journal: nothing leaves early,
+    /// nothing overtakes, and in the end everything has left.
     @Test(arguments: 0..<200 as Range<UInt64>) func anyOrder(seed: UInt64) {
         var state = seed
         func random(_ bound: UInt64) -> UInt64 {

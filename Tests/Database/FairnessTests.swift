@@ -8,8 +8,8 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// The order of requests on the database thread. The clock says that each request takes five milliseconds, so every
-/// turn ends after a few.
+/// The order of requests on the database thread. The clock says that each request takes five milliseconds, so
+/// every turn ends after a few.
 @Suite struct FairnessTests {
     private static func bench() throws -> Bench {
         let clock = ScriptedEnvironment(startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000)
@@ -41,8 +41,8 @@ import Testing
     }
 
     /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.
-    /// Each session gets its replies in the order of its requests; a session with few requests waits for one round of
-    /// the others at most; and every write is done that a session had posted before it disconnected.
+    /// Each session gets its replies in the order of its requests; a session with few requests waits for one
+    /// round of the others at most; and every write is done that a session had posted before it disconnected.
     @Test(arguments: 0..<40 as Range<UInt64>) func orderPerSessionAndNoStarvation(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let bench = try Self.bench()

@@ -154,8 +154,8 @@ final class LimitedDisk: Disk {
 }
 
 extension FullDiskTests {
-    /// Three sessions, of which the second listens at `/gone` and the first has queued 3 MiB for its end. Then the
-    /// disk is full, and not even a small write is accepted.
+    /// Three sessions, of which the second listens at `/gone` and the first has queued 3 MiB for its end.
+    /// Then the disk is full, and not even a small write is accepted.
     /// - Parameter queued: Further requests before that.
     private static func benchOnAFullDisk(
         _ directory: String, _ gauge: LimitedDisk.Gauge, queued: [DatabaseMessage]
@@ -174,7 +174,8 @@ extension FullDiskTests {
         return bench
     }
 
-    /// A start on a full disk: reads are served, and the sessions that the crash has ended are ended when there is space.
+    /// A start on a full disk: reads are served, and the sessions that the crash has ended are ended when
+    /// there is space.
     @Test func sessionsThatACrashHasEndedWaitForSpace() throws {
         try withDirectory { directory in
             let gauge = LimitedDisk.Gauge()

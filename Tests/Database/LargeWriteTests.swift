@@ -4,8 +4,8 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// Large data is printed for the journal elsewhere, while other sessions go on, and is written in its session's
-/// order.
+/// Large data is printed for the journal elsewhere, while other sessions go on, and is written in its
+/// session's order.
 @Suite struct LargeWriteTests {
     private static let large = "{" + (0..<5000).map { #""k\#($0)":\#($0)"# }.joined(separator: ",") + "}"
 
@@ -164,8 +164,8 @@ import Testing
         }
     }
 
-    /// Others write to the same place each time when a merge was prepared. One of few paths is done all the same, a larger
-    /// one is refused in the end; what its session sends behind it is done.
+    /// Others write to the same place each time when a merge was prepared. One of few paths is done all the
+    /// same, a larger one is refused in the end; what its session sends behind it is done.
     @Test(arguments: [(3000, true), (9000, false)])
     func contestedMerges(count: Int, isDone: Bool) throws {
         try Self.withBench { bench in

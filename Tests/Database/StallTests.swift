@@ -10,14 +10,14 @@ import Testing
 @testable import PandoDatabase
 @testable import PandoStorage
 
-/// What the databases do between two messages is bounded, however many children a request is about. Counted and not
-/// timed: each node that is visited, copied or freed counts some references up or down, or allocates.
+/// What the databases do between two messages is bounded, however many children a request is about. Counted
+/// and not timed: each node that is visited, copied or freed counts some references up or down, or allocates.
 ///
-/// Each operation is done with `few` children and with `many`. A step that visits all of them would count four times as
-/// much.
+/// Each operation is done with `few` children and with `many`. A step that visits all of them would count
+/// four times as much.
 ///
-/// The runtime's functions are replaced while calls are counted, which other threads would not survive: so it runs in a
-/// process of its own, with `PANDO_COUNTS_CALLS` set (`deploy/test`).
+/// The runtime's functions are replaced while calls are counted, which other threads would not survive: so it
+/// runs in a process of its own, with `PANDO_COUNTS_CALLS` set (`deploy/test`).
 @Suite(.serialized, .enabled(if: countsCalls)) struct StallTests {
     /// Above every limit up to which something is done at once: 16 384 nodes are compared, 8192 children.
     private static let few = 12_000
@@ -35,7 +35,8 @@ import Testing
         var messages: @Sendable (_ count: Int) -> [DatabaseMessage]
         /// The children of the list afterwards.
         var childCount: @Sendable (_ count: Int) -> Int = { $0 }
-        /// What another client writes each time when something was prepared, before it is used; nil for nothing.
+        /// What another client writes each time when something was prepared, before it is used; nil for
+        /// nothing.
         var meanwhile: (@Sendable (_ round: Int) -> DatabaseMessage)?
     }
 

@@ -58,6 +58,20 @@ def symbol_links(text):
             for link in LINK.findall(line[line.index("//"):])]
 
 
+# What drawings are made of.
+DRAWING = re.compile(r"[\u2500-\u257f\u25b2\u25b6\u25bc\u25c0]|<?--+>?| {2,}|\|$")
+
+
+def wide_lines(text):
+    """Numbers of the lines that are comments, wider than ``WIDTH``, and prose: no drawing, table or code in a comment."""
+    found = []
+    for number, line in enumerate(text.split("\n"), 1):
+        comment = re.match(r"\s*///?(?!/)( {0,3})(?! )(.*)", line)
+        if len(line) > WIDTH and comment and not DRAWING.search(comment[2]):
+            found.append(number)
+    return found
+
+
 def signature(lines, index):
     """A declaration from its first line up to its body, or, in a protocol, to its end."""
     text = lines[index].strip()

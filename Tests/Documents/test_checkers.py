@@ -4,7 +4,7 @@ import pytest
 
 import markdown
 from citations import Document, Shorthand, citations, problems, section_citations, unchecked
-from comments import Symbols, symbol_links, throwing_functions, undocumented_errors
+from comments import WIDTH, Symbols, symbol_links, throwing_functions, undocumented_errors, wide_lines
 from repository import exists
 from test_documents import target_fault
 
@@ -314,3 +314,18 @@ def test_errors_without_a_comment_are_found(text, names):
 def test_functions_that_throw_carry_their_line():
     assert throwing_functions("\n/// It.\n@discardableResult\npackage func f() throws -> Int {") == [
         (4, "f", "/// It.", False)]
+
+
+@pytest.mark.parametrize("line, is_found", [
+    ("/// " + "word " * 20 + "words2", False),  # 110 columns
+    ("/// " + "word " * 20 + "words33", True),
+    ("    // " + "word " * 25, True),
+    ("//  `field` " + "word " * 25, True),
+    ("///     let code = " + "word " * 25, False),
+    ("///  a ──▶ " + "word " * 25, False),
+    ("///  A   1 " + "word " * 25, False),
+    ('let text = "' + "word " * 25 + '"', False),
+])
+def test_wide_comments_are_found(line, is_found):
+    assert len("/// " + "word " * 20 + "words2") == WIDTH
+    assert wide_lines("\n" + line) == ([2] if is_found else [])

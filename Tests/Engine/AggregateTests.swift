@@ -165,7 +165,8 @@ private func naive(_ query: Query, over node: Node) -> Node {
     return result
 }
 
-/// Random rules with indexes, trees, writes, reads and live aggregates; other threads' work comes late, in parts.
+/// Random rules with indexes, trees, writes, reads and live aggregates; other threads' work comes late, in
+/// parts.
 private struct AggregateWorld {
     var random: SeededGenerator
     let seed: UInt64

@@ -62,7 +62,8 @@ import Testing
         }
     }
 
-    /// Whatever is written, and whenever other threads are done: in the end each client has what its query selects.
+    /// Whatever is written, and whenever other threads are done: in the end each client has what its query
+    /// selects.
     @Test(arguments: 0..<8) func clientsHaveTheirWindowsInTheEnd(seed: Int) {
         var random = SeededGenerator(seed: seed)
         let held = Held(Engine(access: .open))
@@ -132,7 +133,8 @@ import Testing
         }
     }
 
-    /// Where more is written during each scan than one step may apply, the recipients get what each scan has found.
+    /// Where more is written during each scan than one step may apply, the recipients get what each scan has
+    /// found.
     @Test func constantWritesDoNotKeepAWindowBehind() throws {
         let held = Held(Engine(access: .open))
         held.engine.tree.indexByteLimit = 0
@@ -164,7 +166,8 @@ import Testing
         }
     }
 
-    /// However many windows there are over a large location, one step updates a few; the others follow one by one.
+    /// However many windows there are over a large location, one step updates a few; the others follow one by
+    /// one.
     @Test func oneStepUpdatesABoundedNumber() {
         let held = Held(Engine(access: .open))
         held.engine.tree.indexByteLimit = 0

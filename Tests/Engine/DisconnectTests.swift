@@ -151,8 +151,8 @@ import Testing
         Credential(authVariable: Text(#"{"uid":"u\#(number)"}"#))
     }
 
-    /// A write below a queued one becomes part of it, and runs with the credentials of all its authors; a checkpoint
-    /// keeps all of them.
+    /// A write below a queued one becomes part of it, and runs with the credentials of all its authors; a
+    /// checkpoint keeps all of them.
     @Test func checkpointKeepsAllCredentials() throws {
         var scene = Scene()
         for number in 0..<3 {
@@ -204,7 +204,8 @@ import Testing
         .onDisconnect([Write(path, json)], signIn: signIn)
     }
 
-    /// What a revoked sign-in has put something into never runs; the rest does, and the journal says the same.
+    /// What a revoked sign-in has put something into never runs; the rest does, and the journal says the
+    /// same.
     @Test(
         arguments: [
             // revoked        left in the tree at the end                                  because

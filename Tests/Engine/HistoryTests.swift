@@ -110,8 +110,8 @@ import Testing
         }
     }
 
-    /// Random writes, from a random checkpoint on: the value of any location is that of the whole tree, and it is
-    /// touched by each write that changes it.
+    /// Random writes, from a random checkpoint on: the value of any location is that of the whole tree, and
+    /// it is touched by each write that changes it.
     @Test(arguments: 0..<60 as Range<UInt64>)
     func isTheValueOfTheWholeTree(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -84,7 +84,8 @@ import Testing
         #expect(window?.entries.map(\.key) == [last - 5, last - 4, last - 2].map { Key(index: $0) })
     }
 
-    /// More has changed meanwhile than is done in one step: another thread follows that, and does not begin from nothing.
+    /// More has changed meanwhile than is done in one step: another thread follows that, and does not begin
+    /// from nothing.
     @Test func manyWritesMeanwhile() {
         let count = LiveTree.differenceLimit + 1000
         let held = Held(Engine(access: .open))

@@ -106,8 +106,8 @@ import Testing
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 
-    /// More listens below than are looked at when one above begins: they get their pushes, too, which is allowed, until it
-    /// ends, and after.
+    /// More listens below than are looked at when one above begins: they get their pushes, too, which is
+    /// allowed, until it ends, and after.
     @Test func manyListensBelowANewOne() {
         var scene = Scene()
         for number in 0..<300 { scene.listen(1, Path(["l", Key(unchecked: Text("k\(number)"))])) }

@@ -157,8 +157,8 @@ import Testing
                 }))
     }
 
-    /// A large value takes the place of another one, below windows: the pushes are those of a write that was not
-    /// prepared, and indexes go on.
+    /// A large value takes the place of another one, below windows: the pushes are those of a write that was
+    /// not prepared, and indexes go on.
     @Test(arguments: 0..<4) func windowsOverReplacedData(seed: Int) {
         var random = SeededGenerator(seed: seed)
         let (with, without) = (Held(Engine(access: .open)), Held(Engine(access: .open)))
@@ -208,8 +208,8 @@ import Testing
         }
     }
 
-    /// A merge of many paths looks for indexes only where all of its paths are, however many listens there are at its
-    /// base and below: some client may have made fifty thousand.
+    /// A merge of many paths looks for indexes only where all of its paths are, however many listens there
+    /// are at its base and below: some client may have made fifty thousand.
     @Test func mergesIgnoreListensBesideTheirLocation() {
         let held = Held(Engine(access: .open))
         for number in 0..<100 {

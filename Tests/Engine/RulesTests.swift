@@ -88,8 +88,8 @@ struct RulesTests {
 
     // MARK: onDisconnect
 
-    /// Each write is checked with the credential that queued it, against the tree that all permitted ones leave. A denied
-    /// write is dropped alone, and so is one that depended on it.
+    /// Each write is checked with the credential that queued it, against the tree that all permitted ones
+    /// leave. A denied write is dropped alone, and so is one that depended on it.
     @Test func dependentQueuedWritesAreCheckedTogether() throws {
         let rules = """
             {"a":{".write":"newData.parent().child('b').exists()"},"b":{".write":"newData.parent().child('c').exists()"},

@@ -101,7 +101,8 @@ private let otherSecret = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA="
     #expect(await authenticator.verify(Text(secretText), at: now).identity == nil)
 }
 
-/// `revoked_before` of the configuration file is read again, and counts for identities that were verified before.
+/// `revoked_before` of the configuration file is read again, and counts for identities that were verified
+/// before.
 @Test func revocationsAreReadAgain() async throws {
     let folder = try Folder()
     func write(_ members: String) throws -> String {

@@ -169,8 +169,8 @@ func workedCase(_ row: WorkedCase) async throws {
     }
 }
 
-/// A public key must not be accepted as a secret for HS256. The bytes that a library would use are tried: PEM, DER
-/// and the JWK.
+/// A public key must not be accepted as a secret for HS256. The bytes that a library would use are tried:
+/// PEM, DER and the JWK.
 @Test func publicKeyIsNotUsedAsSecret() async throws {
     let issuer = FakeIssuer()
     try issuer.publish([("k1", TestKeys.rsa)])

@@ -105,8 +105,8 @@ import Testing
         #expect(try world.archived == world.entries)
     }
 
-    /// Whenever a data directory goes back, and whatever it writes then: what was archived stays in the archive. Where its
-    /// journal goes on from all of that, it is archived.
+    /// Whenever a data directory goes back, and whatever it writes then: what was archived stays in the
+    /// archive. Where its journal goes on from all of that, it is archived.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func archivedEntriesStay(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -219,7 +219,8 @@ import Testing
         }
     }
 
-    /// Two directories were restored from one backup, and the first was lost before any of its records was archived.
+    /// Two directories were restored from one backup, and the first was lost before any of its records was
+    /// archived.
     @Test(arguments: [history(2, other, [(1, testID, 7)]).bytes, [1, 2, 3]])
     func historyOfATimelineOfWhichNothingIsArchivedIsReplaced(bytes: [UInt8]) throws {
         let target = SimulatedDisk()

@@ -93,7 +93,8 @@ import Testing
         }
     }
 
-    /// A power cut before any operation, also at the start that follows, leaves all of it or all of the earlier state.
+    /// A power cut before any operation, also at the start that follows, leaves all of it or all of the
+    /// earlier state.
     @Test func powerCutAtEveryStepIsRecovered() throws {
         let before = try makeDisk(Self.old.map { [$0] })
         let files = before.contents
@@ -121,8 +122,8 @@ import Testing
         #expect(seen.count == 2)
     }
 
-    /// A restore into a directory with data: the new timeline counts as soon as its file has its name, and the next
-    /// start removes the old one.
+    /// A restore into a directory with data: the new timeline counts as soon as its file has its name, and
+    /// the next start removes the old one.
     @Test func newTimelineReplacesOldOne() throws {
         let files = try makeDisk(Self.old.map { [$0] }).contents
         func run(_ disk: SimulatedDisk) throws {

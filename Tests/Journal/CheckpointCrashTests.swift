@@ -4,8 +4,8 @@ import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
-/// A server over a longer time: batches in many small segments, and checkpoints that are written in parts while
-/// the journal goes on.
+/// A server over a longer time: batches in many small segments, and checkpoints that are written in parts
+/// while the journal goes on.
 struct LongScript {
     enum Step {
         /// Entries written together, and synced or not.
@@ -175,8 +175,8 @@ extension Entry {
         #expect(summary.checkpoint != nil && summary.damagedCheckpoints.isEmpty)
     }
 
-    /// A power cut before each disk operation, and perhaps again during recovery: every acknowledged write is there,
-    /// nothing else is, and the journal can be continued.
+    /// A power cut before each disk operation, and perhaps again during recovery: every acknowledged write is
+    /// there, nothing else is, and the journal can be continued.
     @Test(arguments: 0..<6 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -240,9 +240,9 @@ extension Entry {
     /// Operations that need a descriptor: opening a file, listing the directory, the lock.
     static let openings: Set<DiskOperation> = [.open, .list, .lock]
 
-    /// From the n-th operation that needs a descriptor on, for every n, one, some or all of them fail for want of one.
-    /// Only a start fails then. No acknowledged write is lost, every write is accepted, and once there are
-    /// descriptors again the journal goes on in new segments and checkpoints.
+    /// From the n-th operation that needs a descriptor on, for every n, one, some or all of them fail for
+    /// want of one. Only a start fails then. No acknowledged write is lost, every write is accepted, and once
+    /// there are descriptors again the journal goes on in new segments and checkpoints.
     @Test(arguments: [1, 3, .max] as [Int], 0..<scripts.count)
     func startFailsCleanlyWithoutDescriptors(failureCount: Int, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -317,8 +317,8 @@ extension Entry {
         return true
     }
 
-    /// A disk that fills up at any size: no write fails after it was accepted, the journal can be opened while
-    /// the disk is full, and continues once there is space.
+    /// A disk that fills up at any size: no write fails after it was accepted, the journal can be opened
+    /// while the disk is full, and continues once there is space.
     @Test(arguments: 0..<scripts.count)
     func fullDiskRefusesReservation(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -342,7 +342,8 @@ extension Entry {
         #expect(refusedCount > 10, "the disk was never full")
     }
 
-    /// Space is reserved before the write that needs it, and a new segment reserves what was promised in the last one.
+    /// Space is reserved before the write that needs it, and a new segment reserves what was promised in the
+    /// last one.
     @Test func reservedSpaceStaysReserved() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []
@@ -369,7 +370,8 @@ extension Entry {
         #expect(isReserved)
     }
 
-    /// One checkpoint: it is durable before it has its name, and its name is durable before anything is removed.
+    /// One checkpoint: it is durable before it has its name, and its name is durable before anything is
+    /// removed.
     @Test func checkpointSystemCallsAreInOrder() throws {
         let disk = try makeDisk([[Entry("one")], [Entry("two")]])
         try writeCheckpoint(checkpointHeader(SequenceNumber(1)), of: [Entry("one")], on: disk)

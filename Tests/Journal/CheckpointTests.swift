@@ -76,8 +76,9 @@ import Testing
         #expect(summary.checkpointRecordCount == 40 && summary.replayedByteCount == 0)
     }
 
-    /// With any bit flipped, or any length, the older checkpoint and the journal behind it are used, nothing is lost, and
-    /// the damaged file is renamed. With both damaged the whole journal is used, where it is still there.
+    /// With any bit flipped, or any length, the older checkpoint and the journal behind it are used, nothing
+    /// is lost, and the damaged file is renamed. With both damaged the whole journal is used, where it is
+    /// still there.
     @Test(arguments: [true, false])
     func damagedCheckpointFallsBack(isOlderDamaged: Bool) throws {
         let whole = try Self.disk().contents
@@ -196,8 +197,8 @@ import Testing
         #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
     }
 
-    /// The newest checkpoint is damaged, and the journal behind the older one is gone: the refusal names the missing
-    /// segment.
+    /// The newest checkpoint is damaged, and the journal behind the older one is gone: the refusal names the
+    /// missing segment.
     @Test func checkpointThatBeginsJournalHasNoFallback() throws {
         var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
         var file = checkpointFile(3)
@@ -244,7 +245,8 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
-    /// A power cut may leave any part of a removal, in any order: neither a start nor an inspection reports damage.
+    /// A power cut may leave any part of a removal, in any order: neither a start nor an inspection reports
+    /// damage.
     @Test func interruptedRemovalIsRecovered() throws {
         func disk() throws -> SimulatedDisk {
             let disk = SimulatedDisk(

@@ -17,7 +17,8 @@ import Testing
         #expect(slowCRC32C(bytes, continuing: 0) == checksum, "\(name)")
     }
 
-    /// Eight bytes at a time and then one by one: each length of both parts, wherever the bytes begin in a word.
+    /// Eight bytes at a time and then one by one: each length of both parts, wherever the bytes begin in a
+    /// word.
     @Test func everyLengthAtEveryAlignment() {
         let bytes = (0..<96).map { UInt8(truncatingIfNeeded: $0 &* 151 &+ 41) }
         for start in 0..<8 {

@@ -62,7 +62,8 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
 @Suite struct CorruptionTests {
     static let three = [Entry("first"), Entry("the second"), Entry("3")]
 
-    /// Every bit of a journal of three records is flipped: it is always detected, with no wrong data and no trap.
+    /// Every bit of a journal of three records is flipped: it is always detected, with no wrong data and no
+    /// trap.
     @Test(arguments: [true, false])
     func everyFlippedBitIsDetected(inOneBatch: Bool) throws {
         let disk = try makeDisk(inOneBatch ? [Self.three] : Self.three.map { [$0] })
@@ -284,7 +285,8 @@ func slowCRC32C(_ bytes: some Sequence<UInt8>, continuing seed: UInt32) -> UInt3
         #expect(outcome(of: builder.bytes) == (isTangled ? .failure(refusal) : .success([])))
     }
 
-    /// A later record that proves damage, far away in another window of the reader, at every offset to its edge.
+    /// A later record that proves damage, far away in another window of the reader, at every offset to its
+    /// edge.
     @Test(arguments: [
         (1 << 20) - 48 - 88, (1 << 20) - 48 - 80, (1 << 20) - 56, (1 << 20) - 48, 1 << 20, 3 << 20,
     ])

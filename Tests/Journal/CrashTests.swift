@@ -75,8 +75,8 @@ extension Entry {
         Script(batches: (0..<5).map { Script.Batch(entries: [Entry("write \($0)")], syncs: true) }),
     ]
 
-    /// After a power cut every acknowledged entry is there, and no entry that was never written. What a recovery has
-    /// returned stays, also after another power cut at once.
+    /// After a power cut every acknowledged entry is there, and no entry that was never written. What a
+    /// recovery has returned stays, also after another power cut at once.
     @Test(arguments: 0..<16 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
@@ -114,8 +114,8 @@ extension Entry {
         }
     }
 
-    /// The n-th operation fails, for every n. The journal accepts nothing more; a new process on the same machine, and
-    /// one after a power cut, find everything that was acknowledged or read.
+    /// The n-th operation fails, for every n. The journal accepts nothing more; a new process on the same
+    /// machine, and one after a power cut, find everything that was acknowledged or read.
     @Test(arguments: 0..<scripts.count)
     func failureOfEveryOperationIsHandled(scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]

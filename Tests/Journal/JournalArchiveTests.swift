@@ -6,7 +6,8 @@ import Testing
 
 let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
 
-/// The archive of a journal that is being written: what it has, what it survives, and what is restored from it.
+/// The archive of a journal that is being written: what it has, what it survives, and what is restored from
+/// it.
 @Suite struct JournalArchiveTests {
     /// A data directory and an archive on two simulated disks.
     final class World {
@@ -141,8 +142,8 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(history.entries == world.entries)
     }
 
-    /// An import takes a sequence and writes no record: the archive goes on behind it, and says that it has a gap. A backup that is
-    /// made after the import restores; one that was made before it is refused.
+    /// An import takes a sequence and writes no record: the archive goes on behind it, and says that it has a
+    /// gap. A backup that is made after the import restores; one that was made before it is refused.
     @Test(arguments: [1, 2], [true, false])
     func archiveGoesOnBehindAnImport(importCount: Int, isArchivedBefore: Bool) throws {
         let world = try World()
@@ -155,7 +156,8 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         let segment = try #require(SegmentName(last))
         #expect(gaps.count == importCount, "a segment without records is between two imports")
         #expect(gaps.last == .gap(before: segment) && world.archive.segment == segment)
-        // A new process finds nothing wrong, also where the last one has ended before the next segment was begun.
+        // A new process finds nothing wrong, also where the last one has ended before the next segment was
+        // begun.
         try world.target.remove(last + ".partial")
         world.restart()
         #expect(throws: Never.self) { try world.archive.refuseIfForeign(at: world.journal.writtenPosition) }
@@ -322,8 +324,8 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
                 == (try removed.map(name)))
     }
 
-    /// Whatever fails, and whenever the machine of the archive loses power: an update that succeeds has everything, and
-    /// all that was ever archived can be restored.
+    /// Whatever fails, and whenever the machine of the archive loses power: an update that succeeds has
+    /// everything, and all that was ever archived can be restored.
     @Test(arguments: 0..<60 as Range<UInt64>)
     func survivesFailures(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -84,7 +84,8 @@ struct JournalBatchTests {
         #expect(batch.longestPayloadByteCount(since: savepoint) == 5)
     }
 
-    /// The journal exchanges its memory with that of the first batch, further ones are copied; both come back empty.
+    /// The journal exchanges its memory with that of the first batch, further ones are copied; both come back
+    /// empty.
     @Test func appendedBatchesComeBackEmpty() throws {
         var none: [Entry] = []
         var journal = try openJournal(on: SimulatedDisk(), entries: &none)

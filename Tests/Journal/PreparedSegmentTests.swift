@@ -59,7 +59,8 @@ import Testing
         #expect((try? inspect(SimulatedDisk(files: files)) { _, _ in }.problems) == [problem])
     }
 
-    /// A power cut has left only the beginning of a write: the torn bytes are counted without the zeros behind them.
+    /// A power cut has left only the beginning of a write: the torn bytes are counted without the zeros
+    /// behind them.
     @Test(arguments: [1, 20, 40])
     func tornRecordBeforeZerosIsTruncated(keptCount: Int) throws {
         let whole = SegmentTests.segment(1, through: 4).bytes
@@ -276,8 +277,8 @@ import Testing
         }
     }
 
-    /// A reader beside a server may see zeros, and behind them records that were written since: that is no damage. It
-    /// reads or copies the state of one moment.
+    /// A reader beside a server may see zeros, and behind them records that were written since: that is no
+    /// damage. It reads or copies the state of one moment.
     @Test(arguments: 0..<readers.count)
     func readingWhileServerWrites(reader: Int) throws {
         var readCount = Int.max
@@ -286,7 +287,8 @@ import Testing
         while moment < readCount {
             moment += 1
             let disk = SimulatedDisk()
-            // More is written between two reads than one read returns, so that the next one begins behind zeros.
+            // More is written between two reads than one read returns, so that the next one begins behind
+            // zeros.
             var journal = try Self.preparedJournal(on: disk, Self.twoReads)
             let before = try inspect(disk) { _, _ in }.entryCount
             let finish = Self.disturb(disk, beforeRead: moment) {
@@ -313,7 +315,8 @@ import Testing
         #expect(moment > 3)
     }
 
-    /// A server that stops truncates the zeros, also right after a write, while another process reads the file.
+    /// A server that stops truncates the zeros, also right after a write, while another process reads the
+    /// file.
     @Test(arguments: [(0, 0), (0, 3), (1, 3), (2, 3)])
     func readingWhileServerStops(reader: Int, recordCount: Int) throws {
         var readCount = Int.max
@@ -363,7 +366,8 @@ import Testing
         }
     }
 
-    /// Whatever fails while a file is made: it is not left behind. On a full disk each attempt would leave another one.
+    /// Whatever fails while a file is made: it is not left behind. On a full disk each attempt would leave
+    /// another one.
     @Test func filesThatCannotBeFinishedAreRemoved() throws {
         let disk = SimulatedDisk()
         var none: [Entry] = []

@@ -192,7 +192,8 @@ import Testing
         #expect(try recover(disk).summary.isNew == false)
     }
 
-    /// A crash while a small file was replaced leaves one that the next start removes, and that keeps no restore from a directory.
+    /// A crash while a small file was replaced leaves one that the next start removes, and that keeps no
+    /// restore from a directory.
     @Test(arguments: [
         ("timeline-00000002.history.new", true), ("archive.place.new", true), ("backup.place.new", true),
         ("timeline-2.history.new", false), ("notes.new", false), ("notes.place.new", false),
@@ -228,8 +229,8 @@ import Testing
         #expect(records.map { Array(FormatTests.golden[$0.payloadRange]) } == payloads)
     }
 
-    /// An inspection reports every problem of every file and every good record, and changes nothing, with or without
-    /// the lock.
+    /// An inspection reports every problem of every file and every good record, and changes nothing, with or
+    /// without the lock.
     @Test func inspectionContinuesAfterProblems() throws {
         var first = Self.segment(1, through: 5)
         first.bytes[48 + 48 + 20] ^= 1  // record 2

@@ -160,7 +160,8 @@ import Testing
         #expect(summary.timeline == (count == end ? UInt32(backup) : timeline))
     }
 
-    /// A backup of what a restore has given up, a timeline that does not exist, one that the backup is behind.
+    /// A backup of what a restore has given up, a timeline that does not exist, one that the backup is
+    /// behind.
     @Test(
         arguments: [
             (1, 6, nil), (2, 13, nil), (3, 24, nil), (1, 13, 2), (1, 13, 3), (2, 23, 3), (4, 7, 3), (1, 3, 9),
@@ -204,7 +205,8 @@ import Testing
         #expect(summary.hasReachedMoment == (sequence < 27))
     }
 
-    /// What a journal had written and an archive had not when it was lost is a gap, also where the next timeline begins.
+    /// What a journal had written and an archive had not when it was lost is a gap, also where the next
+    /// timeline begins.
     @Test func missingEndOfAnAncestorIsAGap() throws {
         let (world, histories) = try Self.world()
         let partial = try #require(

@@ -154,7 +154,8 @@ import Testing
                     alphabet.randomElement(using: &random)!,
                     at: Int.random(in: 0..<cursor.count, using: &random))
             }
-            // It is refused, or is another place in the same order: nothing traps, and nothing beyond the query is read.
+            // It is refused, or is another place in the same order: nothing traps, and nothing beyond the
+            // query is read.
             switch try refusal(of: String(decoding: damaged, as: UTF8.self), at: target) {
             case nil, .cursorMalformed, .cursorOfAnotherQuery: break
             case let other: #expect(Bool(false), "seed \(seed): \(String(describing: other))")

@@ -145,8 +145,8 @@ import Testing
 
 /// Several acceptors share one limiter (`--listen` more than once).
 @Suite struct SeveralAcceptorsTests {
-    /// One acceptor finds that it may accept, before the thread that has made it so looks at whether any waits: the
-    /// other one, which waits since before, is woken all the same.
+    /// One acceptor finds that it may accept, before the thread that has made it so looks at whether any
+    /// waits: the other one, which waits since before, is woken all the same.
     @Test func acceptorThatNeedNotWaitWakesTheOther() throws {
         let wakeup = try WakeupEvent()
         let mailboxes = (0..<2).map { _ in Mailbox<ConnectionLimiter.AdmissionChange>(signalling: wakeup) }
@@ -167,8 +167,8 @@ import Testing
         limiter.didAccept(isReserved: false)
         limiter.orderEviction(from: 0, ofReserved: false)
         #expect(limiter.waitForAdmission(next: 0), "the first acceptor waits")
-        // Another silent connection changes the admission. That wakes no acceptor, since the loop had one before: what a
-        // thread leaves that is between its change and its look at the flag.
+        // Another silent connection changes the admission. That wakes no acceptor, since the loop had one
+        // before: what a thread leaves that is between its change and its look at the flag.
         order.append(1, as: .silent)
         limiter.publish(order, ofLoop: 0)
         #expect(wokenCounts() == [0, 0])

@@ -159,14 +159,15 @@ private final class HeldChannel: @unchecked Sendable {
         #expect(owned < 400_000, "\(owned) bytes")
     }
 
-    /// What is written inside `received` while records of earlier output wait for the socket leaves behind them, and is
-    /// not lost.
+    /// What is written inside `received` while records of earlier output wait for the socket leaves behind
+    /// them, and is not lost.
     @Test func repliesToAClientThatDoesNotRead() throws {
         let log = Log<Event>()
         let piece = SharedBytes(pattern(0..<60_000))
         let host = try secureHost(.init(), log) { delegate, channel in
             var pieceCount = 0
-            /// One piece a tick, until the kernel accepts no more of one: then the queue is empty, and its records wait.
+            /// One piece a tick, until the kernel accepts no more of one: then the queue is empty, and its
+            /// records wait.
             func fill() {
                 guard channel.outboundByteCount == 0 else { return log.add(.opened(pieceCount)) }
                 channel.write(piece)

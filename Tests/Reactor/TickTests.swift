@@ -46,8 +46,8 @@ private struct Done: Equatable, Sendable {
         Dictionary(grouping: done, by: \.tick).values.map(\.count).max() ?? 0
     }
 
-    /// Each read takes a millisecond, and each peer has more to send. A tick handles as many reads as are made between two
-    /// looks at the clock, and none is read a second time before all others.
+    /// Each read takes a millisecond, and each peer has more to send. A tick handles as many reads as are
+    /// made between two looks at the clock, and none is read a second time before all others.
     @Test func eventsOfManyChannelsAreSharedOutOverTicks() throws {
         let clock = ScriptedClock()
         let log = Log<Event>()
@@ -88,7 +88,8 @@ private struct Done: Equatable, Sendable {
         host.on { _ in peers.value = [] }
     }
 
-    /// What fills its reads is looked at one by one, behind all others, and each once before the first has its second.
+    /// What fills its reads is looked at one by one, behind all others, and each once before the first has
+    /// its second.
     @Test func bulkChannelsShareWhatIsLeftOfATick() throws {
         let clock = ScriptedClock()
         let log = Log<Event>()

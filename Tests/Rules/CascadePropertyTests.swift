@@ -5,8 +5,8 @@ import Testing
 
 @testable import PandoRules
 
-/// Rules as plain values, evaluated as literally as the specification says it: every location by its whole path
-/// (rules §2, §11).
+/// Rules as plain values, evaluated as literally as the specification says it: every location by its whole
+/// path (rules §2, §11).
 private struct Model {
     var properties: [String: String] = [:]
     var children: [String: Model] = [:]

@@ -173,8 +173,8 @@ private let credentials: [Text?] = [
     "null", #""text""#,
 ]
 
-/// One expression over some random trees: the compiled expression, the naive evaluator, the explanation and the
-/// coverage agree.
+/// One expression over some random trees: the compiled expression, the naive evaluator, the explanation and
+/// the coverage agree.
 private func examine(
     _ text: String, _ writer: inout ExpressionWriter, _ tally: inout Tally, _ context: String
 ) throws {

@@ -12,8 +12,8 @@ private let samples: [[UInt8]] = [
     #"{"rules":{"$x":{},"$y":{"$y":{".bad":{}}},".read":1,".indexOn":[1,{}],"a":2,"a":{}}}"#,
 ].map { Array($0.utf8) }
 
-/// Any bytes load, and then have the rules of their strict form; or they are refused, with ascending positions
-/// inside the document.
+/// Any bytes load, and then have the rules of their strict form; or they are refused, with ascending
+/// positions inside the document.
 private func check(_ bytes: [UInt8]) {
     let text = String(decoding: bytes, as: UTF8.self)
     do {

@@ -4,8 +4,8 @@ import PandoTree
 @testable import PandoRules
 
 /// A second evaluator, written as literally as the description of the language (rules §6, §7): it walks the
-/// expression, reads every snapshot by its whole path, and folds no constants. The compiled rules must agree with
-/// it.
+/// expression, reads every snapshot by its whole path, and folds no constants. The compiled rules must agree
+/// with it.
 struct NaiveEvaluator {
     enum Value {
         case null, object

@@ -168,7 +168,8 @@ func illegalPatterns(pattern: String, expected: String, reason: String) {
     #expect(large.matches(Text(String(repeating: "a", count: 20_000) + "c")) == nil)
 }
 
-/// Scalars with their one-scalar lower and upper case, from the standard library's tables. ASCII pairs with ASCII only.
+/// Scalars with their one-scalar lower and upper case, from the standard library's tables. ASCII pairs with
+/// ASCII only.
 private let casePairs: [(value: UInt32, partner: UInt32)] = (0x41...0x1EFFF as ClosedRange<UInt32>).flatMap {
     value in
     guard let scalar = Unicode.Scalar(value), scalar.properties.isCased else {

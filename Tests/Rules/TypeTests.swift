@@ -3,8 +3,8 @@ import Testing
 
 @testable import PandoRules
 
-/// The problems that an upload reports for one expression as a `.validate` at `/$x/b`, without the position of the string
-/// itself.
+/// The problems that an upload reports for one expression as a `.validate` at `/$x/b`, without the position
+/// of the string itself.
 private func complaints(_ expression: String, _ kind: String = ".validate") -> [String] {
     // One line for the rule; the text begins in column 2.
     let escaped = expression.replacing("\\", with: "\\\\").replacing("\"", with: "\\\"")

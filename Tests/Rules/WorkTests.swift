@@ -71,8 +71,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
             "!root.child('none').child(root.child('slashes').val()).exists()", 1, stepCount: allowance))
 }
 
-/// A request over the limit of steps is refused, and the explanation and the coverage agree. The next request has
-/// the full limit again.
+/// A request over the limit of steps is refused, and the explanation and the coverage agree. The next request
+/// has the full limit again.
 @Test func requestWithTooManyStepsIsDenied() throws {
     let search = "root.child('big').val().contains(root.child('other').val())"
     let rules = try rules(#"{".write":true,"l":{"$i":{".validate":"!\#(search)"}}}"#)
@@ -91,8 +91,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
     }
 }
 
-/// Within one write a rule has the same value for all paths below its node, so it is evaluated once, in whatever
-/// order the paths come.
+/// Within one write a rule has the same value for all paths below its node, so it is evaluated once, in
+/// whatever order the paths come.
 @Test(arguments: [false, true])
 func sharedAncestorsAreEvaluatedOnce(isMixed: Bool) throws {
     let rules = try rules(

@@ -5,8 +5,8 @@ import Testing
 
 @testable import PandoRules
 
-/// Rules of a fixed shape with expressions at each node, evaluated as literally as possible: each path by itself,
-/// each location by its whole path, each expression by walking its text (rules §2, §11).
+/// Rules of a fixed shape with expressions at each node, evaluated as literally as possible: each path by
+/// itself, each location by its whole path, each expression by walking its text (rules §2, §11).
 private struct Model {
     struct Place {
         var write: Expression?

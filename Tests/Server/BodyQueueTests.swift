@@ -30,7 +30,8 @@ import Testing
         #expect(queue.isEmpty)
     }
 
-    /// While others send small bodies without end, a large one waits for no more than its quanta times theirs.
+    /// While others send small bodies without end, a large one waits for no more than its quanta times
+    /// theirs.
     @Test(arguments: 0..<8 as Range<UInt64>)
     func largeBodyIsNotStarved(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

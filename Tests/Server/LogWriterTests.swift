@@ -83,8 +83,8 @@ private let patience: Duration = .seconds(120)
         writer.stop()
     }
 
-    /// Nobody reads: lines of requests are dropped, and no thread waits. Then everything that was not dropped comes, other
-    /// lines wholly, and in the log it says how many were dropped.
+    /// Nobody reads: lines of requests are dropped, and no thread waits. Then everything that was not dropped
+    /// comes, other lines wholly, and in the log it says how many were dropped.
     @Test func linesThatFindNoPlaceAreDroppedAndCounted() throws {
         let pipe = try Pipe()
         let writer = try LogWriter(descriptor: pipe.writing, timeout: patience)
@@ -117,8 +117,8 @@ private let patience: Duration = .seconds(120)
         #expect(lines.count { $0.hasPrefix("message ") } == requestCount / 100 + 1)
     }
 
-    /// Standard error takes nothing: a line waits for the timeout once, the next ones are dropped at once. When it takes
-    /// something again, lines come whole, each on a line of its own.
+    /// Standard error takes nothing: a line waits for the timeout once, the next ones are dropped at once.
+    /// When it takes something again, lines come whole, each on a line of its own.
     @Test func withoutTheThreadAStalledReaderDropsLines() throws {
         let pipe = try Pipe()
         let writer = try LogWriter(descriptor: pipe.writing, timeout: .milliseconds(10))

@@ -4,7 +4,8 @@ import Testing
 @testable import PandoSimulation
 
 @Suite struct NetworkTests {
-    /// Whatever the network does, what is read is what was written, in order, and never more than the window waits.
+    /// Whatever the network does, what is read is what was written, in order, and never more than the window
+    /// waits.
     @Test(arguments: 0..<20 as Range<UInt64>) func bytesArriveInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var pipe = BytePipe()

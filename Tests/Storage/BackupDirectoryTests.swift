@@ -92,7 +92,8 @@ import Testing
         _ = try held.open()
     }
 
-    /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not let another one in.
+    /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not
+    /// let another one in.
     @Test func lockFileThatWasRemovedIsMadeAgain() throws {
         let folder = try Folder()
         try folder.make(folder.data)
@@ -187,8 +188,8 @@ import Testing
         #expect(folder.names(folder.place) == ["LOCK", "pando-place"])
     }
 
-    /// The disk of another server, or what a start without the disk has left below the mount point: its backups would be
-    /// taken for those of this server, and removed.
+    /// The disk of another server, or what a start without the disk has left below the mount point: its
+    /// backups would be taken for those of this server, and removed.
     @Test func anotherDirectoryWithBackupsIsRefused() throws {
         let (folder, other) = (try Folder(), try Folder())
         for one in [folder, other] {

@@ -324,8 +324,8 @@ import Testing
             ])
     }
 
-    /// An empty data directory, as where its disk is not mounted, does not take another one's backups for its own; those of the
-    /// directories that it was restored from are its own.
+    /// An empty data directory, as where its disk is not mounted, does not take another one's backups for its
+    /// own; those of the directories that it was restored from are its own.
     @Test func backupsOfOtherDirectoriesAreNotCountedAndStay() throws {
         let world = World()
         world.timeline = TimelineHistory(
@@ -398,7 +398,8 @@ import Testing
         #expect(world.tests.last?.digest == SnapshotDigest.text(of: state))
     }
 
-    /// While restore tests fail, the newest backup that has passed one stays, with what it keeps; also for a new process.
+    /// While restore tests fail, the newest backup that has passed one stays, with what it keeps; also for a
+    /// new process.
     @Test func backupThatPassedIsKeptWhileOthersFail() throws {
         let world = World()
         world.options.retention = BackupRetention(hours: 2, days: 0, weeks: 0)
@@ -580,7 +581,8 @@ import Testing
         #expect(target.operationCount == operations, "nothing new, nothing to do")
     }
 
-    /// An archive that was begun later than the journal does not reach back to its first record, also for a new process.
+    /// An archive that was begun later than the journal does not reach back to its first record, also for a
+    /// new process.
     @Test func beginIsThatOfTheArchive() throws {
         let (source, target) = (SimulatedDisk(), SimulatedDisk())
         var state = RecoveredState(access: .open)

@@ -59,8 +59,8 @@ import Testing
         #expect(disk.contents.isEmpty)
     }
 
-    /// A power cut before any call: a file with the checkpoint's name is complete, and it is there if it was reported
-    /// durable.
+    /// A power cut before any call: a file with the checkpoint's name is complete, and it is there if it was
+    /// reported durable.
     @Test func powerCutsLeaveAllOrNothing() throws {
         let good = SimulatedDisk()
         try Self.write(on: good)

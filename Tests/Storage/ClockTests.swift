@@ -19,7 +19,8 @@ import Testing
         #expect(wrong.now() == .max && wrong.machineLag > 0)
     }
 
-    /// A backup that is named after a time to come, on a timeline that a restore has left, is not the newest one.
+    /// A backup that is named after a time to come, on a timeline that a restore has left, is not the newest
+    /// one.
     @Test func backupsAreChosenByTimelineFirst() throws {
         let directory = FileManager.default.temporaryDirectory.appending(path: "clock-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

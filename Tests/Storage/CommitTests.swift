@@ -7,7 +7,8 @@ import Testing
 
 /// Changes of a whole directory while no server runs on it.
 @Suite struct CommitTests {
-    /// When the checkpoint has its name the change is there: old files that cannot be removed make no failure of it.
+    /// When the checkpoint has its name the change is there: old files that cannot be removed make no failure
+    /// of it.
     @Test func oldFilesThatCannotBeRemovedAreAWarning() throws {
         let disk = SimulatedDisk()
         let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }

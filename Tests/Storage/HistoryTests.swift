@@ -9,9 +9,11 @@ import Testing
 
 @testable import PandoStorage
 
-/// Histories from the files of a directory that is being written, against a plain list of all that was written.
+/// Histories from the files of a directory that is being written, against a plain list of all that was
+/// written.
 @Suite struct HistoryTests {
-    /// One database that is written to a simulated disk, with segments of some KiB; and the same in plain words.
+    /// One database that is written to a simulated disk, with segments of some KiB; and the same in plain
+    /// words.
     final class World {
         let disk = SimulatedDisk()
         var journal: Journal<SimulatedDisk>
@@ -107,8 +109,8 @@ import Testing
         Credential(authVariable: #"{"uid":"bob"}"#),
     ]
 
-    /// Random writes in two databases, checkpoints now and then: at each moment that is kept, each path has the value and
-    /// the writers of the plain list; before, the answer says since when.
+    /// Random writes in two databases, checkpoints now and then: at each moment that is kept, each path has
+    /// the value and the writers of the plain list; before, the answer says since when.
     @Test(arguments: 0..<12 as Range<UInt64>)
     func isThePast(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -96,8 +96,8 @@ import Testing
         for number in 1...9 { #expect(journal.firstRange(of: Array("payload \(number)".utf8)) != nil) }
     }
 
-    /// After a reservation has failed the disk counts as full for a second; then it is tried again with the next
-    /// request for space.
+    /// After a reservation has failed the disk counts as full for a second; then it is tried again with the
+    /// next request for space.
     @Test func fullDiskIsAskedAgainAfterASecond() throws {
         let bench = try Bench()
         bench.disk.capacity = bench.disk.usedByteCount

@@ -4,8 +4,8 @@ import Testing
 
 @testable import PandoTree
 
-/// A sum by long addition of decimal digits would not do for doubles, so the model adds bits: a number is a list of its
-/// set bits' exponents, with a sign.
+/// A sum by long addition of decimal digits would not do for doubles, so the model adds bits: a number is a
+/// list of its set bits' exponents, with a sign.
 private struct NaiveSum {
     /// Multiples of 2^(index − 1100), not normalised.
     private var bits = [Int](repeating: 0, count: 2300)
@@ -267,8 +267,8 @@ extension Children {
         return try query.aggregating(names.filter { _ in !random.one(in: 3) } + ["count"])
     }
 
-    /// Random writes, followed by plain and measured indexes; after each, random queries are answered alike with and
-    /// without them.
+    /// Random writes, followed by plain and measured indexes; after each, random queries are answered alike
+    /// with and without them.
     @Test(arguments: [1, 2, 3] as [UInt64])
     func resultsDoNotDependOnIndexes(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -344,8 +344,8 @@ extension Children {
         index.checkInvariants(of: tree.children)
     }
 
-    /// Counts what is looked at: a range of any length takes the summaries of some pages on each level, and the numbers
-    /// of at most two pages.
+    /// Counts what is looked at: a range of any length takes the summaries of some pages on each level, and
+    /// the numbers of at most two pages.
     @Test func workGrowsWithTheLogarithm() {
         var visited: [Int] = []
         for count in [1000, 10_000, 100_000] {

@@ -148,7 +148,8 @@ private let ascending = [
         #expect(open.lastValue(of: open.end) == nil)
     }
 
-    /// Random objects and queries against the definition: those with equal fields, then in the order of the last one.
+    /// Random objects and queries against the definition: those with equal fields, then in the order of the
+    /// last one.
     @Test(arguments: [1, 2, 3] as [UInt64])
     func windowsAreThoseOfANaiveModel(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -70,7 +70,8 @@ import Testing
         #expect(entries.map(\.key) == expected.map { Key(index: $0) })
     }
 
-    /// Windows that grow at their end, as lists with ascending keys do, have full pages; random ones half of that.
+    /// Windows that grow at their end, as lists with ascending keys do, have full pages; random ones half of
+    /// that.
     @Test func pagesStayFull() {
         var entries = WindowEntries()
         for number in 0..<10_000 {

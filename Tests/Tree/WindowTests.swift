@@ -246,7 +246,8 @@ enum Follower {
                 }
                 var expected = naive(query, tree)
                 if window.lacksChildren {
-                    // Perhaps those that it lacked are gone since: that is not known before others have looked.
+                    // Perhaps those that it lacked are gone since: that is not known before others have
+                    // looked.
                     if round % 3 != 0 || window.entries.count > expected.count {
                         Issue.record("\(comment): it lacks none of \(expected)")
                     }

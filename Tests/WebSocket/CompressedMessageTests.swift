@@ -54,7 +54,8 @@ struct DeflateCase: Sendable, CustomTestStringConvertible {
 }
 
 @Suite struct CompressedMessageTests {
-    /// Each block that is marked as the last makes zlib begin anew, and has no output that a limit would bound.
+    /// Each block that is marked as the last makes zlib begin anew, and has no output that a limit would
+    /// bound.
     @Test(arguments: [(1, true), (1024, true), (1025, false), (100_000, false)])
     func emptyLastBlocks(count: Int, areAccepted: Bool) {
         var message: [UInt8] = []

@@ -5,8 +5,8 @@ import PandoWebSocket
 import Testing
 
 @Suite struct CompressionPropertyTests {
-    /// Messages of all sizes, in both roles, with every window and takeover on and off, in frames and pieces of
-    /// any size: what is read is what was sent.
+    /// Messages of all sizes, in both roles, with every window and takeover on and off, in frames and pieces
+    /// of any size: what is read is what was sent.
     @Test(arguments: 0..<64 as Range<UInt64>)
     func messagesRoundTrip(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)

@@ -164,8 +164,8 @@ func oneChunkTooManyAnnounced(chunkCount: Int, next: String) throws {
     #expect(reassembler.isCollecting == (next == "2"))
 }
 
-/// Strings, escapes and brackets that the end of a chunk cuts: the message is complete without the announced chunk
-/// that is missing, or not.
+/// Strings, escapes and brackets that the end of a chunk cuts: the message is complete without the announced
+/// chunk that is missing, or not.
 @Test(
     arguments: [
         // before the cut   behind it   is complete   because
@@ -186,7 +186,8 @@ func messageCutAtChunkEnd(first: String, second: String, isComplete: Bool, becau
     }
     let head = padded(first, unit)
     let tail = Array(second.utf8)
-    // Spaces fill the second chunk before its text; behind the escaped byte where the cut is behind a backslash.
+    // Spaces fill the second chunk before its text; behind the escaped byte where the cut is behind a
+    // backslash.
     var reassembler = Reassembler()
     #expect(try reassembler.accept(Array("3".utf8)) == .nothing)
     let escaped = first.hasSuffix("\\") && !first.hasSuffix("\\\\")

@@ -126,8 +126,8 @@ struct CheckBackup: ParsableCommand {
     }
 }
 
-/// Replays the records: each checkpoint into an empty state, and the journal into the oldest checkpoint, or into an
-/// empty state.
+/// Replays the records: each checkpoint into an empty state, and the journal into the oldest checkpoint, or
+/// into an empty state.
 private struct CheckReplay {
     private(set) var problems: [String] = []
     /// The state that the journal is replayed into.

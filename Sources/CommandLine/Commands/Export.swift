@@ -97,8 +97,8 @@ struct Export: ParsableCommand {
     private static let pieceByteCount = 256 << 10
 }
 
-/// Leaks a large value on purpose: the process ends soon, and freeing the value node by node would take longer
-/// than everything else.
+/// Leaks a large value on purpose: the process ends soon, and freeing the value node by node would take
+/// longer than everything else.
 func forget(_ value: some Sendable) {
     // Never released, on purpose.
     _ = unsafe Unmanaged.passRetained(Forgotten(value))

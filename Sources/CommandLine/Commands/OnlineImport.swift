@@ -2,8 +2,8 @@ import Foundation
 import PandoBytes
 import PandoTree
 
-/// Writes a tree to a running server through REST: in one atomic write where it fits, else in several, each of
-/// them atomic.
+/// Writes a tree to a running server through REST: in one atomic write where it fits, else in several, each
+/// of them atomic.
 ///
 /// The tree is complete before the first write: a file with an error at its end changes nothing.
 struct OnlineImport {
@@ -15,8 +15,8 @@ struct OnlineImport {
     /// Called after each of several writes, with the bytes of the tree that it wrote.
     let progress: (_ byteCount: Int) -> Void
 
-    /// Bytes of one write: far below what a server accepts (`--max-write-bytes`), and a fraction of a second of
-    /// its time.
+    /// Bytes of one write: far below what a server accepts (`--max-write-bytes`), and a fraction of a second
+    /// of its time.
     static let chunkByteCount = 4 << 20
 
     private struct DataIsThere: Error {}

@@ -5,8 +5,8 @@ import PandoJournal
 import PandoServer
 import PandoStorage
 
-/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some moment; or tests
-/// that.
+/// `pando restore`: creates a data directory from a backup, or from another directory as it was at some
+/// moment; or tests that.
 struct Restore: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Creates a data directory from a backup, or tests that.",
@@ -235,7 +235,8 @@ struct Restore: ParsableCommand {
         }
     }
 
-    /// Where memory is short, the system ends this process first, and not a server beside it (proc_pid_oom_score_adj(5)).
+    /// Where memory is short, the system ends this process first, and not a server beside it
+    /// (proc_pid_oom_score_adj(5)).
     private func preferToBeKilled() {
         try? Data("1000".utf8).write(to: URL(fileURLWithPath: "/proc/self/oom_score_adj"))
     }

@@ -21,8 +21,8 @@ import PandoTree
 ///       } … ]
 ///     }
 ///
-/// A case is parsed as the REST request that it describes, so server values, illegal keys and query parameters
-/// have the meaning of REST. Comments are allowed, as in rules.
+/// A case is parsed as the REST request that it describes, so server values, illegal keys and query
+/// parameters have the meaning of REST. Comments are allowed, as in rules.
 struct RulesCases {
     struct Case {
         var name: String

@@ -14,7 +14,8 @@ final class OptionReload: Sendable {
         current = Mutex(sources)
     }
 
-    /// Options that need a restart are compared with those of the start, so that each reading names all of them.
+    /// Options that need a restart are compared with those of the start, so that each reading names all of
+    /// them.
     func read() -> ReloadedOptions {
         var result = ReloadedOptions()
         // Flags and variables of a process do not change.

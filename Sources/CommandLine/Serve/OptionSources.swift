@@ -28,8 +28,8 @@ struct OptionSources {
     /// The member `auth` of the configuration file.
     private(set) var auth: JSONObject?
 
-    /// Reads a configuration file's text: one JSON object of options, and `auth`. It may have comments, and a comma
-    /// behind the last member (``CommentedJSON``).
+    /// Reads a configuration file's text: one JSON object of options, and `auth`. It may have comments, and a
+    /// comma behind the last member (``CommentedJSON``).
     ///
     /// The file is read here, not by swift-configuration's file providers: those refuse arrays of objects, of
     /// which `auth` consists, do not list the keys of a file, so unknown ones would stay unseen, and accept a
@@ -152,8 +152,8 @@ struct OptionSources {
         var reloads: Bool
     }
 
-    /// The options that have other texts than in `other`. `auth` is among them where anything in it differs but the
-    /// revocations, which are read again like keys.
+    /// The options that have other texts than in `other`. `auth` is among them where anything in it differs
+    /// but the revocations, which are read again like keys.
     func differences(from other: OptionSources) -> [Difference] {
         var found = ServeOption.all.filter { text(of: $0) != other.text(of: $0) }.map {
             Difference(name: $0.name, reloads: $0.reloads)
@@ -170,8 +170,8 @@ struct OptionSources {
         return members
     }
 
-    /// The options that are given, and `auth`, as a configuration file: what ``readFile(_:_:)`` reads. Without
-    /// `PANDO_AUTH_SECRET`: a secret is not printed.
+    /// The options that are given, and `auth`, as a configuration file: what ``readFile(_:_:)`` reads.
+    /// Without `PANDO_AUTH_SECRET`: a secret is not printed.
     var printed: [UInt8] {
         var json: [UInt8] = []
         json.append("{")

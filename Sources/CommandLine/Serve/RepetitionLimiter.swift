@@ -1,8 +1,9 @@
 import Logging
 import Synchronization
 
-/// Decides which messages of the log are left out because others like them came before. Messages are alike if they differ
-/// in numbers only: a disk that fails each second says so a few times a minute, and then how often it did.
+/// Decides which messages of the log are left out because others like them came before. Messages are alike if
+/// they differ in numbers only: a disk that fails each second says so a few times a minute, and then how
+/// often it did.
 ///
 /// A value; it keeps a bounded number of kinds of messages.
 struct RepetitionLimiter {
@@ -53,11 +54,12 @@ struct RepetitionLimiter {
         return .passes(leftOut: leftOut)
     }
 
-    /// Digits of the shortest hexadecimal number that is recognised by its length: `journal-00000001-00000000000001af.log`.
+    /// Digits of the shortest hexadecimal number that is recognised by its length:
+    /// `journal-00000001-00000000000001af.log`.
     private static let hexadecimalDigitCount = 8
 
-    /// The message with `#` in place of each number. A word of eight and more hexadecimal digits, with a decimal one among
-    /// them, is a number, too.
+    /// The message with `#` in place of each number. A word of eight and more hexadecimal digits, with a
+    /// decimal one among them, is a number, too.
     static func shape(of message: String) -> String {
         let bytes = Array(message.utf8.prefix(comparedByteCount))
         var shape: [UInt8] = []

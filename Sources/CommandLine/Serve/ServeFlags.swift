@@ -2,9 +2,9 @@ import ArgumentParser
 import PandoServer
 
 //  ArgumentParser finds options by looking at the stored properties of a type (`Mirror`). A type may describe
-//  itself to `Mirror` (`CustomReflectable`), so this one shows a property for each row of the table, and reads
-//  them back by the rows' names. So parsing, help, usage errors and shell completion are ArgumentParser's, and
-//  the table stays the only declaration.
+//  itself to `Mirror` (`CustomReflectable`), so this one shows a property for each row of the table, and
+//  reads them back by the rows' names. So parsing, help, usage errors and shell completion are
+//  ArgumentParser's, and the table stays the only declaration.
 
 /// The options of ``ServeOption/all`` on the command line.
 struct ServeFlags: ParsableArguments, CustomReflectable {
@@ -62,8 +62,8 @@ extension ServeOption {
         }
     }
 
-    /// Refuses a text of the wrong type as wrong usage. A value that is not allowed is reported later, together
-    /// with everything else that is wrong with the configuration.
+    /// Refuses a text of the wrong type as wrong usage. A value that is not allowed is reported later,
+    /// together with everything else that is wrong with the configuration.
     @Sendable private func checkType(_ text: String) throws -> String {
         var scratch = Configuration()
         do throws(Problem) {

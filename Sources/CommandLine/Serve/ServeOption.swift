@@ -1,8 +1,8 @@
 import PandoServer
 
 /// One option of `pando serve`. Its row in ``all`` is the only place that declares it: the flag
-/// (`--in-flight-limit`), the environment variable (`PANDO_IN_FLIGHT_LIMIT`), the key of the configuration file
-/// (`"in-flight-limit"`), the help text and the check of the value all come from there.
+/// (`--in-flight-limit`), the environment variable (`PANDO_IN_FLIGHT_LIMIT`), the key of the configuration
+/// file (`"in-flight-limit"`), the help text and the check of the value all come from there.
 struct ServeOption: Sendable {
     /// How the option is written on the command line.
     enum Form: Equatable, Sendable {
@@ -55,7 +55,8 @@ struct ServeOption: Sendable {
         "PANDO_" + name.uppercased().map { $0 == "-" ? "_" : String($0) }.joined()
     }
 
-    /// The same option, with the mark that a running server takes over another value (`Configuration.takeOver`).
+    /// The same option, with the mark that a running server takes over another value
+    /// (`Configuration.takeOver`).
     var reloading: ServeOption {
         var option = self
         option.reloads = true

@@ -30,8 +30,9 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable 
     private var outcome: Result<Void, URLError>?
     private var session: URLSession?
 
-    /// Turns proxies off, so that a request and its token go only to the server of `--url`. URLSession on Linux
-    /// is libcurl, which would send both to the proxy that `http_proxy`, `https_proxy` or `all_proxy` names.
+    /// Turns proxies off, so that a request and its token go only to the server of `--url`. URLSession on
+    /// Linux is libcurl, which would send both to the proxy that `http_proxy`, `https_proxy` or `all_proxy`
+    /// names.
     private static let useNoProxy: Void = {
         for name in ["no_proxy", "NO_PROXY"] { unsafe setenv(name, "*", 1) }
     }()

@@ -2,8 +2,8 @@ import Foundation
 import PandoBytes
 import PandoCompression
 
-/// A file, or standard input, that is read once, in pieces. A gzip file is inflated. Memory holds one piece, and
-/// the bytes that were not dropped yet.
+/// A file, or standard input, that is read once, in pieces. A gzip file is inflated. Memory holds one piece,
+/// and the bytes that were not dropped yet.
 struct InputFile: ~Copyable {
     struct Failure: Error {
         var text: String

@@ -18,7 +18,8 @@ enum Moment {
         return "\(text).\(String(repeating: "0", count: max(0, 3 - thousandths.utf8.count)))\(thousandths)Z"
     }
 
-    /// `sequence 42, 2026-11-21T18:30:00.123Z`: the last record, and its moment. Before the first record there is no moment.
+    /// `sequence 42, 2026-11-21T18:30:00.123Z`: the last record, and its moment. Before the first record
+    /// there is no moment.
     static func text(_ sequence: SequenceNumber, at milliseconds: Int64) -> String {
         sequence == .zero
             ? "sequence 0, before the first record" : "sequence \(sequence), \(text(milliseconds))"

@@ -2,8 +2,8 @@ import Foundation
 import PandoBytes
 import PandoJournal
 
-/// A file that appears whole or not at all: it is written under a temporary name in the same directory, synced and
-/// renamed. Without a name, standard output.
+/// A file that appears whole or not at all: it is written under a temporary name in the same directory,
+/// synced and renamed. Without a name, standard output.
 struct OutputFile: ~Copyable {
     private let disk: SystemDisk?
     private let file: SystemDisk.File?
@@ -12,7 +12,8 @@ struct OutputFile: ~Copyable {
     private(set) var byteCount = 0
     private var unsyncedByteCount = 0
 
-    /// Bytes between two syncs. With only one at the end, that would take long, and a full disk be found late.
+    /// Bytes between two syncs. With only one at the end, that would take long, and a full disk be found
+    /// late.
     private static let syncByteCount = 32 << 20
 
     /// - Parameter path: Nil for standard output.

@@ -1,7 +1,7 @@
 import Foundation
 
-/// One line on a terminal with the progress of a long command, its rate and the time left; nothing where stderr
-/// is not a terminal.
+/// One line on a terminal with the progress of a long command, its rate and the time left; nothing where
+/// stderr is not a terminal.
 struct Progress {
     private let title: String
     /// Whether stderr is a terminal and the line is wanted.

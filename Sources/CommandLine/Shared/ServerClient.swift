@@ -24,7 +24,8 @@ struct ServerClient {
     /// - Parameters:
     ///   - url: `http://host:port` or `https://host:port`.
     ///   - token: Sent with every request, as a bearer token.
-    ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become durable.
+    ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become
+    ///     durable.
     ///   - name: How the command calls `url`, for messages.
     /// - Throws: `ValidationError` when `url` has another form.
     init(_ url: String, token: String?, silenceSeconds: Int = 120, name: String = "--url") throws {

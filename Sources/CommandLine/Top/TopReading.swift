@@ -67,8 +67,8 @@ extension TopReading.Buckets {
         self.init(bounds: sorted.map(\.0), counts: sorted.map(\.1), count: count)
     }
 
-    /// The bound that 99 of 100 values since an earlier reading were not above; nil where there were none, infinity where
-    /// more than one in a hundred was above all bounds.
+    /// The bound that 99 of 100 values since an earlier reading were not above; nil where there were none,
+    /// infinity where more than one in a hundred was above all bounds.
     func percentile99(since earlier: Self?) -> Double? {
         let total = count - (earlier?.count ?? 0)
         guard total > 0 else { return nil }

@@ -6,9 +6,10 @@ import PandoREST
 import PandoTime
 import PandoTree
 
-/// What the owner of a state machine must do, before the machine gets its next event: first, in order, what concerns
-/// the connection alone. Actions that lead to events, of this or another state machine, come after that, in the order of
-/// the events that decided them, and never from inside one another: a client decides how long such a chain is.
+/// What the owner of a state machine must do, before the machine gets its next event: first, in order, what
+/// concerns the connection alone. Actions that lead to events, of this or another state machine, come after
+/// that, in the order of the events that decided them, and never from inside one another: a client decides
+/// how long such a chain is.
 package enum ConnectionAction {
     // MARK: The socket
 

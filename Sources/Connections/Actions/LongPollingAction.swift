@@ -16,7 +16,8 @@ package enum LongPollingAction {
     case reset(SessionID)
     /// ``HTTPConnection/loseDeliveries(of:_:)``
     case loseDeliveries(on: SessionID)
-    /// Call ``LongPollingSession/respondToPolls(_:)`` at the end of the tick, when all is there that it brings.
+    /// Call ``LongPollingSession/respondToPolls(_:)`` at the end of the tick, when all is there that it
+    /// brings.
     case answerAtEndOfTick
     /// No poll waits: the session may be ended in favour of others.
     case noPollWaits

@@ -54,7 +54,8 @@ package enum LongPollingRequest: Equatable {
     package static let passwordCount = 10
     /// Segments of one request: clients fit 62 empty ones, and the target of a request is bounded.
     package static let segmentLimit = 128
-    /// Pairs of one query: three for each segment, and room for all others that clients send. No head has more.
+    /// Pairs of one query: three for each segment, and room for all others that clients send. No head has
+    /// more.
     static let pairLimit = HeadLimits.queryPairLimit
 
     /// Of a poll, only what names its session; ``segments(_:)`` reads the rest.
@@ -74,7 +75,8 @@ package enum LongPollingRequest: Equatable {
     }
 
     /// The segments that a poll brings.
-    /// - Throws: ``Malformed``, with the parameter that is missing or not valid, or of which there are too many.
+    /// - Throws: ``Malformed``, with the parameter that is missing or not valid, or of which there are too
+    ///   many.
     /// - Complexity: O(bytes of the query).
     package static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
         guard query.pairs.count <= pairLimit else { throw Malformed(parameter: "seg\(segmentLimit)") }

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoHTTP
 
 // `--dev` listens on loopback only, and still any web page that a browser on this machine shows can reach it:
-// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Under `--dev` every
-// request may read and write, and act as `owner`, so requests of such pages are refused.
+// the page may use the address itself, or a name of its own that resolves to it (DNS rebinding). Under
+// `--dev` every request may read and write, and act as `owner`, so requests of such pages are refused.
 
 /// Decides which requests a `--dev` server serves. One for each connection: a client sends the same fields
 /// with nearly all its requests, so they are parsed once.
@@ -27,12 +27,13 @@ package struct DevelopmentFilter {
 
     /// Nil for a request of this machine's own programs and pages, and of allowed origins.
     ///
-    /// All must name loopback or an allowed origin: the host that the request is addressed to, the one that a trusted
-    /// proxy says its client has addressed, and the page that made it. Under `--trusted-proxy 127.0.0.1` a browser
-    /// on this machine is taken for the proxy, and its pages may set `X-Forwarded-Host` as they like, but not `Host`,
-    /// which is the name that was rebound. A browser names the page in `Origin`, except for what a page embeds
-    /// (`<script>`, which reads JSONP): then `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`,
-    /// unless the page hides it, from where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
+    /// All must name loopback or an allowed origin: the host that the request is addressed to, the one that a
+    /// trusted proxy says its client has addressed, and the page that made it. Under
+    /// `--trusted-proxy 127.0.0.1` a browser on this machine is taken for the proxy, and its pages may set
+    /// `X-Forwarded-Host` as they like, but not `Host`, which is the name that was rebound. A browser names
+    /// the page in `Origin`, except for what a page embeds (`<script>`, which reads JSONP): then
+    /// `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the page hides it, from
+    /// where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
     package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
         let (received, authority) = (head.receivedAuthorityBytes, head.authorityBytes)

@@ -81,8 +81,8 @@ extension HTTPConnection {
         }
     }
 
-    /// Memory is short, and this client holds much. Of a body, only what is still coming is given up: a worker may
-    /// be reading what is whole.
+    /// Memory is short, and this client holds much. Of a body, only what is still coming is given up: a
+    /// worker may be reading what is whole.
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         switch stage {
         case .body(let pending), .admitting(let pending):

@@ -5,8 +5,8 @@ import PandoHTTP
 import PandoREST
 import PandoWebSocket
 
-// Requests of long polling (realtime §1.5) on their way to their session, and their responses; and the upgrade to
-// a WebSocket.
+// Requests of long polling (realtime §1.5) on their way to their session, and their responses; and the
+// upgrade to a WebSocket.
 
 extension HTTPConnection {
     // MARK: Requests

@@ -6,7 +6,8 @@ import PandoREST
 import PandoStaticFiles
 import PandoTime
 
-// From a request whose head is there, through its body and the verification of its token, to a call of the databases.
+// From a request whose head is there, through its body and the verification of its token, to a call of the
+// databases.
 
 extension HTTPConnection {
     // MARK: The head
@@ -117,8 +118,8 @@ extension HTTPConnection {
         return input.takeBody()
     }
 
-    /// Nothing more is read of a body, so nothing behind it can be. Its problem is reported in the order of checks
-    /// of rest §9.
+    /// Nothing more is read of a body, so nothing behind it can be. Its problem is reported in the order of
+    /// checks of rest §9.
     mutating func refuse(
         _ refusal: RequestContent.Refusal, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) {
@@ -146,7 +147,8 @@ extension HTTPConnection {
 
     private mutating func verify(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         guard let token = pending.request?.credential.token else {
-            // A token counts more than the connection's certificate: an administrator may try what others see.
+            // A token counts more than the connection's certificate: an administrator may try what others
+            // see.
             let result =
                 pending.hasCertificate ? VerificationResult.accepted(Identity(credential: .admin)) : nil
             return proceed(pending, result, &context)
@@ -193,7 +195,8 @@ extension HTTPConnection {
 
     // MARK: The call
 
-    /// Checks what the request wants, in the order of rest §9, and posts it, or first gives its body to a thread.
+    /// Checks what the request wants, in the order of rest §9, and posts it, or first gives its body to a
+    /// thread.
     /// - Precondition: Its client is known.
     private mutating func call(_ pending: PendingRequest, _ context: inout ConnectionContext) {
         let (bytes, isGzip) = takeBody()

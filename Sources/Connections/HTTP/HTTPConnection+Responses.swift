@@ -204,8 +204,8 @@ extension HTTPConnection {
         send(.error(.tooManyConnections, pending.response), pending, &context)
     }
 
-    /// The request's own time is over (rest §4). A result that still comes is dropped, and the connection ends behind
-    /// the refusal.
+    /// The request's own time is over (rest §4). A result that still comes is dropped, and the connection
+    /// ends behind the refusal.
     mutating func giveUpRequest(_ context: inout ConnectionContext) {
         guard case .answering(let pending) = stage, !response.isActive else { return }
         pending.response.keepsAlive = false

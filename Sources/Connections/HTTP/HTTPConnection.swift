@@ -8,16 +8,16 @@ import PandoStaticFiles
 import PandoTime
 import PandoWebSocket
 
-/// A connection that speaks HTTP: REST requests one after the other, polls, an event stream, or the upgrade to a
-/// WebSocket.
+/// A connection that speaks HTTP: REST requests one after the other, polls, an event stream, or the upgrade
+/// to a WebSocket.
 ///
 ///     head ──▶ body ──▶ answering ──▶ head …
 ///       │  admitting ⇅      a large body comes only where something may come of it
 ///       └─▶ ended: upgraded, moved     ├─▶ streaming, until the connection ends
 ///                                      └─▶ draining ──▶ head …   where polls are answered
 ///
-/// A request is read when the one before it is answered, so responses need no other order; what a client sends
-/// ahead waits, and the socket is not read meanwhile.
+/// A request is read when the one before it is answered, so responses need no other order; what a client
+/// sends ahead waits, and the socket is not read meanwhile.
 package struct HTTPConnection {
     enum Stage {
         case head
@@ -69,7 +69,8 @@ package struct HTTPConnection {
     private var hasPosted = false
     /// The client, or the process, ends with the response in progress.
     var endsAfterResponse = false
-    /// For which the messages of a WebSocket that this connection has become are compressed; nil where they are not.
+    /// For which the messages of a WebSocket that this connection has become are compressed; nil where they
+    /// are not.
     package internal(set) var window: DeflateWindow?
     /// The request in progress, where requests are logged.
     var loggedRequest: LoggedRequest?
@@ -94,8 +95,8 @@ package struct HTTPConnection {
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + waitingByteCount }
 
-    /// Whether others may hold what is unsent, too. Responses to polls are this client's alone, though its session
-    /// keeps them.
+    /// Whether others may hold what is unsent, too. Responses to polls are this client's alone, though its
+    /// session keeps them.
     package var sharesOutput: Bool { polls.deliveries.isEmpty }
 
     /// Whether ``SocketStatus/acknowledgedByteCount`` is needed with every event.
@@ -142,8 +143,8 @@ package struct HTTPConnection {
         }
     }
 
-    /// Keeps what came behind a request that is in progress. Only then the socket is not read for a while: most
-    /// clients send nothing, and for them that would be two system calls a request.
+    /// Keeps what came behind a request that is in progress. Only then the socket is not read for a while:
+    /// most clients send nothing, and for them that would be two system calls a request.
     private mutating func keepAhead(_ bytes: RawSpan) {
         guard bytes.byteCount > 0 else { return }
         input.ahead.append(bytes)
@@ -158,12 +159,13 @@ package struct HTTPConnection {
         }
     }
 
-    /// Requests that are answered at once, and bytes of their heads, that are read before others have their turn: one
-    /// read of a socket may hold ten thousand.
+    /// Requests that are answered at once, and bytes of their heads, that are read before others have their
+    /// turn: one read of a socket may hold ten thousand.
     static let turnRequestCount = 32
     static let turnByteCount = 16 << 10
 
-    /// Reads until the bytes are used up, a request is in progress, behind which they wait, or others have their turn.
+    /// Reads until the bytes are used up, a request is in progress, behind which they wait, or others have
+    /// their turn.
     private mutating func read(
         _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
     ) {

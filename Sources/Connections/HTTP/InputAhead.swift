@@ -20,8 +20,8 @@ struct InputAhead {
         return (exchange(&bytes, with: []), offset)
     }
 
-    /// Puts the bytes back, of which those before `offset` were read. They wait where they are: copied behind each
-    /// request, a long pipeline would cost its square.
+    /// Puts the bytes back, of which those before `offset` were read. They wait where they are: copied behind
+    /// each request, a long pipeline would cost its square.
     mutating func end(_ read: consuming [UInt8], from offset: Int) {
         isReading = false
         guard offset < read.count else { return }

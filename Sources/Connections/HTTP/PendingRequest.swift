@@ -7,8 +7,8 @@ import PandoStorage
 import PandoTime
 import PandoTree
 
-/// A request whose response is due: who sent it, and what it asks the databases. A class, because it is passed
-/// from stage to stage: its parts are counted once.
+/// A request whose response is due: who sent it, and what it asks the databases. A class, because it is
+/// passed from stage to stage: its parts are counted once.
 final class PendingRequest {
     /// Nil for one that was refused before it was understood.
     let request: RESTRequest?
@@ -26,7 +26,8 @@ final class PendingRequest {
     private(set) var isAdministrators = false
     /// Its connection has an administrator's certificate, and that counts for it.
     var hasCertificate = false
-    /// Bytes of its body that count as written, where it is inflated elsewhere: more may follow. nil for any other.
+    /// Bytes of its body that count as written, where it is inflated elsewhere: more may follow. nil for any
+    /// other.
     var countedByteCount: Int?
     /// Its body may be large.
     var isAdmitted = false
@@ -92,7 +93,8 @@ final class PendingRequest {
 
     // MARK: What it asks
 
-    /// Paths of a PATCH from which on its body is freed by another thread: fewer take some hundred microseconds.
+    /// Paths of a PATCH from which on its body is freed by another thread: fewer take some hundred
+    /// microseconds.
     static let largeUpdateCount = 4096
 
     /// Removes the body of a PATCH of many paths; nil for others.

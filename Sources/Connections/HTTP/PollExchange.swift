@@ -6,7 +6,8 @@ import PandoREST
 
 /// What an HTTP connection knows of the requests of long polling that came over it (realtime §1.5).
 struct PollExchange {
-    /// Moves of one connection between loops, each of which makes work; then it is closed behind its response.
+    /// Moves of one connection between loops, each of which makes work; then it is closed behind its
+    /// response.
     private static let moveLimit = 256
 
     /// How often the connection was moved between loops.

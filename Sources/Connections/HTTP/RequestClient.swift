@@ -3,8 +3,8 @@ import PandoEngine
 import PandoHTTP
 import PandoREST
 
-/// The client of a connection's requests: as whom a trusted proxy and the `Host` field present it, and what it has used
-/// of the limits of clients.
+/// The client of a connection's requests: as whom a trusted proxy and the `Host` field present it, and what
+/// it has used of the limits of clients.
 struct RequestClient {
     private var filter = DevelopmentFilter()
     /// A client addresses one host, so its name is parsed once.
@@ -46,8 +46,8 @@ struct RequestClient {
         return made
     }
 
-    /// Counts the request, while it is in progress, as one of its client's address: a proxy's connection brings requests
-    /// of many clients.
+    /// Counts the request, while it is in progress, as one of its client's address: a proxy's connection
+    /// brings requests of many clients.
     /// - Returns: Whether there may be one more.
     mutating func admits(_ context: inout ConnectionContext) -> Bool {
         guard context.socket.isTrustedProxy,
@@ -90,7 +90,8 @@ struct RequestClient {
         }
     }
 
-    /// Whose write it is over all connections: the user's; behind a trusted proxy else that of its client's address.
+    /// Whose write it is over all connections: the user's; behind a trusted proxy else that of its client's
+    /// address.
     private func writer(of pending: PendingRequest, _ context: inout ConnectionContext) -> LimitedClient? {
         if let user = pending.limitedUser { return .user(user) }
         guard context.socket.isTrustedProxy else { return nil }

@@ -19,7 +19,8 @@ package struct RequestContent {
     package private(set) var bytes: [UInt8] = []
 
     /// - Parameter byteLimit: Most bytes, as they travel.
-    /// - Throws: ``Refusal`` where the head announces a body that is too long, or in a coding other than gzip.
+    /// - Throws: ``Refusal`` where the head announces a body that is too long, or in a coding other than
+    ///   gzip.
     package init(of head: RequestHead, byteLimit: Int) throws(Refusal) {
         let isGzip = try Self.isGzip(head)
         let reader = try Self.reader(head, byteLimit)

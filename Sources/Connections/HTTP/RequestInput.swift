@@ -3,8 +3,8 @@ import PandoHTTP
 import PandoREST
 import PandoTime
 
-/// What an HTTP connection has received and not used yet: a head or a body that is not complete, and what the client
-/// sent behind the request in progress.
+/// What an HTTP connection has received and not used yet: a head or a body that is not complete, and what the
+/// client sent behind the request in progress.
 struct RequestInput {
     /// Bytes of the socket's next read where a head is expected.
     static let headReadByteCount = 64 << 10

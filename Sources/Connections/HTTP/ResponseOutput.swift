@@ -45,8 +45,10 @@ struct ResponseOutput {
         return proceed(&context)
     }
 
-    /// Writes as much of it as may be; the rest follows as the client reads, or when others have had their turn.
-    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has printed.
+    /// Writes as much of it as may be; the rest follows as the client reads, or when others have had their
+    /// turn.
+    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has
+    ///   printed.
     mutating func proceed(isTurn: Bool = false, _ context: inout ConnectionContext) -> Progress {
         var pieceCount = 0
         while context.socket.unsentByteCount < Self.unsentByteLimit {

@@ -60,8 +60,8 @@ struct StreamOutput {
     /// An event is on its way to the socket.
     var isPrinting: Bool { stream.isPrinting }
 
-    /// Whether nothing was sent for so long that a keep-alive is due. The first event is a `put` (rest §8.2), so none
-    /// is sent before it, nor while it is being measured.
+    /// Whether nothing was sent for so long that a keep-alive is due. The first event is a `put` (rest §8.2),
+    /// so none is sent before it, nor while it is being measured.
     func isSilent(_ context: inout ConnectionContext) -> Bool {
         stream.hasBegun && stream.waitingCount == 0
             && context.now - stream.lastSent > EventStream.keepAliveInterval
@@ -87,7 +87,8 @@ struct StreamOutput {
     mutating func turnCame() { isYielding = false }
 
     /// Writes as many events as the client takes, and the loop may print.
-    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has printed.
+    /// - Parameter isTurn: It is the connection's turn: one piece is written, however much the loop has
+    ///   printed.
     /// - Returns: false where everything was sent, and nothing more will come.
     mutating func send(
         isTurn: Bool, _ rate: inout OutputRate, _ context: inout ConnectionContext

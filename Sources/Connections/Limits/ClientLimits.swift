@@ -2,14 +2,14 @@
 package struct ClientLimits {
     /// How much a client may write in a second.
     package var rates = WriteRates()
-    /// The connections and writes of users, and the writes of other clients of trusted proxies, which all loops share; nil
-    /// where none is limited.
+    /// The connections and writes of users, and the writes of other clients of trusted proxies, which all
+    /// loops share; nil where none is limited.
     package var users: UserLimiter?
     /// Counts a request of the client behind a trusted proxy, by ``RequestHead/forwardedFor``; nil where the
     /// connections of one address are not limited.
     package var admitClient: (([UInt8]) -> ClientAdmission)?
-    /// The address of the client behind a trusted proxy, by ``RequestHead/forwardedFor``; nil where writes have no rate.
-    /// It gives nil where the address is not known.
+    /// The address of the client behind a trusted proxy, by ``RequestHead/forwardedFor``; nil where writes
+    /// have no rate. It gives nil where the address is not known.
     package var clientNetwork: (([UInt8]) -> ClientNetwork?)?
 
     package init() {}

@@ -1,7 +1,7 @@
 import PandoTime
 
-/// What one connection has of the limits of clients: how much it has written lately, and as whose connection it is
-/// counted. Made when there is something to note; confined to its connection's loop.
+/// What one connection has of the limits of clients: how much it has written lately, and as whose connection
+/// it is counted. Made when there is something to note; confined to its connection's loop.
 final class ConnectionAllowance {
     private var buckets = WriteBuckets()
     /// The connection is one of this user.

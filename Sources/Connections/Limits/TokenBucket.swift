@@ -2,8 +2,9 @@ import PandoTime
 
 /// A token bucket: so many tokens a second on average, and at once as many as ``burst`` brings.
 ///
-/// What a request costs is taken also where less is left: the bucket is in debt then, and refuses until that is paid. So a
-/// request of any cost is possible, and the average still holds. One word: the time at which the bucket will be full.
+/// What a request costs is taken also where less is left: the bucket is in debt then, and refuses until that
+/// is paid. So a request of any cost is possible, and the average still holds. One word: the time at which
+/// the bucket will be full.
 ///
 ///     fullAt - now      0 ────────────────── burst ──────────▶
 ///                       full                 empty   in debt
@@ -11,7 +12,8 @@ struct TokenBucket: Equatable, Sendable {
     /// A time that is past stands for a full bucket.
     private var fullAt = MonotonicTime(nanoseconds: 0)
 
-    /// A client that was away sends what it has gathered at once; on average over such a time it is limited. Ours.
+    /// A client that was away sends what it has gathered at once; on average over such a time it is limited.
+    /// Ours.
     static let burst: Duration = .seconds(10)
 
     init() {}

@@ -81,7 +81,8 @@ package final class UserLimiter: Sendable {
     }
 
     /// Counts a write of a client. O(1) amortised.
-    /// - Parameter limit: The longest that it may wait; nil where it must be made now. Writes that wait are made in the order in which they were counted.
+    /// - Parameter limit: The longest that it may wait; nil where it must be made now. Writes that wait are
+    ///   made in the order in which they were counted.
     package func takeWrite(
         _ byteCount: Int, of client: LimitedClient, waitingAtMost limit: Duration? = nil,
         at now: MonotonicTime

@@ -1,8 +1,8 @@
 import PandoREST
 import PandoTime
 
-/// How much a client may write in a second (`--max-writes-per-second`, `--max-bytes-per-second`): over one connection, and
-/// as one ``LimitedClient`` over all connections.
+/// How much a client may write in a second (`--max-writes-per-second`, `--max-bytes-per-second`): over one
+/// connection, and as one ``LimitedClient`` over all connections.
 package struct WriteRates: Equatable, Sendable {
     /// Writes; 0 for no limit.
     package var writesPerSecond = 0
@@ -16,8 +16,9 @@ package struct WriteRates: Equatable, Sendable {
 
     package var isUnlimited: Bool { writesPerSecond | bytesPerSecond == 0 }
 
-    /// The longest that a realtime write waits for its rate; one that would have to wait longer is refused. SDKs have no
-    /// timeout for a write, and send at once what they have gathered while they were offline. Ours.
+    /// The longest that a realtime write waits for its rate; one that would have to wait longer is refused.
+    /// SDKs have no timeout for a write, and send at once what they have gathered while they were offline.
+    /// Ours.
     package static let longestDelay: Duration = .seconds(30)
 }
 

@@ -29,7 +29,8 @@ extension LongPollingSession {
         schedule(&context)
     }
 
-    /// The requests before a mark of the request window were answered, and the answers given to ``send(_:_:)``.
+    /// The requests before a mark of the request window were answered, and the answers given to
+    /// ``send(_:_:)``.
     package mutating func windowMarkReturned(_ context: inout ConnectionContext) {
         returnWindowMarkInOrder(&context)
         schedule(&context)
@@ -48,7 +49,8 @@ extension LongPollingSession {
         schedule(&context)
     }
 
-    /// The client has shown an administrator's certificate as it began the session, of which the databases know.
+    /// The client has shown an administrator's certificate as it began the session, of which the databases
+    /// know.
     package mutating func becomeAdministrator(_ context: inout ConnectionContext) {
         session.becomeAdministrator(&context)
     }

@@ -6,8 +6,8 @@ import PandoIdentity
 import PandoTime
 import PandoWire
 
-/// What carries a session by long polling (realtime §1.5): segments in, messages out in the responses to polls. Every
-/// connection that brings one of its requests is moved to its loop.
+/// What carries a session by long polling (realtime §1.5): segments in, messages out in the responses to
+/// polls. Every connection that brings one of its requests is moved to its loop.
 ///
 ///     open ──────── end(.finished) ───────▶ finishing ──┐ all messages answered, or no poll in time
 ///       │ `n` both ways, WebSocket joined               │
@@ -79,7 +79,8 @@ package struct LongPollingSession: RealtimeTransport {
     /// - Parameters:
     ///   - start: The request that starts it.
     ///   - connection: What brought the request, and gets the first response.
-    ///   - password: ``LongPollingRequest/passwordCount`` letters and digits, which only its client will know.
+    ///   - password: ``LongPollingRequest/passwordCount`` letters and digits, which only its client will
+    ///     know.
     package init(
         _ id: SessionID, _ start: LongPollingRequest.Start, on connection: SessionID,
         publicID: PublicSessionID, namespace: String?, password: [UInt8],
@@ -110,8 +111,8 @@ package struct LongPollingSession: RealtimeTransport {
     /// Whether many requests of the client, or large ones, are not answered yet.
     package var awaitsAnswers: Bool { session.awaitsAnswers }
 
-    /// Bytes of memory that outputs take which wait for polls, or behind others. The rest is in ``SharedBytes``,
-    /// which count themselves.
+    /// Bytes of memory that outputs take which wait for polls, or behind others. The rest is in
+    /// ``SharedBytes``, which count themselves.
     package var waitingByteCount: Int { outputs.waitingByteCount + answers.pendingByteCount }
 
     /// Bytes of memory that this client takes.
@@ -121,8 +122,8 @@ package struct LongPollingSession: RealtimeTransport {
 
     // MARK: From the client
 
-    /// A poll has come, perhaps with segments. What the client's system has acknowledged on ``carriers`` is to be
-    /// noted first.
+    /// A poll has come, perhaps with segments. What the client's system has acknowledged on ``carriers`` is
+    /// to be noted first.
     package mutating func receive(
         _ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: SessionID,
         _ context: inout ConnectionContext
@@ -326,8 +327,8 @@ package struct LongPollingSession: RealtimeTransport {
         schedule(&context)
     }
 
-    /// Now and then: a client that has not polled for long is gone (realtime §1.5.3), and so is one whose message
-    /// comes too slowly.
+    /// Now and then: a client that has not polled for long is gone (realtime §1.5.3), and so is one whose
+    /// message comes too slowly.
     package mutating func tick(_ context: inout ConnectionContext) {
         let isSilent = polls.isEmpty && context.now - pollEnded > context.settings.pollGap
         // While its polls are not answered it cannot send.

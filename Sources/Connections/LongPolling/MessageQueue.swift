@@ -1,5 +1,5 @@
-/// Messages of a client that polls, which wait for the requests before them to be answered: a client stops when
-/// its polls are not answered, so only what it had sent by then waits.
+/// Messages of a client that polls, which wait for the requests before them to be answered: a client stops
+/// when its polls are not answered, so only what it had sent by then waits.
 struct MessageQueue {
     /// Bytes that may wait, beside one message.
     private static let byteLimit = 1 << 20

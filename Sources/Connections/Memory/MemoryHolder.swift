@@ -35,7 +35,8 @@ package enum MemoryRelief {
     /// - Parameters:
     ///   - excess: Bytes to be freed.
     ///   - limit: Most clients at a time: then what is left is looked at anew.
-    ///   - includesSmall: The limit has been exceeded so long that those may be disconnected that hold little each.
+    ///   - includesSmall: The limit has been exceeded so long that those may be disconnected that hold little
+    ///     each.
     /// - Complexity: O(*n* log *n*).
     package static func choose(
         from holders: [MemoryHolder], excess: Int, limit: Int, includesSmall: Bool

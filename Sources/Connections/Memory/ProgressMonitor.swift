@@ -13,12 +13,13 @@ package enum ClientProgress: Int, Comparable, Sendable {
     }
 }
 
-/// How fast a client takes what it is sent, or sends what is due from it, judged by samples: the rate between an older
-/// sample and the last one.
+/// How fast a client takes what it is sent, or sends what is due from it, judged by samples: the rate between
+/// an older sample and the last one.
 ///
-/// A client that reads slowly acknowledges in steps, with pauses of minutes between them (``OutputRate``). So the first
-/// bytes after a pause count for the time in which they would be taken at the lowest rate. What a client that never reads
-/// has acknowledged is what the buffers of its system have taken at the beginning, before any pause.
+/// A client that reads slowly acknowledges in steps, with pauses of minutes between them (``OutputRate``). So
+/// the first bytes after a pause count for the time in which they would be taken at the lowest rate. What a
+/// client that never reads has acknowledged is what the buffers of its system have taken at the beginning,
+/// before any pause.
 package struct ProgressMonitor: Sendable {
     package enum Direction: Sendable {
         /// Bytes that the client's system has acknowledged, while output is unsent.
@@ -36,7 +37,8 @@ package struct ProgressMonitor: Sendable {
     /// client's system take some at once; a rate over more says little of now.
     package static let shortestWindow: Duration = .seconds(2)
     package static let longestWindow: Duration = .seconds(15)
-    /// The most time that a step counts for: at the lowest rate, Linux's largest one takes 211 s (``OutputRate``).
+    /// The most time that a step counts for: at the lowest rate, Linux's largest one takes 211 s
+    /// (``OutputRate``).
     package static let longestStep: Duration = .seconds(240)
 
     private var direction = Direction.input

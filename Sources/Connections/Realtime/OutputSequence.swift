@@ -2,8 +2,8 @@ import PandoBytes
 import PandoDatabase
 import PandoWebSocket
 
-/// The outputs of one session in their order. What follows a large message waits until that is encoded and its
-/// last piece was handed to the connection.
+/// The outputs of one session in their order. What follows a large message waits until that is encoded and
+/// its last piece was handed to the connection.
 ///
 ///     ready ──large message──▶ encoding ──pieces──▶ sending ──last piece──▶ ready
 ///

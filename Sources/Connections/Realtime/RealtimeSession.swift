@@ -8,7 +8,8 @@ import PandoTime
 import PandoTree
 import PandoWire
 
-/// One client of the realtime protocol, whatever carries its messages: messages in, requests to the databases out.
+/// One client of the realtime protocol, whatever carries its messages: messages in, requests to the databases
+/// out.
 ///
 ///     WebSocketConnection ──┐ messages                        requests, replies
 ///                           ├──────────▶ RealtimeSession ──────────────────────▶ databases
@@ -156,8 +157,8 @@ package struct RealtimeSession {
         return .nothing
     }
 
-    /// As above, of a message that a worker inflates, too (RFC 7692): to do it here would take as long as its text is,
-    /// which may be 4000 times as long as this; or the loop has inflated enough in this tick.
+    /// As above, of a message that a worker inflates, too (RFC 7692): to do it here would take as long as its
+    /// text is, which may be 4000 times as long as this; or the loop has inflated enough in this tick.
     mutating func receiveCompressed(_ message: [UInt8], _ context: inout ConnectionContext) {
         parsingByteCount = message.count
         context.append(.inflate(message))
@@ -182,8 +183,8 @@ package struct RealtimeSession {
 
     // MARK: Requests
 
-    /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's rate does not
-    ///   hold it: it would keep others from being parsed.
+    /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's
+    ///   rate does not hold it: it would keep others from being parsed.
     private mutating func admit(
         _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
@@ -212,7 +213,8 @@ package struct RealtimeSession {
         return .nothing
     }
 
-    /// The time of a write that has waited has come: as if it were read now. Nothing happens where none waits.
+    /// The time of a write that has waited has come: as if it were read now. Nothing happens where none
+    /// waits.
     mutating func delayIsOver(_ context: inout ConnectionContext) {
         guard let write = delayed.take()?.value else { return }
         hand(write.request, byteCount: write.byteCount, &context)
@@ -309,8 +311,8 @@ package struct RealtimeSession {
         become(.admin, Identity(credential: .admin), &context)
     }
 
-    /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch a
-    /// fresh one at once, and back off when that one is refused, too.
+    /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch
+    /// a fresh one at once, and back off when that one is refused, too.
     /// - Returns: The message that says so.
     mutating func signOut(_ reason: SignOutReason, _ context: inout ConnectionContext) -> [UInt8] {
         var message: [UInt8] = []
@@ -319,8 +321,8 @@ package struct RealtimeSession {
         return message
     }
 
-    /// Keys or revocations have changed. What a revoked sign-in has queued is dropped, also where another one is
-    /// in force by now: mere expiry leaves it.
+    /// Keys or revocations have changed. What a revoked sign-in has queued is dropped, also where another one
+    /// is in force by now: mere expiry leaves it.
     /// - Returns: Whether the client must be signed out.
     mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) -> Bool {
         let revoked = signIns.indices.filter { !revocations.allows(signIns[$0]) }
@@ -405,8 +407,9 @@ extension Action {
 }
 
 extension LargeMessage {
-    /// What is sent in place of a message that is larger than clients can take (realtime §2.2, §14): a request is
-    /// answered so; data that a listen waits for cannot be left out, so the connection says why and ends.
+    /// What is sent in place of a message that is larger than clients can take (realtime §2.2, §14): a
+    /// request is answered so; data that a listen waits for cannot be left out, so the connection says why
+    /// and ends.
     var refusal: [UInt8] {
         var text: [UInt8] = []
         if let number = requestNumber {

@@ -15,9 +15,9 @@ package enum SendOutcome {
     case carryOut
 }
 
-/// What carries the messages of a ``RealtimeSession``: a WebSocket, or long polling. Outputs are sent in order; what
-/// waits, and what a client leaves unread, is bounded: a client with much to take is not read, and one that takes
-/// nothing is disconnected.
+/// What carries the messages of a ``RealtimeSession``: a WebSocket, or long polling. Outputs are sent in
+/// order; what waits, and what a client leaves unread, is bounded: a client with much to take is not read,
+/// and one that takes nothing is disconnected.
 protocol RealtimeTransport {
     var session: RealtimeSession { get set }
     var outputs: OutputSequence { get set }
@@ -182,8 +182,8 @@ extension RealtimeTransport {
         outputDrained(&context)
     }
 
-    /// Posts to the databases that the client has fallen behind; ``catchUpIfDrained(_:)`` posts that it has caught
-    /// up.
+    /// Posts to the databases that the client has fallen behind; ``catchUpIfDrained(_:)`` posts that it has
+    /// caught up.
     mutating func noteLag(_ context: inout ConnectionContext) {
         guard !isLagging,
             unsentByteCount(&context) + outputs.waitingByteCount > ConnectionLimits.laggingByteCount
@@ -227,8 +227,8 @@ extension RealtimeTransport {
     }
 
     /// Answers a ping of the protocol, in the order of the other messages (realtime §15.10: none between the
-    /// chunks of one). While more than the low-water mark is unsent the pong is postponed, and one then answers
-    /// all pings.
+    /// chunks of one). While more than the low-water mark is unsent the pong is postponed, and one then
+    /// answers all pings.
     mutating func sendPong(_ context: inout ConnectionContext) {
         guard unsentByteCount(&context) <= context.settings.outboundLowWaterByteCount else {
             return session.isPongOwed = true

@@ -27,9 +27,9 @@ package struct RequestWindow {
     /// Nothing more is handed on until a mark comes back.
     package var isFull: Bool { markCount >= Self.markLimit }
 
-    /// Whether the client has handed on more than any client may before others: it has gone on while a mark was on its
-    /// way. A client that waits for its answers never has, however much it has asked for in all. See
-    /// `SessionServices.countPosted(hasManyRequests:)`.
+    /// Whether the client has handed on more than any client may before others: it has gone on while a mark
+    /// was on its way. A client that waits for its answers never has, however much it has asked for in all.
+    /// See `SessionServices.countPosted(hasManyRequests:)`.
     package var isLarge: Bool { isFull || markCount > 0 && requestCount > 0 }
 
     /// Requests before a mark are not answered yet.

@@ -10,7 +10,8 @@ import PandoWire
 extension WebSocketConnection {
     // MARK: Events of the session
 
-    /// The requests before a mark of the request window were answered, and the answers given to ``send(_:_:)``.
+    /// The requests before a mark of the request window were answered, and the answers given to
+    /// ``send(_:_:)``.
     package mutating func windowMarkReturned(_ context: inout ConnectionContext) {
         returnWindowMarkInOrder(&context)
     }
@@ -53,8 +54,8 @@ extension WebSocketConnection {
     /// Whether a tick needs ``SocketStatus/acknowledgedByteCount`` also where nothing is unsent.
     package var needsAcknowledgedByteCount: Bool { liveness.isPinged }
 
-    /// Now and then: disconnects a client that takes or sends too slowly, and asks a silent one whether it lives
-    /// (realtime §2.3). Needs ``SocketStatus/acknowledgedByteCount`` while anything is unsent.
+    /// Now and then: disconnects a client that takes or sends too slowly, and asks a silent one whether it
+    /// lives (realtime §2.3). Needs ``SocketStatus/acknowledgedByteCount`` while anything is unsent.
     package mutating func tick(_ context: inout ConnectionContext) {
         if context.socket.unsentByteCount == 0 {
             outputRate.end()
@@ -66,7 +67,8 @@ extension WebSocketConnection {
         if inputRate.isTooSlow(whileExpected: isExpected, &context) {
             return close(with: .policyViolation, &context)
         }
-        // A client that is not read cannot be called silent; whether it takes what it is sent, the rate shows.
+        // A client that is not read cannot be called silent; whether it takes what it is sent, the rate
+        // shows.
         if !pauses.isEmpty { liveness.noteActivity(at: context.now) }
         let taken = context.socket.acknowledgedByteCount
         switch liveness.check(at: context.now, timeout: context.settings.pingSilence, taken: { taken }) {
@@ -121,9 +123,9 @@ extension WebSocketConnection {
         act(closing.close(code), &context)
     }
 
-    /// The session ends with the first close frame of either side (realtime §3.4); the connection exists until
-    /// that is sent and the client has closed its side, or some seconds. The server closes the connection first:
-    /// what the client still sends has no meaning.
+    /// The session ends with the first close frame of either side (realtime §3.4); the connection exists
+    /// until that is sent and the client has closed its side, or some seconds. The server closes the
+    /// connection first: what the client still sends has no meaning.
     mutating func act(_ action: CloseHandshake.Action, _ context: inout ConnectionContext) {
         switch action {
         case .nothing, .awaitEnd: return
@@ -148,8 +150,8 @@ extension WebSocketConnection {
         context.post(.closed(session.id))
     }
 
-    /// Memory is short, and this client holds much. Unread output is dropped with the connection; only a message
-    /// that is not complete can be refused in words.
+    /// Memory is short, and this client holds much. Unread output is dropped with the connection; only a
+    /// message that is not complete can be refused in words.
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         guard context.socket.unsentByteCount == 0 else { return context.append(.reset) }
         close(with: .tryAgainLater, &context)

@@ -10,8 +10,8 @@ import PandoWire
 ///
 ///     open ──close frame of either side, peer's end──▶ closing: nothing is read or sent any more
 ///
-/// Bytes that may not be read yet wait as they came, and the socket is not read. How a session by long polling
-/// moves here: ``Handover``.
+/// Bytes that may not be read yet wait as they came, and the socket is not read. How a session by long
+/// polling moves here: ``Handover``.
 package struct WebSocketConnection: RealtimeTransport {
     package internal(set) var session: RealtimeSession
     var outputs: OutputSequence
@@ -30,15 +30,16 @@ package struct WebSocketConnection: RealtimeTransport {
     var inputRate = InputRate()
     var outputRate = OutputRate()
     var liveness: Liveness
-    /// The payload of the last ping that was not answered yet, because the client does not take what it is sent.
+    /// The payload of the last ping that was not answered yet, because the client does not take what it is
+    /// sent.
     var owedPong: Box<[UInt8]>?
     var handover: Handover
     /// The databases know the session by this connection, and have not had the message of its end.
     var hasSession: Bool
     /// Bytes of a message that is not complete, or not read.
     package private(set) var unfinishedByteCount = 0
-    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is not
-    /// read stays in the socket. A message that does not fit in one read is read in large pieces.
+    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is
+    /// not read stays in the socket. A message that does not fit in one read is read in large pieces.
     package private(set) var readByteLimit = Self.smallReadByteCount
 
     private static let smallReadByteCount = 16 << 10
@@ -46,7 +47,8 @@ package struct WebSocketConnection: RealtimeTransport {
     /// - Parameters:
     ///   - id: Of the session, or of the connection while a session by long polling may move here.
     ///   - polling: That session; nil for a session of its own.
-    ///   - window: The deflate window of the client's side, where permessage-deflate was agreed on; nil where it was not.
+    ///   - window: The deflate window of the client's side, where permessage-deflate was agreed on; nil where
+    ///     it was not.
     package init(
         _ id: SessionID, joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
         _ context: inout ConnectionContext
@@ -210,8 +212,8 @@ package struct WebSocketConnection: RealtimeTransport {
         }
     }
 
-    /// Takes a message that the reader has left compressed: it becomes long, or the loop has inflated enough in this
-    /// tick.
+    /// Takes a message that the reader has left compressed: it becomes long, or the loop has inflated enough
+    /// in this tick.
     private mutating func receiveCompressed(
         _ message: [UInt8], _ reassembler: inout Reassembler, _ context: inout ConnectionContext
     ) {
@@ -219,8 +221,8 @@ package struct WebSocketConnection: RealtimeTransport {
         guard isJoining || reassembler.isCollecting else {
             return session.receiveCompressed(message, &context)
         }
-        // A worker would take a chunk for a message. So it is inflated here all the same, one in each turn; long ones
-        // there are none.
+        // A worker would take a chunk for a message. So it is inflated here all the same, one in each turn;
+        // long ones there are none.
         do throws(ProtocolViolation) {
             guard let inflater = try? context.compression?.sharedInflater() else { throw .noMemoryToInflate }
             let frame = try inflater.inflate(message.rawSpan, byteLimit: ConnectionLimits.smallByteCount)

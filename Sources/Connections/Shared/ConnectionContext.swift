@@ -9,8 +9,8 @@ package struct SocketStatus: Equatable, Sendable {
     package var unsentByteCount = 0
     /// Bytes that were written in all. Machines add what they write.
     package var writtenByteCount = 0
-    /// Bytes that the peer's system has acknowledged. Only for ticks, and where the state machine says that it needs
-    /// it: to ask for it is a system call.
+    /// Bytes that the peer's system has acknowledged. Only for ticks, and where the state machine says that
+    /// it needs it: to ask for it is a system call.
     package var acknowledgedByteCount = 0
     /// Whether bytes that are written will be sent.
     package var isOpen = true
@@ -55,7 +55,8 @@ package struct ConnectionContext {
     package var compressingCount = 0
     /// What the loop's connections may print in this tick.
     package var printing = PrintingBudget.unlimited
-    /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees on none.
+    /// What the loop's WebSockets share that have agreed on permessage-deflate; nil where the server agrees
+    /// on none.
     package var compression: SharedCompression?
 
     /// - Parameter now: The time of the first event.

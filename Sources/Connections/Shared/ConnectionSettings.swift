@@ -48,7 +48,8 @@ package struct ConnectionSettings {
 
 /// Limits that are no options.
 package enum ConnectionLimits {
-    /// A body or message up to this size is parsed on the loop; a larger one takes milliseconds, and a worker.
+    /// A body or message up to this size is parsed on the loop; a larger one takes milliseconds, and a
+    /// worker.
     package static let smallByteCount = 64 << 10
     /// Bytes per second of the slowest client that is served, in both directions (the `MinRate` of Apache
     /// httpd's mod_reqtimeout).

@@ -1,9 +1,10 @@
 import PandoTime
 
-/// How fast bytes move that are due from a peer, or that it has to read. Confined to a loop; looked at now and then.
+/// How fast bytes move that are due from a peer, or that it has to read. Confined to a loop; looked at now
+/// and then.
 ///
-/// A peer is too slow if no byte moves for a whole window, or fewer than the rate in one window: earlier speed does
-/// not count.
+/// A peer is too slow if no byte moves for a whole window, or fewer than the rate in one window: earlier
+/// speed does not count.
 package struct MinimumRateMonitor {
     private var count: Int
     private var lastMove: MonotonicTime

@@ -8,8 +8,8 @@ package struct PauseReasons: OptionSet, Sendable {
 
     /// The databases or the disk are behind.
     package static let congestion = PauseReasons(rawValue: 1)
-    /// What was received waits: a token is being verified, or as many requests as may be wait for their replies
-    /// (``RequestWindow``).
+    /// What was received waits: a token is being verified, or as many requests as may be wait for their
+    /// replies (``RequestWindow``).
     package static let input = PauseReasons(rawValue: 2)
     /// The client has much to take before it may ask for more.
     package static let unreadOutput = PauseReasons(rawValue: 4)

@@ -1,11 +1,12 @@
-/// What the responses and event streams of one loop may print and compress in one tick. What is beyond it goes on in
-/// turns, where a tick has as many as it has time for.
+/// What the responses and event streams of one loop may print and compress in one tick. What is beyond it
+/// goes on in turns, where a tick has as many as it has time for.
 package struct PrintingBudget {
     private let fullByteCount: Int
     /// Bytes that may still be printed.
     private var byteCount: Int
 
-    /// - Parameter byteCount: In one tick; printing takes some 5 ns for each. Bytes that are compressed count twice.
+    /// - Parameter byteCount: In one tick; printing takes some 5 ns for each. Bytes that are compressed count
+    ///   twice.
     package init(byteCount: Int) {
         fullByteCount = byteCount
         self.byteCount = byteCount

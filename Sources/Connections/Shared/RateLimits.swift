@@ -2,10 +2,11 @@ import PandoTime
 
 /// How fast a client takes what it is sent. What the kernel holds is not taken.
 ///
-/// The acknowledgements of a client that reads slowly come in steps: its system lets more come only when a large part of
-/// its buffer is free (RFC 9293 §3.8.6.2.2). Over loopback, whose segments are 64 KiB, Linux takes 105 472 bytes at once:
-/// at 1 KB/s a step every two minutes, at 500 B/s every four. So time is counted in bytes: at the lowest rate, a client may
-/// be behind by what it could have taken in the stall timeout, and by sixteen times as much after it has taken as much.
+/// The acknowledgements of a client that reads slowly come in steps: its system lets more come only when a
+/// large part of its buffer is free (RFC 9293 §3.8.6.2.2). Over loopback, whose segments are 64 KiB, Linux
+/// takes 105 472 bytes at once: at 1 KB/s a step every two minutes, at 500 B/s every four. So time is counted
+/// in bytes: at the lowest rate, a client may be behind by what it could have taken in the stall timeout, and
+/// by sixteen times as much after it has taken as much.
 struct OutputRate {
     private struct Account {
         var takenByteCount: Int
@@ -17,8 +18,8 @@ struct OutputRate {
     /// Nil while nothing is unsent, and before the first look.
     private var account: Account?
 
-    /// The most credit, as a multiple of that for the stall timeout: at 30 s, 240 000 bytes, which is eight minutes: two of
-    /// the steps above.
+    /// The most credit, as a multiple of that for the stall timeout: at 30 s, 240 000 bytes, which is eight
+    /// minutes: two of the steps above.
     private static let creditLimit: Double = 16
 
     /// An output begins; nothing was unsent before it.

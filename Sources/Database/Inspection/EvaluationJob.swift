@@ -4,8 +4,8 @@ import PandoREST
 import PandoRules
 import PandoTree
 
-/// Whether rules permit a read or a write, and which of them decide: with the evaluator that decides requests, on a
-/// snapshot (rest §10.2).
+/// Whether rules permit a read or a write, and which of them decide: with the evaluator that decides
+/// requests, on a snapshot (rest §10.2).
 package struct EvaluationJob: Sendable {
     package var request: EvaluationRequest
     /// The tree before the write.
@@ -15,8 +15,8 @@ package struct EvaluationJob: Sendable {
     /// `now`: milliseconds since 1970.
     package var time: Int64
 
-    /// Evaluates. As long as the rules may take for a request, and some times that for their values; O(bytes) for a
-    /// draft.
+    /// Evaluates. As long as the rules may take for a request, and some times that for their values; O(bytes)
+    /// for a draft.
     package func perform() -> RESTReport {
         var access = access
         if let source = request.rules {

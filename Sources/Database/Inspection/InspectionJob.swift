@@ -4,8 +4,8 @@ import PandoStorage
 import PandoTree
 
 /// What takes too long for the thread of the databases, mostly for administrators: the databases gather
-/// what it needs, and the loop of the request has another thread do it. As an output it is released when all that it
-/// may show is durable.
+/// what it needs, and the loop of the request has another thread do it. As an output it is released when all
+/// that it may show is durable.
 package enum InspectionJob: Sendable {
     /// A thread reads it from the files of the data directory.
     case history(HistoryQuestion)

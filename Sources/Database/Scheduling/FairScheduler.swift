@@ -83,8 +83,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         }
     }
 
-    /// The item whose turn it is; nil where nothing waits, or only items of suspended flows. O(1), amortised over
-    /// a round.
+    /// The item whose turn it is; nil where nothing waits, or only items of suspended flows. O(1), amortised
+    /// over a round.
     /// - Precondition: The item taken before is finished.
     mutating func next() -> (flow: Flow, item: Item)? {
         precondition(served == nil, "an item is finished before the next is taken")
@@ -120,8 +120,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     /// Whether the flow waits for ``resume(_:)``.
     func isSuspended(_ flow: Flow) -> Bool { flows[flow]?.isSuspended ?? false }
 
-    /// Serves nothing more of the flow until ``resume(_:)``. Also for a flow whose item is being processed, or
-    /// that has none.
+    /// Serves nothing more of the flow until ``resume(_:)``. Also for a flow whose item is being processed,
+    /// or that has none.
     mutating func suspend(_ flow: Flow, of group: Group) {
         guard let index = flows.index(forKey: flow) else {
             suspendedCount += 1

@@ -1,7 +1,7 @@
 import PandoTime
 
-/// Decides which messages are measured: one of many, so few under load that measuring costs nothing, and all where there
-/// are few. A value: its caller counts down.
+/// Decides which messages are measured: one of many, so few under load that measuring costs nothing, and all
+/// where there are few. A value: its caller counts down.
 ///
 ///     countdown -= 1; if it is 0: measure, and take the next countdown
 struct UsageSampler {

@@ -1,6 +1,7 @@
 import PandoTime
 
-/// What the requests to one path pattern have cost lately. Rates are for each second, over about the last minute.
+/// What the requests to one path pattern have cost lately. Rates are for each second, over about the last
+/// minute.
 package struct PathUsage: Equatable, Sendable {
     package var database: String
     /// As ``SlowOperations/pattern(of:)`` makes it.
@@ -13,8 +14,8 @@ package struct PathUsage: Equatable, Sendable {
     package var unindexedQueries = 0.0
     /// Bytes of the requests.
     package var receivedBytes = 0.0
-    /// Bytes of replies and pushes, counted once for each recipient; of a read of much data an estimate by its first
-    /// children.
+    /// Bytes of replies and pushes, counted once for each recipient; of a read of much data an estimate by
+    /// its first children.
     package var sentBytes = 0.0
     /// Seconds that the databases were busy.
     package var busySeconds = 0.0
@@ -41,11 +42,11 @@ package struct PathUsage: Equatable, Sendable {
     }
 }
 
-/// The path patterns that cost most, in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi, ICDT 2005) by the time
-/// that the databases are busy, with numbers that fade by half in a minute.
+/// The path patterns that cost most, in bounded memory: Space-Saving (Metwally, Agrawal, El Abbadi, ICDT
+/// 2005) by the time that the databases are busy, with numbers that fade by half in a minute.
 ///
-/// A pattern that takes more than 1 in ``limit`` of all time is always in it. A new pattern replaces the one that costs
-/// least, and inherits its time as an error.
+/// A pattern that takes more than 1 in ``limit`` of all time is always in it. A new pattern replaces the one
+/// that costs least, and inherits its time as an error.
 struct UsageTable {
     /// Patterns that are kept.
     static let limit = 256

@@ -36,7 +36,8 @@ extension EngineRecord {
 }
 
 extension Path {
-    /// Whether a change at that path may change the value here. The priority of a node above is not part of it.
+    /// Whether a change at that path may change the value here. The priority of a node above is not part of
+    /// it.
     fileprivate func isTouched(by changed: Path) -> Bool {
         if changed.namesPriority { return contains(changed.parent) }
         return contains(changed) || changed.contains(self)

@@ -1,8 +1,9 @@
 import PandoBytes
 import PandoTree
 
-/// Builds the value of one location from the records of a checkpoint and of the journal, as ``Engine/replay(_:_:)`` would
-/// build the whole tree. Data beside the location is skipped, and never becomes nodes.
+/// Builds the value of one location from the records of a checkpoint and of the journal, as
+/// ``Engine/replay(_:_:)`` would build the whole tree. Data beside the location is skipped, and never becomes
+/// nodes.
 ///
 /// Not larger than a limit: beyond it the value is forgotten until a record replaces all of it.
 package struct SubtreeReplay: Sendable {
@@ -11,8 +12,8 @@ package struct SubtreeReplay: Sendable {
     private var node = Node.empty
     /// The value has exceeded the limit, and was not replaced since.
     private var isTooLarge = false
-    /// Bytes that records have added since the value was weighed. Invariant: the value prints to at most about
-    /// twice ``byteLimit``.
+    /// Bytes that records have added since the value was weighed. Invariant: the value prints to at most
+    /// about twice ``byteLimit``.
     private var addedByteCount = 0
 
     /// - Parameter byteLimit: Bytes of JSON, about, that the value may have.
@@ -116,7 +117,8 @@ package struct SubtreeReplay: Sendable {
 }
 
 extension ByteCursor {
-    /// The bytes of the value at `keys` below the JSON of a record, which is in export form: no arrays, each name once.
+    /// The bytes of the value at `keys` below the JSON of a record, which is in export form: no arrays, each
+    /// name once.
     /// - Returns: Nil where there is no data.
     fileprivate func range(
         of keys: ArraySlice<Key>, in json: Range<Int>

@@ -1,12 +1,13 @@
 import PandoTree
 
 extension ListenerTable {
-    /// The pushes of changes that were just done as one: the changes themselves for listens at their base and above, and
-    /// new values for listens below the location. Order: as for one change.
+    /// The pushes of changes that were just done as one: the changes themselves for listens at their base and
+    /// above, and new values for listens below the location. Order: as for one change.
     /// - Parameters:
     ///   - change: The location above all of them, with its data now.
     ///   - old: Its data before.
-    /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and location.
+    /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and
+    ///   location.
     func pushes(
         for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {

@@ -6,12 +6,12 @@ import PandoTree
 //     below the change         a listen whose value differs gets its own new value
 //     filtered                 the window is updated; the listen gets the difference, as one message
 //
-// A write of several changes stays one message for each listen, so that no client sees half of it. The changes
-// here are those of `PushLocations.swift`: none names a priority, and none is at or below another.
+// A write of several changes stays one message for each listen, so that no client sees half of it. The
+// changes here are those of `PushLocations.swift`: none names a priority, and none is at or below another.
 
 extension ListenerTable {
-    /// Before a change: stores, at each node with views on the way to it, the child that the change is in, with its
-    /// value before. Costs nothing while there are no views.
+    /// Before a change: stores, at each node with views on the way to it, the child that the change is in,
+    /// with its value before. Costs nothing while there are no views.
     func capturePreimages(at path: Path, in tree: Node) {
         guard viewCount > 0 else { return }
         var node = root
@@ -28,8 +28,8 @@ extension ListenerTable {
         }
     }
 
-    /// The pushes of one change that was just done. Order: the shared one, then windows from the root down, then
-    /// the listens below in the order of keys.
+    /// The pushes of one change that was just done. Order: the shared one, then windows from the root down,
+    /// then the listens below in the order of keys.
     /// - Parameters:
     ///   - mergeBase: The location that the writer of a merge named; nil for another write.
     ///   - old: The value at the change's path before.
@@ -61,8 +61,8 @@ extension ListenerTable {
         return pushes
     }
 
-    /// The pushes of several changes that were just done at once. Order: by change, from the root down, then the
-    /// listens below in the order of keys.
+    /// The pushes of several changes that were just done at once. Order: by change, from the root down, then
+    /// the listens below in the order of keys.
     /// - Parameters:
     ///   - olds: The values at each change's path before.
     ///   - base: The location that the writer named. A shared merge is relative to it.
@@ -162,8 +162,8 @@ extension ListenerTable {
         return notices
     }
 
-    /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of keys. Where
-    /// equal values are large they are not compared to the end, and count as different.
+    /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of
+    /// keys. Where equal values are large they are not compared to the end, and count as different.
     func visitListeners(
         below node: TrieNode, old: Node, new: Node, _ visit: (TrieNode, Node) -> Void
     ) {
@@ -194,11 +194,13 @@ extension ListenerTable {
 
     // MARK: Windows
 
-    /// To find and move a child of a window, and to make and print a push, take as much time as to visit so many children.
+    /// To find and move a child of a window, and to make and print a push, take as much time as to visit so
+    /// many children.
     private static let visitsPerAlteredChild = 8
     private static let visitsPerPush = 256
 
-    /// About how many children a window visits when it is updated, or a live aggregate when it is computed anew.
+    /// About how many children a window visits when it is updated, or a live aggregate when it is computed
+    /// anew.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
     private static func cost(
         of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
@@ -269,8 +271,8 @@ extension ListenerTable {
     }
 }
 
-/// The values by which altered children are ordered, before and after a write. They are computed once for each
-/// index, however many windows use it. So a window that a write does not touch costs a few comparisons.
+/// The values by which altered children are ordered, before and after a write. They are computed once for
+/// each index, however many windows use it. So a window that a write does not touch costs a few comparisons.
 private struct IndexValues {
     private typealias Value = (key: Key, value: Node)
 
@@ -282,8 +284,8 @@ private struct IndexValues {
         self.altered = altered
     }
 
-    /// The views whose windows one of the children was in, is in, or has to enter, found by their ranges, in the order
-    /// in which they came. O(views / 64 + 64 × views found) comparisons, at most.
+    /// The views whose windows one of the children was in, is in, or has to enter, found by their ranges, in
+    /// the order in which they came. O(views / 64 + 64 × views found) comparisons, at most.
     mutating func touchedViews(of details: ListenerTable.NodeDetails) -> [ListenerTable.QueryView] {
         var found: [Int: ListenerTable.QueryView] = [:]
         for (order, windows) in details.ranges {
@@ -402,8 +404,8 @@ extension ListenerTable.QueryView {
 
     /// Entries for the children that stayed in the window and changed: the changes in them.
     ///
-    /// A client removes a child from its window as soon as it is empty, and then ignores later changes of it. So a
-    /// child that the removals alone would empty is sent whole.
+    /// A client removes a child from its window as soon as it is empty, and then ignores later changes of it.
+    /// So a child that the removals alone would empty is sent whole.
     private func entries(
         ofChanged changed: [Window.Entry], _ altered: [ChildChange], inside: [Change], at path: Path
     ) -> [Push.Entry] {

@@ -3,12 +3,12 @@ import PandoTree
 /// The simple hashes (realtime §9.1) of a few large locations. A hash stays until something at, above or
 /// below its location changes.
 ///
-/// To hash a million children takes over a second, and each transaction compares the hash of its location. The
-/// hash is computed on another thread, on a snapshot, and stored here by the caller. While the cache is empty, a
-/// change costs one comparison with zero.
+/// To hash a million children takes over a second, and each transaction compares the hash of its location.
+/// The hash is computed on another thread, on a snapshot, and stored here by the caller. While the cache is
+/// empty, a change costs one comparison with zero.
 struct HashCache: Sendable {
-    /// Locations in the cache: those at which clients run transactions at the same time. Each is compared with
-    /// the path of every change.
+    /// Locations in the cache: those at which clients run transactions at the same time. Each is compared
+    /// with the path of every change.
     static let capacity = 16
 
     private struct Entry: Sendable {

@@ -8,16 +8,18 @@ struct IndexAccounts {
     static let onDemandLimitPerLocation = 16
     /// Most indexes on demand of all locations.
     static let onDemandLimit = 512
-    /// Bytes that an index takes for each child when it is built: 24, and its part of the pages' heads and of the pages
-    /// above. Counted when the index is ready.
+    /// Bytes that an index takes for each child when it is built: 24, and its part of the pages' heads and of
+    /// the pages above. Counted when the index is ready.
     private static let builtEntryByteCount = 28
     /// Bytes that a node of the trie takes at most, with its path and a slot.
     static let locationByteCount = 1024
-    /// The most bytes that one more entry adds in a page of entries: a full page splits, and one half grows again.
+    /// The most bytes that one more entry adds in a page of entries: a full page splits, and one half grows
+    /// again.
     private static let addedEntryByteCount = 864
     /// Entries of a full page.
     private static let entriesPerPage = 64
-    /// The part of an index by which pages above those of entries may grow before its bytes are counted again.
+    /// The part of an index by which pages above those of entries may grow before its bytes are counted
+    /// again.
     private static let slackPart = 8
     /// The caller compares the indexes with its limit after they have grown by as much.
     private static let reportedGrowthByteCount = 64 << 10

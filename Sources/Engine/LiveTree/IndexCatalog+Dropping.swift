@@ -51,7 +51,8 @@ extension IndexCatalog {
         work.dropped.append(kept)
     }
 
-    /// Puts an index that was made elsewhere in force, in place of the one of a slot, or before that is built. O(pages).
+    /// Puts an index that was made elsewhere in force, in place of the one of a slot, or before that is
+    /// built. O(pages).
     func put(_ kept: KeptIndex, _ index: Int, of location: IndexLocation) {
         if let old = location.slots[index].index {
             work.dropped.append(old)
@@ -92,8 +93,8 @@ extension IndexCatalog {
         work.builds.append(IndexWork.Build(location.slots[index], at: location.path))
     }
 
-    /// Drops indexes on demand, the one that was not used for the longest time first, until the others take no more
-    /// than they may.
+    /// Drops indexes on demand, the one that was not used for the longest time first, until the others take
+    /// no more than they may.
     /// - Parameter number: One that stays; nil for none.
     /// - Complexity: O(1) within the limit; O(locations) for each one that is dropped.
     func evictBeyondLimit(butNot number: Int? = nil) {

@@ -134,8 +134,8 @@ extension IndexCatalog {
 // MARK: - New locations
 
 extension IndexCatalog {
-    /// Has indexes built that the rules declare, where a write has made a location large. Looks at large values,
-    /// and at one in some of the other writes: a location grows by many.
+    /// Has indexes built that the rules declare, where a write has made a location large. Looks at large
+    /// values, and at one in some of the other writes: a location grows by many.
     /// - Parameter tree: The tree after the write.
     func noteGrowth(by path: Path, _ node: Node, in tree: Node) {
         guard let declarations else { return }
@@ -186,8 +186,9 @@ extension IndexSlot {
 }
 
 extension ChildOrder {
-    /// The value by which a child is ordered, as an index holds it while the child changes: objects, which are all
-    /// in the same place, are replaced by one, so that a write need not copy their pages. Nil for no child.
+    /// The value by which a child is ordered, as an index holds it while the child changes: objects, which
+    /// are all in the same place, are replaced by one, so that a write need not copy their pages. Nil for no
+    /// child.
     func placedValue(of child: Node) -> Node? {
         if child.isEmpty { return nil }
         let value = value(of: child)

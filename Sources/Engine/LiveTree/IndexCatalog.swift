@@ -8,34 +8,36 @@ import PandoTree
 ///
 /// Indexes save time and change no result: without one a query visits all children.
 ///
-/// There are two kinds. Those that the rules declare are built for every location with many children, and kept
-/// while the rules name them. The others are built when queries ask for their order, and the one that was not used
-/// for the longest time is dropped where all of them would take more than ``onDemandByteLimit``. (The caller has one
-/// limit for all databases, and drops the one that no query has used for the longest time in any of them.)
+/// There are two kinds. Those that the rules declare are built for every location with many children, and
+/// kept while the rules name them. The others are built when queries ask for their order, and the one that
+/// was not used for the longest time is dropped where all of them would take more than ``onDemandByteLimit``.
+/// (The caller has one limit for all databases, and drops the one that no query has used for the longest time
+/// in any of them.)
 ///
-/// Always true: a ready index is that of its location's children as they are in the tree, between any two commands.
+/// Always true: a ready index is that of its location's children as they are in the tree, between any two
+/// commands.
 ///
-/// What clients ask for is bounded: in number, for a location and for a database, and in bytes, each index with the
-/// trie's nodes on its way. They never keep an index out that the rules declare.
+/// What clients ask for is bounded: in number, for a location and for a database, and in bytes, each index
+/// with the trie's nodes on its way. They never keep an index out that the rules declare.
 ///
-/// `@unchecked Sendable`: owned by one ``LiveTree`` and never handed out. A tree belongs to one thread and cannot be
-/// copied, so no two threads use it at the same time.
+/// `@unchecked Sendable`: owned by one ``LiveTree`` and never handed out. A tree belongs to one thread and
+/// cannot be copied, so no two threads use it at the same time.
 final class IndexCatalog: @unchecked Sendable {
     /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes.
     var unindexedChildCount = defaultUnindexedChildCount
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
     var visitedChildCount = LiveTree.inlineWindowChildCount
-    /// Children that all windows and live aggregates visit or move in one write, about: some ten milliseconds. Windows for
-    /// which nothing is left fall behind (``ListenerTable/QueryView/isBehind``): one client may have a thousand over a
-    /// large location.
+    /// Children that all windows and live aggregates visit or move in one write, about: some ten
+    /// milliseconds. Windows for which nothing is left fall behind (``ListenerTable/QueryView/isBehind``):
+    /// one client may have a thousand over a large location.
     var updatedChildLimit = 1 << 18
     /// What is left of that for the write in progress.
     var updatableChildCount = 0
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
-    /// An index on demand that a query has used within this time gives way to no other one, so that many orders in
-    /// turn do not make indexes that are dropped before they are used: milliseconds.
+    /// An index on demand that a query has used within this time gives way to no other one, so that many
+    /// orders in turn do not make indexes that are dropped before they are used: milliseconds.
     static let leastStay: Int64 = 10_000
 
     var locations = IndexLocations()
@@ -143,7 +145,8 @@ final class IndexCatalog: @unchecked Sendable {
             at: time)
     }
 
-    /// Notes that the indexes of a query were used, or would have been (``noteUse(of:measuring:at:over:isLasting:at:)``).
+    /// Notes that the indexes of a query were used, or would have been
+    /// (``noteUse(of:measuring:at:over:isLasting:at:)``).
     /// - Parameter time: Milliseconds since 1970; nil for that of the last query.
     func noteUse(of query: Query, at path: Path, over node: Node, isLasting: Bool, at time: Int64? = nil) {
         let time = time ?? lastTime
@@ -164,8 +167,8 @@ final class IndexCatalog: @unchecked Sendable {
                 ? [] : query.aggregatedFields.map { index(query.order, measuring: $0, at: path) })
     }
 
-    /// The index by which a window finds its next children, of a location's data after a write. It is built where
-    /// there is none, unless there are few children.
+    /// The index by which a window finds its next children, of a location's data after a write. It is built
+    /// where there is none, unless there are few children.
     func indexForWindow(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         if order == .key { return nil }
         noteUse(of: order, at: path, over: node, isLasting: true, at: lastTime)

@@ -70,7 +70,8 @@ struct IndexLocations {
         }
     }
 
-    /// The index on demand that was not used for the longest time: its number, and when it was used. O(locations).
+    /// The index on demand that was not used for the longest time: its number, and when it was used.
+    /// O(locations).
     /// - Parameter number: One that does not count; nil for none.
     func leastRecentlyUsed(butNot number: Int? = nil) -> (number: Int, lastUse: Int64)? {
         var oldest: (number: Int, lastUse: Int64)?
@@ -117,8 +118,8 @@ struct IndexSlot {
     var index: KeptIndex?
     /// Bytes of the slot and of the trie's nodes on its way, at most.
     let overheadByteCount: Int
-    /// Bytes that count against the limit (``IndexAccounts``): none of a declared one. At least as many as the index takes,
-    /// and ``overheadByteCount``.
+    /// Bytes that count against the limit (``IndexAccounts``): none of a declared one. At least as many as
+    /// the index takes, and ``overheadByteCount``.
     var chargedByteCount = 0
     /// Entries that were added or removed since its bytes were counted.
     var uncountedChangeCount = 0

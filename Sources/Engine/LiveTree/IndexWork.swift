@@ -1,11 +1,11 @@
 import PandoRules
 import PandoTree
 
-/// What an engine leaves to its caller after a command: to build indexes and to answer queries on other threads, and to free
-/// dropped indexes.
+/// What an engine leaves to its caller after a command: to build indexes and to answer queries on other
+/// threads, and to free dropped indexes.
 ///
-/// Few builds and scans are under way at a time, since each holds a snapshot, and a write copies the pages that it holds.
-/// The others wait here without one.
+/// Few builds and scans are under way at a time, since each holds a snapshot, and a write copies the pages
+/// that it holds. The others wait here without one.
 struct IndexWork {
     /// An index that is to be built.
     struct Build {
@@ -59,8 +59,8 @@ struct IndexWork {
             || (!scans.isEmpty && scansUnderWay < Self.underWayLimit) || scans.count > scanCountToPrune
     }
 
-    /// What the caller can begin now. What follows an earlier build or scan goes first, since it holds a snapshot; then
-    /// declared indexes.
+    /// What the caller can begin now. What follows an earlier build or scan goes first, since it holds a
+    /// snapshot; then declared indexes.
     /// - Parameters:
     ///   - isAwaited: Whether an index is still to be built.
     ///   - isExpected: Whether a listen still waits for a scan.

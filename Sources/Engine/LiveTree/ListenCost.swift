@@ -1,8 +1,8 @@
 import PandoTree
 
-/// What a listen costs, about: bytes of the heap with what the allocator adds. Each listen counts its whole path,
-/// although listens share the nodes of what their paths have in common: what a session holds must not become less
-/// because another one that shared it has ended.
+/// What a listen costs, about: bytes of the heap with what the allocator adds. Each listen counts its whole
+/// path, although listens share the nodes of what their paths have in common: what a session holds must not
+/// become less because another one that shared it has ended.
 enum ListenCost {
     /// Of a listen: its place in the tables of its session and of its location.
     private static let listenByteCount = 256

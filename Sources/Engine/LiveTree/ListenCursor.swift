@@ -1,7 +1,8 @@
 import PandoTree
 
-/// Where a check of a session's listens goes on, a part at a time: filtered listens first, of each kind the last first. The
-/// end of a listen that was checked moves only others that were checked, so none is passed over.
+/// Where a check of a session's listens goes on, a part at a time: filtered listens first, of each kind the
+/// last first. The end of a listen that was checked moves only others that were checked, so none is passed
+/// over.
 ///
 /// The session must get no new listens until the check is done.
 package struct ListenCursor: Sendable {

@@ -2,12 +2,12 @@ import PandoTree
 
 /// All listens of a database in two indexes: by session, and by location (``ListenerTable``).
 ///
-/// Always true: every listen of a session is in the table too. (The table may have more: ``EndingListens``.) A
-/// session without listens is not in the first index.
+/// Always true: every listen of a session is in the table too. (The table may have more: ``EndingListens``.)
+/// A session without listens is not in the first index.
 ///
-/// A default listen below another one of its session is covered: it gets no pushes of its own (§6.4). One that began before
-/// the listen above it is covered only if there are few below that; else it gets its pushes, too, which clients take as
-/// well as once.
+/// A default listen below another one of its session is covered: it gets no pushes of its own (§6.4). One
+/// that began before the listen above it is covered only if there are few below that; else it gets its
+/// pushes, too, which clients take as well as once.
 struct ListenRegistry: Sendable {
     private(set) var table = ListenerTable()
     private var bySession: [SessionID: SessionListens] = [:]
@@ -26,7 +26,8 @@ struct ListenRegistry: Sendable {
     /// Listens below a new one that become covered with it.
     private static let coveredAtOnce = 256
 
-    /// Adds a default listen, unless the session has it already. O(depth), and a bounded number of listens below.
+    /// Adds a default listen, unless the session has it already. O(depth), and a bounded number of listens
+    /// below.
     mutating func add(defaultAt path: Path, of session: SessionID) {
         var listens = bySession.removeValue(forKey: session) ?? SessionListens()
         defer { bySession[session] = listens }
@@ -39,7 +40,8 @@ struct ListenRegistry: Sendable {
         if hadOthers { coverListens(below: path, of: session, listens) }
     }
 
-    /// Marks the session's default listens below the path as covered, where they are few, or all locations there are.
+    /// Marks the session's default listens below the path as covered, where they are few, or all locations
+    /// there are.
     private func coverListens(below path: Path, of session: SessionID, _ listens: SessionListens) {
         if table.cover(session, below: path, atMost: Self.coveredAtOnce) { return }
         guard listens.defaults.count <= Self.coveredAtOnce else { return }
@@ -67,8 +69,8 @@ struct ListenRegistry: Sendable {
 
     // MARK: Removing
 
-    /// Removes a default listen, if the session has it. O(depth): those below are no longer covered when the next write
-    /// looks at them (``ListenerTable/settleCovered(of:along:_:)``).
+    /// Removes a default listen, if the session has it. O(depth): those below are no longer covered when the
+    /// next write looks at them (``ListenerTable/settleCovered(of:along:_:)``).
     mutating func remove(defaultAt path: Path, of session: SessionID) {
         guard var listens = bySession.removeValue(forKey: session) else { return }
         if listens.remove(defaultAt: path) {
@@ -88,7 +90,8 @@ struct ListenRegistry: Sendable {
         if !listens.isEmpty { bySession[session] = listens }
     }
 
-    /// Removes all listens from the first index. They stay in the table until ``end(_:doing:)`` has removed them. O(1).
+    /// Removes all listens from the first index. They stay in the table until ``end(_:doing:)`` has removed
+    /// them. O(1).
     /// - Returns: Nil where the session has no listens.
     mutating func detach(_ session: SessionID) -> EndingListens? {
         guard let listens = bySession.removeValue(forKey: session) else { return nil }
@@ -116,8 +119,8 @@ struct ListenRegistry: Sendable {
 
     // MARK: Invariants
 
-    /// Counts the nodes of the table's trie, the root included; for tests. Traps when the two indexes contradict
-    /// each other. O(listens × depth).
+    /// Counts the nodes of the table's trie, the root included; for tests. Traps when the two indexes
+    /// contradict each other. O(listens × depth).
     func checkInvariants() -> Int {
         precondition(
             defaultCount == bySession.values.reduce(0) { $0 + $1.defaults.count }

@@ -7,15 +7,16 @@ import PandoTree
 ///                            its recipients (session, tag)
 ///
 /// A write walks from the root to its path, where every listen gets the change, and then visits the listens
-/// below, whose value may have changed. Its cost grows with the listens that get a push, not with all listens.
+/// below, whose value may have changed. Its cost grows with the listens that get a push, not with all
+/// listens.
 ///
-/// `@unchecked Sendable`: a tree of class instances, owned by one ``LiveTree`` and never handed out. A tree belongs
-/// to one thread and cannot be copied, so no two threads use a node at the same time.
+/// `@unchecked Sendable`: a tree of class instances, owned by one ``LiveTree`` and never handed out. A tree
+/// belongs to one thread and cannot be copied, so no two threads use a node at the same time.
 struct ListenerTable: @unchecked Sendable {
     /// One location. Invariant: it has listens, or some node below it has; except for the root.
     ///
-    /// Kept small: a listen makes a node for each of up to 32 keys of its path. So a node with one child has no
-    /// dictionary, and what few nodes need is in ``NodeDetails``.
+    /// Kept small: a listen makes a node for each of up to 32 keys of its path. So a node with one child has
+    /// no dictionary, and what few nodes need is in ``NodeDetails``.
     final class TrieNode {
         /// The last key of the location; nil for the root.
         private let key: Key?
@@ -107,10 +108,10 @@ struct ListenerTable: @unchecked Sendable {
 
     /// What few nodes have: queries, and listens below others of their session.
     final class NodeDetails {
-        /// Sessions with a default listen here and another one above, which gets the changes here, too. Where that one
-        /// has ended, the next write moves the session to ``TrieNode/defaults``
-        /// (``ListenerTable/settleCovered(of:along:_:)``): to end a listen above fifty thousand takes no longer than to
-        /// end any other.
+        /// Sessions with a default listen here and another one above, which gets the changes here, too. Where
+        /// that one has ended, the next write moves the session to ``TrieNode/defaults``
+        /// (``ListenerTable/settleCovered(of:along:_:)``): to end a listen above fifty thousand takes no
+        /// longer than to end any other.
         var covered = SessionSet()
         /// One for each distinct query.
         private(set) var views: [QueryView] = []
@@ -120,7 +121,8 @@ struct ListenerTable: @unchecked Sendable {
         /// The windows' ranges, by order. Empty up to ``indexedCount`` views: then each is asked.
         private(set) var ranges: [(order: ChildOrder, windows: WindowRanges)] = []
         private var lastNumber = 0
-        /// Children that the write in progress is about to change, with their values before it; empty between writes.
+        /// Children that the write in progress is about to change, with their values before it; empty between
+        /// writes.
         var preimages: [(key: Key, old: Node)] = []
 
         var isEmpty: Bool { covered.isEmpty && views.isEmpty }
@@ -204,15 +206,17 @@ struct ListenerTable: @unchecked Sendable {
         let query: Query
         var window: Window
         var recipients = MemberSet<[Push.TaggedRecipient]>()
-        /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its range.
+        /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its
+        /// range.
         var aggregate: AggregateState?
-        /// The number of the scan that is under way for the children that the window lacks, or for all of it; nil for
-        /// none.
+        /// The number of the scan that is under way for the children that the window lacks, or for all of it;
+        /// nil for none.
         var scan: Int?
-        /// A write had more windows to update than one step may. The window is what the recipients have been sent, writes
-        /// pass it by, and the scan finds what it is by then.
+        /// A write had more windows to update than one step may. The window is what the recipients have been
+        /// sent, writes pass it by, and the scan finds what it is by then.
         var isBehind = false
-        /// Since the window is behind, recipients have come that were sent what it was then: newer than what the others have.
+        /// Since the window is behind, recipients have come that were sent what it was then: newer than what
+        /// the others have.
         var hasLateRecipients = false
         /// The window's range as ``NodeDetails/ranges`` has it; nil where there are few windows.
         fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
@@ -260,8 +264,8 @@ struct ListenerTable: @unchecked Sendable {
         isEmpty = root.isEmpty
     }
 
-    /// Marks the session's default listens strictly below the path as covered, unless there are more nodes than `count`.
-    /// O(depth + count).
+    /// Marks the session's default listens strictly below the path as covered, unless there are more nodes
+    /// than `count`. O(depth + count).
     /// - Returns: false where there are more. Then nothing is marked.
     func cover(_ session: SessionID, below path: Path, atMost count: Int) -> Bool {
         guard let nodes = nodes(below: path, atMost: count) else { return false }
@@ -272,8 +276,8 @@ struct ListenerTable: @unchecked Sendable {
     /// Marks a default listen as covered. O(depth).
     func cover(_ session: SessionID, at path: Path) { node(at: path)?.setCovered(true, session) }
 
-    /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first. The view of a live
-    /// aggregate has no value yet then: see ``QueryView/recompute(over:at:_:isFirst:)``.
+    /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first. The view
+    /// of a live aggregate has no value yet then: see ``QueryView/recompute(over:at:_:isFirst:)``.
     /// - Parameters:
     ///   - tree: The location's data, over which a new window is made.
     ///   - index: Its index in the query's order; nil where there is none.
@@ -391,8 +395,8 @@ struct ListenerTable: @unchecked Sendable {
 
     // MARK: Covered listens
 
-    /// Before a node's listeners get a push: its covered listens that no other one of their session is above any more
-    /// become ordinary ones. O(depth × covered listens here); nothing for a node that has none.
+    /// Before a node's listeners get a push: its covered listens that no other one of their session is above
+    /// any more become ordinary ones. O(depth × covered listens here); nothing for a node that has none.
     /// - Parameters:
     ///   - path: The node's location, or one below it.
     ///   - depth: The keys of the node's location.
@@ -415,8 +419,8 @@ struct ListenerTable: @unchecked Sendable {
 
     // MARK: Invariants
 
-    /// Counts the nodes of the trie, the root included; for tests. Traps when a node is left that nothing needs,
-    /// or when a write left its state behind. O(nodes).
+    /// Counts the nodes of the trie, the root included; for tests. Traps when a node is left that nothing
+    /// needs, or when a write left its state behind. O(nodes).
     func checkInvariants() -> Int {
         var viewTotal = 0
         func check(_ node: TrieNode) -> Int {

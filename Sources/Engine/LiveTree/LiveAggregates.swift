@@ -5,9 +5,9 @@ import PandoTree
 //     write ──▶ its range is touched ──▶ computed anew, by the index: O(log n) ──▶ another value ──▶ push
 //                                    └─▶ no index yet: a scan by another thread, over a snapshot ──▶ push
 //
-// While a scan is under way, further writes are only noted: then another one follows, or the index computes the value.
-// So each value that is sent is that of one moment, values come in the order of these moments, and the last one is the
-// current one.
+// While a scan is under way, further writes are only noted: then another one follows, or the index computes
+// the value. So each value that is sent is that of one moment, values come in the order of these moments, and
+// the last one is the current one.
 
 /// The value of a live aggregate, and the scan that is under way for it.
 struct AggregateState {

@@ -1,8 +1,8 @@
 import PandoTree
 
 extension LiveTree {
-    /// Pushes for a session that has missed earlier ones: the current values, one push for each of its listens
-    /// (realtime §5.1, §5.2).
+    /// Pushes for a session that has missed earlier ones: the current values, one push for each of its
+    /// listens (realtime §5.1, §5.2).
     /// - Parameters:
     ///   - paths: Locations that have changed, none at or below another. Locations that the session no longer
     ///     listens to are left out. For a location above listens, each listen is sent whole.

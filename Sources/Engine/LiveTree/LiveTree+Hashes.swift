@@ -1,18 +1,19 @@
 import PandoBytes
 import PandoTree
 
-// Hashes of large locations. Before the caller executes a transaction it may have another thread compute the hash
-// on a snapshot (``nodeToHash(at:comparedWith:)``) and store it (``note(_:of:at:)``). The transaction then finds
-// it in the ``HashCache``, and the database thread does not wait for it.
+// Hashes of large locations. Before the caller executes a transaction it may have another thread compute the
+// hash on a snapshot (``nodeToHash(at:comparedWith:)``) and store it (``note(_:of:at:)``). The transaction
+// then finds it in the ``HashCache``, and the database thread does not wait for it.
 
 extension LiveTree {
     /// A node that prints to more bytes is hashed on another thread: it takes a tenth of a millisecond.
     package static let inlineHashByteCount = 32 << 10
-    /// A longer string is hashed on another thread, and compared afterwards: its snapshots cannot be distinguished.
+    /// A longer string is hashed on another thread, and compared afterwards: its snapshots cannot be
+    /// distinguished.
     package static let inlineLeafHashByteCount = 256 << 10
 
-    /// The node that should be hashed before a transaction is decided. Nil when that takes next to no time: the
-    /// location is small, its hash is known, or the client expects no data there.
+    /// The node that should be hashed before a transaction is decided. Nil when that takes next to no time:
+    /// the location is small, its hash is known, or the client expects no data there.
     /// - Parameter expectedHash: What the client sent.
     /// - Complexity: O(depth).
     package func nodeToHash(at target: Target, comparedWith expectedHash: Text) -> Node? {

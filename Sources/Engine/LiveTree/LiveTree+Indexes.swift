@@ -1,17 +1,18 @@
 import PandoTree
 
-// Indexes (`IndexCatalog.swift`) and the caller: it has other threads build them, on snapshots, and tells the tree
-// which queries would use them. What it does with them never changes the result of a command.
+// Indexes (`IndexCatalog.swift`) and the caller: it has other threads build them, on snapshots, and tells the
+// tree which queries would use them. What it does with them never changes the result of a command.
 
 extension LiveTree {
-    /// Bytes that the indexes of this tree which no rule declares may take together. A lower limit than before drops
-    /// those that were not used for the longest time.
+    /// Bytes that the indexes of this tree which no rule declares may take together. A lower limit than
+    /// before drops those that were not used for the longest time.
     package var indexByteLimit: Int {
         get { indexes.onDemandByteLimit }
         set { indexes.onDemandByteLimit = newValue }
     }
 
-    /// Bytes of the indexes which no rule declares, ready or being built: at least as many as they take. O(1).
+    /// Bytes of the indexes which no rule declares, ready or being built: at least as many as they take.
+    /// O(1).
     package var onDemandIndexByteCount: Int { indexes.onDemandByteCount }
 
     /// When a query used the one of them that was not used for the longest time; nil where there is none.
@@ -28,8 +29,8 @@ extension LiveTree {
     package var hasIndexWork: Bool { indexes.hasWork }
 
     /// What is to be done for indexes now.
-    /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes, which take
-    ///   long to free.
+    /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes,
+    ///   which take long to free.
     /// - Complexity: O(jobs × depth).
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
         let work = indexes.takeWork { isAwaited($0) }
@@ -46,12 +47,12 @@ extension LiveTree {
         return (jobs, work.dropped)
     }
 
-    /// Children that may have changed since the snapshot of an index: with their pages, about two milliseconds. If
-    /// more have, another thread follows these changes first.
+    /// Children that may have changed since the snapshot of an index: with their pages, about two
+    /// milliseconds. If more have, another thread follows these changes first.
     private static let indexDifferenceLimit = 2048
 
-    /// Takes the result of a computation. An index is in force from now on, unless too much has changed since its
-    /// snapshot: then there is further work.
+    /// Takes the result of a computation. An index is in force from now on, unless too much has changed since
+    /// its snapshot: then there is further work.
     /// - Complexity: O(changes since the snapshot × log n), bounded to a few milliseconds.
     package mutating func finish(_ result: IndexJobResult) {
         switch result {

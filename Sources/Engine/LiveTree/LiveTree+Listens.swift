@@ -41,7 +41,8 @@ extension LiveTree {
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
         var window = view.window
         if view.isBehind {
-            // What it was before writes that are acknowledged is no answer. The scan brings all recipients together again.
+            // What it was before writes that are acknowledged is no answer. The scan brings all recipients
+            // together again.
             view.hasLateRecipients = true
             let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
@@ -105,9 +106,9 @@ extension LiveTree {
         listens.end(&ending, doing: .max)
     }
 
-    /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to end
-    /// fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last listen has
-    /// ended.
+    /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to
+    /// end fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last
+    /// listen has ended.
     /// - Returns: Nil where the session has no listens.
     package mutating func detachListens(of session: SessionID) -> EndingListens? { listens.detach(session) }
 

@@ -1,8 +1,8 @@
 import PandoTree
 
-// Windows over large locations. To find the ten highest of a million children takes most of a second. A caller may
-// have another thread make the window on a snapshot (``locationOfWindow(of:at:)``) before it executes the listen.
-// ``prepare(_:at:over:)`` then applies to it what has changed since.
+// Windows over large locations. To find the ten highest of a million children takes most of a second. A
+// caller may have another thread make the window on a snapshot (``locationOfWindow(of:at:)``) before it
+// executes the listen. ``prepare(_:at:over:)`` then applies to it what has changed since.
 
 /// A window that was made before its listen is executed.
 struct PreparedWindow: Sendable {
@@ -18,9 +18,9 @@ extension LiveTree {
     /// Children that may have changed since the snapshot. If more have, the window is made anew.
     static let differenceLimit = 4096
 
-    /// The node over which a window should be made before a listen begins. Nil when that takes next to no time:
-    /// the location has few children, the query visits few, or the window exists for another session and is not behind.
-    /// O(depth).
+    /// The node over which a window should be made before a listen begins. Nil when that takes next to no
+    /// time: the location has few children, the query visits few, or the window exists for another session
+    /// and is not behind. O(depth).
     /// - Returns: With it the query, and its index if there is one.
     package func locationOfWindow(of query: Query, at path: Path) -> (query: IndexedQuery, node: Node)? {
         // A live aggregate that takes long gets its first value later.
@@ -33,8 +33,8 @@ extension LiveTree {
         return (indexed, node)
     }
 
-    /// Whether an index in this order may be kept at a location: then one is made with the first window, so that the
-    /// window finds its next children by it. O(depth).
+    /// Whether an index in this order may be kept at a location: then one is made with the first window, so
+    /// that the window finds its next children by it. O(depth).
     package func mayKeepIndex(_ order: ChildOrder, at path: Path) -> Bool {
         order != .key && indexes.mayKeep(order, at: path, childCount: root[path].children.count)
     }

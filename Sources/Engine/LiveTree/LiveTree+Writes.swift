@@ -1,7 +1,7 @@
 import PandoTree
 
-// What writes change, and the pushes that they cause (`FanOut.swift`). Without listens and indexes, a write is one walk
-// from the root to its location.
+// What writes change, and the pushes that they cause (`FanOut.swift`). Without listens and indexes, a write
+// is one walk from the root to its location.
 
 /// Several changes that are done as one change of a location above all of them.
 struct JoinedChanges: Sendable {
@@ -64,8 +64,8 @@ extension LiveTree {
     /// Does several changes as one write.
     /// - Parameters:
     ///   - changes: Each changes something; none at or below another.
-    ///   - base: The location that the writer named, a shared push is relative to it; nil where the changes are no
-    ///     merge.
+    ///   - base: The location that the writer named, a shared push is relative to it; nil where the changes
+    ///     are no merge.
     /// - Complexity: O(changes × depth × log n + listeners that get a push).
     mutating func write(_ changes: [Change], base: Path?) -> [Push] {
         hashes.invalidate(changes)

@@ -11,8 +11,8 @@ import PandoTree
 ///
 /// It asks no rules and resolves no server values: ``Engine`` decides what is written, and by whom.
 ///
-/// It cannot be copied: a copy would retain every part of it for each question, and the next change would copy the
-/// listens of all sessions. For a snapshot copy ``root``.
+/// It cannot be copied: a copy would retain every part of it for each question, and the next change would
+/// copy the listens of all sessions. For a snapshot copy ``root``.
 package struct LiveTree: ~Copyable, Sendable {
     /// The data. O(1) to copy.
     package internal(set) var root: Node
@@ -31,8 +31,9 @@ package struct LiveTree: ~Copyable, Sendable {
     /// The rules have changed: which indexes they declare.
     func declareIndexes(of access: Access) { indexes.declare(IndexDeclarations(access)) }
 
-    /// Removes and returns the large nodes that writes have taken out of the tree since the last call; nil for
-    /// none. To free a million children takes a tenth of a second, which a caller may leave to another thread.
+    /// Removes and returns the large nodes that writes have taken out of the tree since the last call; nil
+    /// for none. To free a million children takes a tenth of a second, which a caller may leave to another
+    /// thread.
     package mutating func removeReplacedNodes() -> [Node]? { replaced.removeAll() }
 
     /// Removes and returns the pushes that computations of other threads have caused since the last call.
@@ -49,8 +50,8 @@ package struct LiveTree: ~Copyable, Sendable {
 
     // MARK: Invariants
 
-    /// Counts the nodes of the listener trie, the root included; for tests. Traps when any state is left that nothing
-    /// needs, or an index is wrong. O(listens × depth + children of indexed locations).
+    /// Counts the nodes of the listener trie, the root included; for tests. Traps when any state is left that
+    /// nothing needs, or an index is wrong. O(listens × depth + children of indexed locations).
     func checkInvariants() -> Int {
         indexes.checkInvariants(of: root)
         return listens.checkInvariants()

@@ -1,7 +1,7 @@
 import PandoTree
 
-/// Distinct members in an order that depends only on the insertions and removals, never on a hash. Insertion and
-/// removal are O(1): a removal moves the last member into the gap.
+/// Distinct members in an order that depends only on the insertions and removals, never on a hash. Insertion
+/// and removal are O(1): a removal moves the last member into the gap.
 ///
 /// The members are one array. A push shares its storage.
 struct MemberSet<Members>
@@ -10,7 +10,8 @@ where
     Members.Index == Int, Members.Element: Hashable
 {
     private(set) var members = Members()
-    /// The index of each member. Empty up to ``indexedCount`` members, since a short array is searched faster.
+    /// The index of each member. Empty up to ``indexedCount`` members, since a short array is searched
+    /// faster.
     private var positions: [Members.Element: Int] = [:]
 
     var isEmpty: Bool { members.isEmpty }

@@ -27,8 +27,8 @@ package struct Push: Sendable {
     }
 
     package var body: Body
-    /// The location that the writer named, where the body is the only change of a merge: event streams show it as one
-    /// (rest §8.2). Nil for all other writes.
+    /// The location that the writer named, where the body is the only change of a merge: event streams show
+    /// it as one (rest §8.2). Nil for all other writes.
     package var mergeBase: Path?
     /// Sessions that get the push without a tag. The arrays share storage with the engine.
     package var recipients: [ContiguousArray<SessionID>] = []

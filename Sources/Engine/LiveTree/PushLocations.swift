@@ -1,17 +1,17 @@
 import PandoTree
 
-// A write is stored as it was decided, but not always pushed that way. Clients apply the entries of a merge one
-// after the other, in an order of their own. The result of two kinds of change depends on that order:
+// A write is stored as it was decided, but not always pushed that way. Clients apply the entries of a merge
+// one after the other, in an order of their own. The result of two kinds of change depends on that order:
 //
 //  * a priority: if its node does not exist yet, the client ignores it;
-//  * a removal that leaves a node without children for a moment, while other entries add new ones: in one order
-//    the node keeps its priority; in the other it vanishes with its priority and comes back without.
+//  * a removal that leaves a node without children for a moment, while other entries add new ones: in one
+//    order the node keeps its priority; in the other it vanishes with its priority and comes back without.
 //
 // For both, the whole node is pushed (§5.1: a whole-node push is safer).
 
 extension Node {
-    /// The locations to push whole when these changes are done to this tree. Nil when the changes can be pushed
-    /// as they are, which is nearly always.
+    /// The locations to push whole when these changes are done to this tree. Nil when the changes can be
+    /// pushed as they are, which is nearly always.
     /// - Parameter changes: More than one, or none. None at or below another.
     /// - Returns: In ascending order; none at or below another. Every change is at or below one of them.
     /// - Complexity: Without priorities O(depth) for each removal; with priorities O(n log n).
@@ -40,8 +40,8 @@ extension Node {
         return false
     }
 
-    /// The topmost nodes that the removals alone would remove together with their priority, and that the whole
-    /// write keeps.
+    /// The topmost nodes that the removals alone would remove together with their priority, and that the
+    /// whole write keeps.
     private func fragileNodes(in changes: [Change]) -> [Path] {
         var (bare, after) = (self, self)
         for change in changes where !change.path.namesPriority {

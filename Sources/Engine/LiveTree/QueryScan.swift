@@ -1,7 +1,7 @@
 import PandoTree
 
-// Queries of listens that are answered by visiting all children of a large location, where no index helps. Another thread
-// does that, on a snapshot; meanwhile the listen goes on with what it has:
+// Queries of listens that are answered by visiting all children of a large location, where no index helps.
+// Another thread does that, on a snapshot; meanwhile the listen goes on with what it has:
 //
 //     a live aggregate         its last value                     (`LiveAggregates.swift`)
 //     a window with a limit    fewer children than its limit, after one has left it
@@ -117,7 +117,8 @@ extension LiveTree {
         listens.table.node(at: scan.path)?.updateRange(of: view)
     }
 
-    /// What has changed since a snapshot, over which a window was made; nil where that is more than one step may do.
+    /// What has changed since a snapshot, over which a window was made; nil where that is more than one step
+    /// may do.
     func differences(from snapshot: Node, to node: Node) -> [ChildChange]? {
         node.children.differences(from: snapshot.children, atMost: Self.differenceLimit)
     }

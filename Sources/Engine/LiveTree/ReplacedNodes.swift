@@ -1,7 +1,7 @@
 import PandoTree
 
-/// Large nodes that commits have taken out of the tree. To free a million children takes a tenth of a second, so
-/// the caller may have another thread release them.
+/// Large nodes that commits have taken out of the tree. To free a million children takes a tenth of a second,
+/// so the caller may have another thread release them.
 struct ReplacedNodes: Sendable {
     private var nodes: [Node] = []
 

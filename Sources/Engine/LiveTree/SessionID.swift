@@ -1,4 +1,5 @@
-/// One connection, as the caller numbers it. The caller does not reuse a number while the engine has state for it.
+/// One connection, as the caller numbers it. The caller does not reuse a number while the engine has state
+/// for it.
 package struct SessionID: Hashable, Sendable {
     package let rawValue: UInt64
 

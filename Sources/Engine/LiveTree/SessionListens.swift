@@ -15,8 +15,8 @@ struct SessionListens: Sendable {
     /// windows, and all other commands wait meanwhile.
     static let filteredLimit = 1000
 
-    /// Children that the windows of one session at one location may have, beyond which it gets no further one that may be
-    /// large; our own limit. Each takes memory, and time with each write that replaces them.
+    /// Children that the windows of one session at one location may have, beyond which it gets no further one
+    /// that may be large; our own limit. Each takes memory, and time with each write that replaces them.
     static let windowChildLimit = 1 << 20
     /// Windows of fewer children are not counted: ``filteredLimit`` bounds them.
     static let smallWindowChildCount = 1024
@@ -32,12 +32,14 @@ struct SessionListens: Sendable {
         var byteCount: Int
     }
 
-    /// About the bytes of memory that the listens take (``ListenCost``). A window counts as it was when it began.
+    /// About the bytes of memory that the listens take (``ListenCost``). A window counts as it was when it
+    /// began.
     private(set) var byteCount = 0
     /// About how long it takes to end all of them (``ListenCost/work(at:)``).
     private(set) var endingWork = 0
 
-    /// Bytes that the listens of one session may take; our own limit. Fifty thousand listens at usual depths take less.
+    /// Bytes that the listens of one session may take; our own limit. Fifty thousand listens at usual depths
+    /// take less.
     static let byteLimit = 128 << 20
 
     /// Live aggregates of one session; our own limit. Each is computed anew by the writes that it is about.

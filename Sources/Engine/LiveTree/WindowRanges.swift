@@ -1,14 +1,15 @@
 import PandoTree
 
-/// The windows of one location and one order, by their ranges in that order: those that a changed child may touch
-/// are found without asking each.
+/// The windows of one location and one order, by their ranges in that order: those that a changed child may
+/// touch are found without asking each.
 ///
 ///     page   [ range range … ]   by (low, number); at most 64
 ///     page   [ range … ]         with the highest end of its ranges
 ///
 /// A page whose ranges all end before a place is skipped, and so are all pages behind the place.
 ///
-/// Always true: ranges ascend by (low, number), no page is empty, and a page's `high` is that of its highest range.
+/// Always true: ranges ascend by (low, number), no page is empty, and a page's `high` is that of its highest
+/// range.
 struct WindowRanges {
     /// A window's range.
     struct Range {

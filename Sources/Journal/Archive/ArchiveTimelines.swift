@@ -14,13 +14,14 @@ package struct ArchiveTimelines<Storage: Disk> {
         self.archive = archive
     }
 
-    /// The newest timeline of which there is a copy of a segment: the one that a restore follows. Nil where there is none.
+    /// The newest timeline of which there is a copy of a segment: the one that a restore follows. Nil where
+    /// there is none.
     package var newest: UInt32? { listing.newestCopiedTimeline }
 
     /// A timeline with its ancestors, as far as the archive has them.
     /// - Parameter header: Of a backup, which may be of that timeline and know its data directory.
-    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and where nothing of the timeline is known;
-    ///   ``JournalError/disk(_:)``.
+    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and where nothing of the timeline is
+    ///   known; ``JournalError/disk(_:)``.
     package func history(
         of timeline: UInt32, orOf header: CheckpointHeader
     ) throws(JournalError) -> TimelineHistory {

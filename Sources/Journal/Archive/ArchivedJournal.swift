@@ -1,14 +1,14 @@
 import PandoBytes
 
-/// A backup, and the archive of the journal behind it (``JournalArchive``), as if both were one data directory: the backup is
-/// its only checkpoint. For reading.
+/// A backup, and the archive of the journal behind it (``JournalArchive``), as if both were one data
+/// directory: the backup is its only checkpoint. For reading.
 ///
-/// The journal goes through the timelines of the archive, up to the newest one or to the one that is asked for
-/// (``TimelineHistory``). What a timeline has behind the record at which the next one begins is left out: it was given up
-/// by the restore.
+/// The journal goes through the timelines of the archive, up to the newest one or to the one that is asked
+/// for (``TimelineHistory``). What a timeline has behind the record at which the next one begins is left out:
+/// it was given up by the restore.
 ///
-/// ``readArchive(_:until:into:)`` reads it as any other directory, with all its checks: a foreign journal, a gap and damage
-/// are refused.
+/// ``readArchive(_:until:into:)`` reads it as any other directory, with all its checks: a foreign journal, a
+/// gap and damage are refused.
 package final class ArchivedJournal<Storage: Disk>: Disk {
     package struct File: Sendable {
         fileprivate let file: Storage.File
@@ -23,23 +23,25 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     private let archive: Storage
     /// The timeline that is read, with its ancestors.
     package let timeline: TimelineHistory
-    /// The newest timeline whose number is taken, in the archive or by the backup. The archive may have nothing of it but
-    /// its history.
+    /// The newest timeline whose number is taken, in the archive or by the backup. The archive may have
+    /// nothing of it but its history.
     package let newestTimeline: UInt32
     /// Copies that are not whole, and where their last whole entries end.
     private let partials: [SegmentName: Int]
     /// Where segments end that the next timeline does not have as a whole.
     private let cuts: [SegmentName: Int]
-    /// Bytes behind the last whole entry that cannot be read: a power cut has interrupted their copying, or they are
-    /// damaged. The durable marks of the records there are those of the data directory, so they do not tell the two apart.
+    /// Bytes behind the last whole entry that cannot be read: a power cut has interrupted their copying, or
+    /// they are damaged. The durable marks of the records there are those of the data directory, so they do
+    /// not tell the two apart.
     package let unreadableByteCount: Int
 
     /// - Parameters:
     ///   - name: The file of the backup, in the directory `backup`.
     ///   - header: Of the backup.
-    ///   - wanted: The timeline to be read; nil for the newest of which the archive has a part, or that of the backup.
-    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and for a backup that the timeline does not contain;
-    ///   ``JournalError/disk(_:)``.
+    ///   - wanted: The timeline to be read; nil for the newest of which the archive has a part, or that of
+    ///     the backup.
+    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, and for a backup that the timeline does
+    ///   not contain; ``JournalError/disk(_:)``.
     package init(
         _ name: String, in backup: Storage, _ header: CheckpointHeader, archive: Storage,
         timeline wanted: UInt32? = nil
@@ -83,8 +85,8 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     }
 
     /// - Parameter end: The last record that is wanted; nil for all.
-    /// - Returns: Where they end, and the length of the file. The end is 0 where the header cannot be read: the copy was only
-    ///   begun, or it is damaged.
+    /// - Returns: Where they end, and the length of the file. The end is 0 where the header cannot be read:
+    ///   the copy was only begun, or it is damaged.
     private static func endOfEntries(
         _ name: SegmentName, _ file: String, upTo end: SequenceNumber?, on archive: Storage
     ) throws(JournalError) -> (end: Int, byteCount: Int) {
@@ -167,8 +169,8 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
 /// Reads a backup and the archived journal behind it.
 /// - Parameter moment: Nil for everything that is archived.
 /// - Returns: ``RecoverySummary/timeline`` is that of the last record that counts.
-/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the backup, unless
-///   the archive begins with the first record.
+/// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the
+///   backup, unless the archive begins with the first record.
 package func readArchive<Storage: Disk>(
     _ journal: ArchivedJournal<Storage>, until moment: PointInTime?, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
@@ -209,8 +211,8 @@ package func firstTime<Storage: Disk>(
 /// - Parameters:
 ///   - names: The names in the archive.
 ///   - timeline: Of the backup, and `sequence` the last record that it has.
-/// - Returns: The files, the oldest first, each with the file that continues it. Copies that are not whole are not among
-///   them.
+/// - Returns: The files, the oldest first, each with the file that continues it. Copies that are not whole
+///   are not among them.
 package func archivedSegments(
     of names: [String], coveredBy timeline: UInt32, _ sequence: SequenceNumber
 ) -> [(file: String, next: String)] {

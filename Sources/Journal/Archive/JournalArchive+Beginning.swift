@@ -4,12 +4,12 @@ import PandoBytes
 
 extension JournalArchive {
     /// Refuses an archive that is not of this journal, and changes nothing:
-    /// - of another data directory, or of a later timeline: another data directory goes on there, which was restored from
-    ///   this one or from one before it;
+    /// - of another data directory, or of a later timeline: another data directory goes on there, which was
+    ///   restored from this one or from one before it;
     /// - ahead of the journal, or with other records than the journal.
     /// - Parameter position: How far the journal is on disk.
-    /// - Throws: ``JournalError/corrupt(_:)`` with a flaw that ``JournalFlaw/isArchiveConflict``; also for a copy of a newer
-    ///   version. ``JournalError/disk(_:)``.
+    /// - Throws: ``JournalError/corrupt(_:)`` with a flaw that ``JournalFlaw/isArchiveConflict``; also for a
+    ///   copy of a newer version. ``JournalError/disk(_:)``.
     /// - Complexity: One read of the newest copies, and of their segments.
     package func refuseIfForeign(at position: JournalPosition) throws(JournalError) {
         let listing = try targetListing()
@@ -111,8 +111,9 @@ extension JournalArchive {
         }
     }
 
-    /// Before the first segment of a timeline: a restore can follow it then. The copies of this timeline are those of this
-    /// journal (``refuseIfForeign(_:)``): another history of it is that of a directory of which nothing is archived.
+    /// Before the first segment of a timeline: a restore can follow it then. The copies of this timeline are
+    /// those of this journal (``refuseIfForeign(_:)``): another history of it is that of a directory of which
+    /// nothing is archived.
     private func copyHistory(_ listing: ArchiveListing) throws(JournalError) {
         guard !timeline.ancestors.isEmpty else { return }
         if listing.histories.contains(timeline.timeline) {
@@ -160,8 +161,8 @@ extension JournalArchive {
                 throw comparison.conflict(of: whole.text)
             }
             let isNext = wholeExtent.last.successor == next.firstSequence
-            // Behind it an import may have taken a sequence, or the journal has lost segments. Otherwise the journal
-            // repeats records, or has more of them in the same segment.
+            // Behind it an import may have taken a sequence, or the journal has lost segments. Otherwise the
+            // journal repeats records, or has more of them in the same segment.
             let mayHaveGap =
                 if wholeExtent.last < next.firstSequence {
                     try !hasMore(of: whole, than: wholeExtent, segments)
@@ -308,7 +309,8 @@ extension JournalArchive {
 }
 
 extension JournalFlaw {
-    /// Whether an archive and a journal contradict each other, so that the journal must not be archived there.
+    /// Whether an archive and a journal contradict each other, so that the journal must not be archived
+    /// there.
     package var isArchiveConflict: Bool {
         switch self {
         case .foreignDirectory, .laterTimelineArchived, .archiveAhead, .archiveDiffers: true

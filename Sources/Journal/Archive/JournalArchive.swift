@@ -7,13 +7,13 @@ import PandoBytes
 //      journal-00000001-00000000000000c3.log.partial    the segment that is being written, as far as it is on disk
 //      timeline-00000002.history                        where a timeline that a restore has begun comes from
 //
-//  Each copy has the bytes of its segment. Only entries that are on the disk of the data directory are copied, so the
-//  archive is never ahead of a journal that a power cut has shortened. With a backup, it restores every moment behind the
-//  backup (``ArchivedJournal``).
+//  Each copy has the bytes of its segment. Only entries that are on the disk of the data directory are
+//  copied, so the archive is never ahead of a journal that a power cut has shortened. With a backup, it
+//  restores every moment behind the backup (``ArchivedJournal``).
 //
-//  So an archive that is ahead of the journal all the same, or has other records, proves that the data directory is not what
-//  it was: it was set back to an earlier state (the snapshot of a machine), or it is a copy of another one. Nothing of
-//  the archive is overwritten then: what the journal has lost is only there.
+//  So an archive that is ahead of the journal all the same, or has other records, proves that the data
+//  directory is not what it was: it was set back to an earlier state (the snapshot of a machine), or it is a
+//  copy of another one. Nothing of the archive is overwritten then: what the journal has lost is only there.
 
 /// What ``JournalArchive/update(upTo:isCancelled:note:)`` reports.
 package enum ArchiveEvent: Equatable, Sendable {
@@ -21,18 +21,19 @@ package enum ArchiveEvent: Equatable, Sendable {
     case copied(byteCount: Int)
     /// The copy of a segment is whole.
     case closed(SegmentName)
-    /// Something is missing between the archive and this segment: the data directory does not have the segments any more,
-    /// because a checkpoint has made them superfluous before they were copied; or an import came between, which is in no
-    /// journal. A restore needs a backup from behind the gap.
+    /// Something is missing between the archive and this segment: the data directory does not have the
+    /// segments any more, because a checkpoint has made them superfluous before they were copied; or an
+    /// import came between, which is in no journal. A restore needs a backup from behind the gap.
     case gap(before: SegmentName)
     /// A copy that is whole cannot be read from an offset on. A restore cannot pass it.
     case damaged(file: String, byteOffset: Int)
 }
 
-/// Copies the journal of one data directory into an archive, as it is written. Reads the data directory without its lock.
+/// Copies the journal of one data directory into an archive, as it is written. Reads the data directory
+/// without its lock.
 ///
-/// Knows nothing but the two directories: what is missing in the archive is what has to be copied, so there is no queue,
-/// and a new process continues where the last one ended.
+/// Knows nothing but the two directories: what is missing in the archive is what has to be copied, so there
+/// is no queue, and a new process continues where the last one ended.
 ///
 /// Needs two disks that no other thread uses meanwhile.
 package struct JournalArchive<Storage: Disk> {
@@ -62,7 +63,8 @@ package struct JournalArchive<Storage: Disk> {
         self.timeline = timeline
     }
 
-    /// The segment that the archive does not have as a whole yet; nil before the first update, and after a failure.
+    /// The segment that the archive does not have as a whole yet; nil before the first update, and after a
+    /// failure.
     package var segment: SegmentName? { copy?.name }
 
     /// Copies everything that is not in the archive yet.
@@ -70,10 +72,11 @@ package struct JournalArchive<Storage: Disk> {
     ///   - position: How far the journal is on disk.
     ///   - isCancelled: Asked between two pieces of about a mebibyte.
     /// - Returns: Whether everything is in the archive; false where it was cancelled.
-    /// - Throws: ``JournalError/disk(_:)``; ``JournalError/corrupt(_:)`` for damage of a segment, which is not copied, and
-    ///   for an archive that is not of this journal (``refuseIfForeign(at:)``), which is not changed. The next call tries again.
-    /// - Complexity: O(bytes to copy) in the memory of a mebibyte or of the largest entry; and one read of a segment
-    ///   when its copy is whole.
+    /// - Throws: ``JournalError/disk(_:)``; ``JournalError/corrupt(_:)`` for damage of a segment, which is
+    ///   not copied, and for an archive that is not of this journal (``refuseIfForeign(at:)``), which is not
+    ///   changed. The next call tries again.
+    /// - Complexity: O(bytes to copy) in the memory of a mebibyte or of the largest entry; and one read of a
+    ///   segment when its copy is whole.
     package mutating func update(
         upTo position: JournalPosition, isCancelled: () -> Bool = { false }, note: (ArchiveEvent) -> Void
     ) throws(JournalError) -> Bool {
@@ -175,7 +178,8 @@ package struct JournalArchive<Storage: Disk> {
     }
 
     /// Reads a copy that has every byte of its segment, and gives it its name.
-    /// - Returns: Its last sequence. The journal may go on behind a later one: an import takes a sequence, and has no record.
+    /// - Returns: Its last sequence. The journal may go on behind a later one: an import takes a sequence,
+    ///   and has no record.
     /// - Throws: ``JournalError/corrupt(_:)`` where the bytes cannot be read.
     private func close(_ copy: Copy) throws(JournalError) -> SequenceNumber {
         let found = try extent(copy.name, in: copy.name.partialText)

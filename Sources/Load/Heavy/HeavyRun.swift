@@ -27,8 +27,8 @@ struct HeavyOutcome {
     var problems: [String] = []
     var wasInterrupted = false
 
-    /// The longest wait in the best round: what the machine adds differs from round to round, what the server adds does
-    /// not.
+    /// The longest wait in the best round: what the machine adds differs from round to round, what the server
+    /// adds does not.
     static func longestWait(_ rounds: [HeavyRound]) -> Int { rounds.map(\.longestWait).min() ?? 0 }
 
     /// What is wrong, a line each.
@@ -62,7 +62,8 @@ final class HeavyRun {
     private static let lead: Duration = .milliseconds(24)
     /// Between the bystander's first operation and the heavy one.
     private static let head = 100_000_000
-    /// Between the end of the heavy operation and the end of the round: what it leaves to other threads is done then.
+    /// Between the end of the heavy operation and the end of the round: what it leaves to other threads is
+    /// done then.
     private static let tail = 400_000_000
     /// Longest time of one request.
     private static let patience: Duration = .seconds(60)

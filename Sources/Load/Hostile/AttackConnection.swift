@@ -21,7 +21,8 @@ final class AttackConnection: ChannelDelegate {
     private static let pacingTick: Duration = .milliseconds(48)
 
     private let channel: Channel
-    /// Not unowned: bytes may come, and timers fire, when the group has ended. It forgets its connections at its end.
+    /// Not unowned: bytes may come, and timers fire, when the group has ended. It forgets its connections at
+    /// its end.
     private let group: AttackGroup
     private var stage: Stage
     private var writtenByteCount = 0

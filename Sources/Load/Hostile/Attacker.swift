@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoReactor
 
-/// A kind of client that harms others. It describes its connections; ``AttackThread`` runs them, with a bounded
-/// number of connections, rate and memory.
+/// A kind of client that harms others. It describes its connections; ``AttackThread`` runs them, with a
+/// bounded number of connections, rate and memory.
 protocol Attacker: Sendable {
     /// The name in `--only` and in the report.
     var name: String { get }
@@ -41,8 +41,8 @@ struct AttackRole: Sendable {
         case sendAgain
         /// Sends the burst again after a response, when the burst was sent completely.
         case sendAgainWhenAnswered
-        /// Disconnects when the server's kernel has acknowledged everything, at the latest after `wait`, and connects
-        /// again.
+        /// Disconnects when the server's kernel has acknowledged everything, at the latest after `wait`, and
+        /// connects again.
         case hangUp(after: Duration)
     }
 

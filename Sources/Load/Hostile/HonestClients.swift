@@ -4,8 +4,8 @@ import PandoReactor
 import PandoTraffic
 import PandoTree
 
-/// Clients that are slow or request much at once, but violate nothing: none may be disconnected. They begin after
-/// the quiet phase and go on until the end of the run, on a thread of their own.
+/// Clients that are slow or request much at once, but violate nothing: none may be disconnected. They begin
+/// after the quiet phase and go on until the end of the run, on a thread of their own.
 ///
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
 /// after it was joined.
@@ -51,7 +51,8 @@ final class HonestClients: @unchecked Sendable {
         }
     }
 
-    /// Any thread: ends the clients. Those that check the final state read it first. `.honestFinished` follows.
+    /// Any thread: ends the clients. Those that check the final state read it first. `.honestFinished`
+    /// follows.
     func finish() {
         loop.submit { [self] in
             // Writers first: then the state that the others must have is final.
@@ -306,8 +307,8 @@ final class BoardWriter: HonestClient {
     }
 }
 
-/// Listens to those values and reads slowly. At the end it reads what is left, and must have the same state as a
-/// get returns.
+/// Listens to those values and reads slowly. At the end it reads what is left, and must have the same state
+/// as a get returns.
 final class SlowReader: HonestClient {
     private let number: Int
     private var state = Node.empty

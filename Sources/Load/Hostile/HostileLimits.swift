@@ -1,7 +1,7 @@
 import PandoTraffic
 
-/// The limits that a server must keep for honest clients beside hostile ones. Times are nanoseconds, memory is
-/// bytes.
+/// The limits that a server must keep for honest clients beside hostile ones. Times are nanoseconds, memory
+/// is bytes.
 struct HostileLimits: Sendable {
     /// A baseline is taken as at least this much memory: below it, what an allocator keeps is most of it.
     static let leastMemoryStart = 64 << 20

@@ -31,8 +31,8 @@ struct HostilePhase: Sendable {
 struct HostileOutcome: Sendable {
     var phases: [HostilePhase] = []
     var limits: HostileLimits
-    /// Resident bytes with all clients that stay, and no attacker: after the honest phase, or the quiet one where there are
-    /// no honest clients.
+    /// Resident bytes with all clients that stay, and no attacker: after the honest phase, or the quiet one
+    /// where there are no honest clients.
     var memoryStart: Int?
     /// Paths with an acknowledged write of the bystander, and those among them that have lost it.
     var checkedWrites = 0

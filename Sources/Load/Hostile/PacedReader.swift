@@ -1,9 +1,9 @@
 import PandoReactor
 import PandoTime
 
-/// Reads a channel for another delegate with a limited rate, in pieces of an eighth of a second, or of one kilobyte where
-/// that is more: otherwise one read would take all that the kernel has, and the next one would follow minutes later.
-/// Confined to its loop.
+/// Reads a channel for another delegate with a limited rate, in pieces of an eighth of a second, or of one
+/// kilobyte where that is more: otherwise one read would take all that the kernel has, and the next one would
+/// follow minutes later. Confined to its loop.
 final class PacedReader: ChannelDelegate {
     /// How often the allowance grows.
     private static let tick: Duration = .milliseconds(24)

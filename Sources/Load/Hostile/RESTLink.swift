@@ -2,11 +2,11 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// REST requests over one persistent connection, each with a closure for its response. Connects with the first
-/// request. Confined to its loop.
+/// REST requests over one persistent connection, each with a closure for its response. Connects with the
+/// first request. Confined to its loop.
 final class RESTLink: ChannelDelegate {
-    /// Called once: with the status and the body, or with nil when the connection ended before or could not be
-    /// made.
+    /// Called once: with the status and the body, or with nil when the connection ended before or could not
+    /// be made.
     typealias ReplyHandler = (_ statusCode: Int?, _ body: [UInt8]) -> Void
 
     private static let bodyByteLimit: UInt64 = 256 << 20

@@ -224,7 +224,8 @@ struct PeerOptions: ParsableArguments {
     var peer: [String] = []
 
     /// - Parameters:
-    ///   - first: The options of the server that peers are compared with: those at a URL get the same but for it.
+    ///   - first: The options of the server that peers are compared with: those at a URL get the same but for
+    ///     it.
     ///   - wireProtocol: What the peers at a URL speak. The others are for the realtime protocol.
     func targets(beside first: TargetOptions, _ wireProtocol: WireProtocol = .realtime) throws -> [LoadTarget]
     {

@@ -27,8 +27,9 @@ package struct EvaluationRequest: Equatable, Sendable {
     package static let bodyByteLimit = 4 << 20
 
     /// Reads the body.
-    /// - Throws: ``RESTError/payloadTooLarge``, ``RESTError/malformedData`` for a body that is no JSON object,
-    ///   ``RESTError/parameter(_:)`` for a member that is missing or malformed, and the errors of a query.
+    /// - Throws: ``RESTError/payloadTooLarge``, ``RESTError/malformedData`` for a body that is no JSON
+    ///   object, ``RESTError/parameter(_:)`` for a member that is missing or malformed, and the errors of a
+    ///   query.
     /// - Complexity: O(bytes).
     package init(reading body: RawSpan) throws(RESTError) {
         guard body.byteCount <= Self.bodyByteLimit else { throw .payloadTooLarge }

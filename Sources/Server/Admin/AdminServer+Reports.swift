@@ -58,8 +58,8 @@ extension AdminServer {
         return json
     }
 
-    /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with nothing where
-    /// they do not answer in time.
+    /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with
+    /// nothing where they do not answer in time.
     func pathUsage(_ body: @escaping ([UInt8]) -> Void) {
         let answer = FirstResult<[PathUsage]>(on: loop, timeout: Self.databaseTimeout, otherwise: []) {
             found in
@@ -146,7 +146,8 @@ extension [UInt8] {
         append("}")
     }
 
-    /// Appends `{"labels":{…},"value":…}`; a histogram's value is `{"count":…,"sum":…,"buckets":{"0.001":…}}`.
+    /// Appends `{"labels":{…},"value":…}`; a histogram's value is
+    /// `{"count":…,"sum":…,"buckets":{"0.001":…}}`.
     fileprivate mutating func append(_ sample: MetricFamily.Sample) {
         append("{\"labels\":{")
         for (index, label) in sample.labels.enumerated() {

@@ -12,9 +12,9 @@ import PandoTime
 /// The version of the program, as `pando --version` and `pando_build_info` say it.
 package let programVersion = "0.1.0"
 
-/// What monitoring and administrators learn of the server, on a thread and a loop of their own: a slow or hostile
-/// client takes no time of those that serve data. With `--admin-listen` it has a port, which is open before the
-/// data directory is read:
+/// What monitoring and administrators learn of the server, on a thread and a loop of their own: a slow or
+/// hostile client takes no time of those that serve data. With `--admin-listen` it has a port, which is open
+/// before the data directory is read:
 ///
 ///     /metrics /livez /readyz          open
 ///     /varz /connz /slowz /topz        an administrator's token, unless --dev
@@ -179,8 +179,8 @@ final class AdminServer: @unchecked Sendable {
         }
     }
 
-    /// Asks the databases what they hold, and calls `body` with what they say about some sessions, on the loop; with
-    /// nothing where they do not answer in time: during recovery, or while the server stops.
+    /// Asks the databases what they hold, and calls `body` with what they say about some sessions, on the
+    /// loop; with nothing where they do not answer in time: during recovery, or while the server stops.
     func statistics(
         of sessions: [SessionID] = [],
         _ body: @escaping ([SessionID: DatabaseStatistics.Session]) -> Void

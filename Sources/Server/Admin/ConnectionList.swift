@@ -5,9 +5,9 @@ import PandoReactor
 import PandoTree
 import Synchronization
 
-// `/connz`: who is connected, since when, from where, what it listens to, and what it leaves unread. Each I/O loop
-// looks at its sessions, a part of them in each tick, and keeps those that sort first; then the databases say what
-// these listen to.
+// `/connz`: who is connected, since when, from where, what it listens to, and what it leaves unread. Each I/O
+// loop looks at its sessions, a part of them in each tick, and keeps those that sort first; then the
+// databases say what these listen to.
 
 extension AdminServer {
     /// Lists connections of all loops, as JSON.

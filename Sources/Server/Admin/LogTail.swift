@@ -3,9 +3,9 @@ import PandoBytes
 import PandoTree
 import Synchronization
 
-/// The latest messages of the log, for administrators (rest §10.3). Bounded: it keeps ``messageLimit`` messages of at
-/// most ``byteLimit`` bytes each. Any thread may use it; a message that is logged takes a lock and a copy of its text
-/// beside the write to standard error.
+/// The latest messages of the log, for administrators (rest §10.3). Bounded: it keeps ``messageLimit``
+/// messages of at most ``byteLimit`` bytes each. Any thread may use it; a message that is logged takes a lock
+/// and a copy of its text beside the write to standard error.
 final class LogTail: Sendable {
     /// One message.
     struct Message: Equatable, Sendable {

@@ -5,8 +5,8 @@ import PandoReactor
 import PandoTime
 import Synchronization
 
-/// What the process and its data directory take of the machine. The admin thread looks at it when it is asked for
-/// metrics; no other thread does.
+/// What the process and its data directory take of the machine. The admin thread looks at it when it is asked
+/// for metrics; no other thread does.
 final class MachineMetrics: Sendable {
     let residentBytes = Gauge()
     let freeHeapBytes = Gauge()
@@ -27,8 +27,8 @@ final class MachineMetrics: Sendable {
     /// When the gauges were set that cost much.
     private let lastLook = Mutex<MonotonicTime?>(nil)
 
-    /// The shortest time between two looks at what takes time and locks: the free blocks of the heap, the open
-    /// descriptors, the files of the data directory. Others are as new as the request.
+    /// The shortest time between two looks at what takes time and locks: the free blocks of the heap, the
+    /// open descriptors, the files of the data directory. Others are as new as the request.
     static let lookInterval: Duration = .seconds(10)
 
     init(dataDirectory: String?) {
@@ -36,7 +36,8 @@ final class MachineMetrics: Sendable {
         startTime = wallTime() / 1000
     }
 
-    /// Sets the gauges. Some system calls; once in ``lookInterval``, O(files, descriptors and free blocks of the heap).
+    /// Sets the gauges. Some system calls; once in ``lookInterval``, O(files, descriptors and free blocks of
+    /// the heap).
     func refresh(at now: MonotonicTime) {
         residentBytes.set(FreedMemory.residentByteCount)
         descriptorLimit.set(PandoReactor.descriptorLimit())
@@ -81,8 +82,8 @@ final class MachineMetrics: Sendable {
         var newestCheckpointTime = 0
     }
 
-    /// The sizes of the files of a data directory, by their names (architecture, formats on disk). A file that goes
-    /// away meanwhile counts nothing.
+    /// The sizes of the files of a data directory, by their names (architecture, formats on disk). A file
+    /// that goes away meanwhile counts nothing.
     static func files(in directory: String) -> Files {
         var found = Files()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []

@@ -4,7 +4,8 @@ import PandoReactor
 import PandoStorage
 import PandoTLS
 
-/// All metrics of a server, by the names under which monitoring reads them. `public/docs/operating.md` has the table.
+/// All metrics of a server, by the names under which monitoring reads them. `public/docs/operating.md` has
+/// the table.
 struct ServerMetrics: Sendable {
     /// A loop and the name of its thread.
     struct Thread: Sendable {

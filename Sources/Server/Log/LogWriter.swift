@@ -6,19 +6,19 @@ import Synchronization
 
 /// Writes the lines of the log to standard error: whole, and in order.
 ///
-/// The access log has a line for each request, and standard error is often a pipe: a thread that writes to it waits for
-/// the reader of the log. So with ``start(reporting:)`` lines go through a queue to a thread that only writes them, and
-/// no other thread waits:
+/// The access log has a line for each request, and standard error is often a pipe: a thread that writes to it
+/// waits for the reader of the log. So with ``start(reporting:)`` lines go through a queue to a thread that
+/// only writes them, and no other thread waits:
 ///
 ///     any thread ──append──▶ queue ──pando-log──▶ standard error
 ///                            │    0 … 1 MiB   lines of requests, and all others
 ///                            │    1 … 2 MiB   only others: a flood of requests drops none of them
 ///
-/// Lines that find no place are dropped and counted; once there is place, the log says how many. ``flush()`` and
-/// ``stop()`` write what is queued. Without ``start(reporting:)`` each line is written by the thread that appends it:
-/// other lines are rare. Where standard error takes nothing for ``flushTimeout``, that line is dropped, and further ones are
-/// as long as they could not be written at once: a reader of the log that hangs stops neither the server, nor its end after
-/// a failed disk.
+/// Lines that find no place are dropped and counted; once there is place, the log says how many. ``flush()``
+/// and ``stop()`` write what is queued. Without ``start(reporting:)`` each line is written by the thread that
+/// appends it: other lines are rare. Where standard error takes nothing for ``flushTimeout``, that line is
+/// dropped, and further ones are as long as they could not be written at once: a reader of the log that hangs
+/// stops neither the server, nor its end after a failed disk.
 package final class LogWriter: Sendable {
     private struct Queue {
         var bytes: [UInt8] = []
@@ -40,11 +40,13 @@ package final class LogWriter: Sendable {
     static let requestByteLimit = 1 << 20
     /// Bytes of the queue. As much again may be with the thread.
     static let byteLimit = 2 << 20
-    /// How long the thread waits for more lines before it writes: so it wakes up a hundred times a second at most.
+    /// How long the thread waits for more lines before it writes: so it wakes up a hundred times a second at
+    /// most.
     private static let gatherMicroseconds: UInt32 = 10_000
     /// The longest that a fatal error, or the end of the process, waits for standard error.
     package static let flushTimeout: Duration = .seconds(3)
-    /// Between two reports of dropped lines. Of lines that differ in a number only, five are logged in a minute.
+    /// Between two reports of dropped lines. Of lines that differ in a number only, five are logged in a
+    /// minute.
     private static let reportInterval: Duration = .seconds(15)
     /// So much is written without waiting once poll(2) finds a pipe writable (pipe(7), PIPE_BUF).
     private static let pieceByteCount = 4096
@@ -78,7 +80,8 @@ package final class LogWriter: Sendable {
 
     // MARK: Any thread
 
-    /// Writes a line, or queues it. Waits for standard error only where no thread was started: ``flushTimeout`` at most.
+    /// Writes a line, or queues it. Waits for standard error only where no thread was started:
+    /// ``flushTimeout`` at most.
     /// - Parameters:
     ///   - line: With its line feed.
     ///   - isOfRequest: It is one of the access log.
@@ -135,8 +138,8 @@ package final class LogWriter: Sendable {
         queue.withLock { $0.isRunning = true }
     }
 
-    /// Writes what is queued and ends the thread. Waits ``flushTimeout`` at most. Lines that are appended later are
-    /// written at once. Does nothing where no thread runs.
+    /// Writes what is queued and ends the thread. Waits ``flushTimeout`` at most. Lines that are appended
+    /// later are written at once. Does nothing where no thread runs.
     package func stop() {
         guard let thread = thread.withLock({ $0.take() }) else { return }
         end.withLock { $0 = .now + timeout }
@@ -178,10 +181,10 @@ package final class LogWriter: Sendable {
         batch.removeAll(keepingCapacity: true)
     }
 
-    /// - Parameter deadline: nil for none but that of ``stop()``. At least one look whether standard error takes something
-    ///   is made, without waiting.
-    /// - Returns: How many bytes were written. All of them where standard error is no more, or fails: a log that cannot be
-    ///   written is no reason to stop the server.
+    /// - Parameter deadline: nil for none but that of ``stop()``. At least one look whether standard error
+    ///   takes something is made, without waiting.
+    /// - Returns: How many bytes were written. All of them where standard error is no more, or fails: a log
+    ///   that cannot be written is no reason to stop the server.
     @discardableResult
     private func write(_ bytes: [UInt8], until deadline: MonotonicTime?) -> Int {
         unsafe bytes.withUnsafeBytes { bytes in

@@ -2,7 +2,8 @@ import Logging
 import PandoReactor
 import Synchronization
 
-/// The least severe level that is logged. All loggers of a process share it, so that it can change while they are in use.
+/// The least severe level that is logged. All loggers of a process share it, so that it can change while they
+/// are in use.
 package final class LogLevel: Sendable {
     private let index: Atomic<Int>
 
@@ -24,7 +25,8 @@ package final class LogLevel: Sendable {
 package struct ServerLog: Sendable {
     /// What the server says.
     package let messages: Logger
-    /// The access log (`--access-log`): its lines are dropped where standard error does not take them in time.
+    /// The access log (`--access-log`): its lines are dropped where standard error does not take them in
+    /// time.
     package let requests: Logger
     /// Writes both.
     package let writer: LogWriter

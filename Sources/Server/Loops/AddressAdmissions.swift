@@ -7,10 +7,10 @@ import Synchronization
 /// Counts the connections of one address on one loop, and refuses those beyond the limit
 /// (`--max-connections-per-address`).
 ///
-/// They are refused at once, so that the client learns why. Before a TLS handshake nothing is said: it would cost more than
-/// the refusal saves. Until its client has taken the response, such a connection counts as open, so only some wait for
-/// that: others are closed without a word, and an address beyond its limit does not take the places of other clients.
-/// Confined to the loop.
+/// They are refused at once, so that the client learns why. Before a TLS handshake nothing is said: it would
+/// cost more than the refusal saves. Until its client has taken the response, such a connection counts as
+/// open, so only some wait for that: others are closed without a word, and an address beyond its limit does
+/// not take the places of other clients. Confined to the loop.
 final class AddressAdmissions {
     /// The response to a connection that is refused.
     static let refusal = Array(
@@ -104,7 +104,8 @@ final class AddressAdmissions {
 
 /// Refused connections of one loop that are open because their client has not taken the response.
 final class LingeringRefusals: Sendable {
-    /// At a time. A flood of connections from one address so holds at most this share of all places, for each loop.
+    /// At a time. A flood of connections from one address so holds at most this share of all places, for each
+    /// loop.
     static let limit = 64
 
     /// Only the loop's thread changes it.

@@ -1,9 +1,9 @@
 import PandoEngine
 
-/// Bodies that wait to be parsed, by session: deficit round robin (Shreedhar and Varghese, 1995). In each round a
-/// session may have a quantum of bytes parsed, and saves up for a body that is larger. So many small bodies do not
-/// wait behind a large one, and no number of small ones keeps a large one waiting for more rounds than it has
-/// quanta.
+/// Bodies that wait to be parsed, by session: deficit round robin (Shreedhar and Varghese, 1995). In each
+/// round a session may have a quantum of bytes parsed, and saves up for a body that is larger. So many small
+/// bodies do not wait behind a large one, and no number of small ones keeps a large one waiting for more
+/// rounds than it has quanta.
 struct BodyQueue<Job> {
     private struct Flow {
         let session: SessionID

@@ -56,8 +56,8 @@ final class BodyJob: Sendable {
 ///     loops ──▶ pando-bodies ──────────────────────────▶ result    bodies that have up to 1 MiB, inflated
 ///                    └─ larger ones ──▶ pando-bodies-lg ──▶ result    while ``ParsingBudget`` is not exhausted
 ///
-/// Each thread serves connections in turn (``BodyQueue``). So small bodies do not wait behind large ones, and what all large
-/// ones take together is bounded, whoever sends them.
+/// Each thread serves connections in turn (``BodyQueue``). So small bodies do not wait behind large ones, and
+/// what all large ones take together is bounded, whoever sends them.
 final class BodyThread: Sendable {
     private let small: BodyLane
     private let large: BodyLane

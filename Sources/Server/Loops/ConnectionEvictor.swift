@@ -1,9 +1,10 @@
 import PandoConnections
 import PandoReactor
 
-/// Chooses which connections of one loop are closed when as many are open as may be (``ConnectionLimiter``): first those
-/// which have sent no whole request yet, the oldest first, then those which wait between two requests, the longest idle
-/// first. Never WebSockets, event streams, or requests under way. Confined to the loop.
+/// Chooses which connections of one loop are closed when as many are open as may be (``ConnectionLimiter``):
+/// first those which have sent no whole request yet, the oldest first, then those which wait between two
+/// requests, the longest idle first. Never WebSockets, event streams, or requests under way. Confined to the
+/// loop.
 final class ConnectionEvictor {
     /// A connection in the administrators' reserve must have sent an administrator's request by then.
     private static let reservedTimeout: Duration = .seconds(5)
@@ -46,8 +47,8 @@ final class ConnectionEvictor {
         switch activity {
         // A whole request head is there.
         case .busy: remove(connection)
-        // A request was answered, or what came was none: the connection waits for another, or to be closed by its
-        // client.
+        // A request was answered, or what came was none: the connection waits for another, or to be closed by
+        // its client.
         case .idle:
             if !connection.channel.isReserved { rank(connection, as: .idle) }
         case .silent: break

@@ -21,10 +21,10 @@ final class DeliveryMeasurements {
             repeating: Batch(began: MonotonicTime(nanoseconds: 0), replyCount: 0, pushCount: 0))
     }
 
-    /// Notes outputs that were dealt out. More batches than have space are counted with the last of these, from the
-    /// time of the older.
-    /// - Parameter began: When the oldest request that they belong to was read; later than any time where they belong
-    ///   to none.
+    /// Notes outputs that were dealt out. More batches than have space are counted with the last of these,
+    /// from the time of the older.
+    /// - Parameter began: When the oldest request that they belong to was read; later than any time where
+    ///   they belong to none.
     func add(began: MonotonicTime, replyCount: Int, pushCount: Int) {
         guard replyCount | pushCount != 0 else { return }
         guard waitingCount < waiting.count else {

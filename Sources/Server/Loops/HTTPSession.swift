@@ -36,8 +36,8 @@ final class HTTPSession: ChannelSession {
         return services.trustedProxies.client(forwardedFor: connection.forwardedFor, by: peer)
     }
 
-    /// The client by whose address connections are counted: the one that the trusted proxy names; nil where the peer is
-    /// none, and where it names none.
+    /// The client by whose address connections are counted: the one that the trusted proxy names; nil where
+    /// the peer is none, and where it names none.
     var namedClient: SocketAddress? {
         guard isTrustedProxy, let proxy = channel.peerAddress else { return nil }
         return services.trustedProxies.namedClient(forwardedFor: connection.forwardedFor, by: proxy)

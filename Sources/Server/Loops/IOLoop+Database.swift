@@ -16,8 +16,8 @@ extension IOLoop {
         resources.database.post(movingFrom: &services.context.messages)
     }
 
-    /// At the end of a tick. What it has brought, over all sessions, is a burst for the database thread, which is
-    /// woken once for all of it, or so little that this loop does it itself (``DatabaseExecutor``).
+    /// At the end of a tick. What it has brought, over all sessions, is a burst for the database thread,
+    /// which is woken once for all of it, or so little that this loop does it itself (``DatabaseExecutor``).
     func flushMessages() {
         guard hasMessages else { return }
         if services.context.hasHeavyMessage { return handOver() }

@@ -4,7 +4,8 @@ import PandoEngine
 import PandoREST
 import PandoReactor
 
-// How sessions by long polling begin, and the connections that are moved to their loops (``SessionDirectory``).
+// How sessions by long polling begin, and the connections that are moved to their loops
+// (``SessionDirectory``).
 
 extension IOLoop {
     /// Begins a session; the connection gets its first response.

@@ -44,7 +44,8 @@ extension IOLoop: SessionRouter {
         }
     }
 
-    /// A proxy has let a request through that its client did not make over TLS: others can read its token on the way.
+    /// A proxy has let a request through that its client did not make over TLS: others can read its token on
+    /// the way.
     private func reportPlainClient(of connection: HTTPSession) {
         guard !resources.configuration.isDevelopment, let client = connection.peerAddress, !client.isLoopback,
             !services.trustedProxies.contains(client), plainClientThrottle.mayReport(at: loop.now)

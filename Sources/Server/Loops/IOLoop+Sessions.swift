@@ -32,13 +32,13 @@ extension IOLoop {
         return connection
     }
 
-    /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the object
-    /// exists.
+    /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the
+    /// object exists.
     /// - Parameter client: nil where that is not known.
     func admit(_ client: SocketAddress?) -> AddressAdmission { addresses?.admit(client) ?? .uncounted }
 
-    /// Goes on with a connection that wants to be a WebSocket: on the loop of its session by long polling, if there
-    /// is one that is to move there.
+    /// Goes on with a connection that wants to be a WebSocket: on the loop of its session by long polling, if
+    /// there is one that is to move there.
     /// - Parameter rest: What the client has sent behind the request.
     func upgrade(_ connection: HTTPSession, _ request: UpgradeRequest, rest: [UInt8]) {
         let polling = request.polling.flatMap { resources.directory[$0] }
@@ -71,8 +71,8 @@ extension IOLoop {
         session.received(&raw, on: channel)
     }
 
-    /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its client finds
-    /// that the WebSocket works.
+    /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its
+    /// client finds that the WebSocket works.
     /// - Parameter window: The deflate window for which its messages are compressed; nil where they are not.
     private func begin(
         on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?,

@@ -36,8 +36,8 @@ final class IOLoop: @unchecked Sendable {
     var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
     let shutdown: ShutdownWait
 
-    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one, and it does
-    /// not stop by itself.
+    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one,
+    /// and it does not stop by itself.
     private static let plainClientReportInterval: Duration = .seconds(3600)
 
     /// - Parameter index: The loop's number, by which its event loop and mailboxes stand in `resources`.

@@ -3,8 +3,8 @@ import PandoConnections
 import PandoReactor
 import PandoTime
 
-/// Counts what the sessions of one loop hold beside the data, and decides what becomes of those that hold most when it is
-/// too much (``MemoryBudget``, ``MemoryRelief``). Confined to the loop.
+/// Counts what the sessions of one loop hold beside the data, and decides what becomes of those that hold
+/// most when it is too much (``MemoryBudget``, ``MemoryRelief``). Confined to the loop.
 final class LoopMemory {
     /// Sessions that are disconnected in one tick: then what is left is looked at anew.
     private static let cutLimit = 64
@@ -99,8 +99,8 @@ final class LoopMemory {
         }
     }
 
-    /// Disconnects sessions. O(sessions), and a system call for each that holds much; at most once a tick while
-    /// the limit is exceeded.
+    /// Disconnects sessions. O(sessions), and a system call for each that holds much; at most once a tick
+    /// while the limit is exceeded.
     private func disconnectHolders() {
         beginPressing()
         var holders: [MemoryHolder] = []

@@ -42,7 +42,8 @@ struct LoopResources {
     let users: UserLimiter?
     let directory: SessionDirectory
 
-    /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few milliseconds.
+    /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few
+    /// milliseconds.
     private static let outputByteLimit = 4 << 20
     /// Large requests that are parsed and not finished may take such a part of ``MemoryBudget``.
     private static let parsedShare = 4

@@ -8,14 +8,14 @@ import PandoReactor
 import PandoTime
 import PandoWebSocket
 
-/// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what the
-/// machine decides. Confined to its loop.
+/// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what
+/// the machine decides. Confined to its loop.
 ///
 ///     socket, databases, workers, timers ──event──▶ state machine ──actions──▶ socket, workers, timers, other sessions
 ///                                                        └──messages──▶ databases
 ///
-/// Subclasses hold the state machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is one call of
-/// the state machine between ``prepare()`` and ``finish()``.
+/// Subclasses hold the state machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is
+/// one call of the state machine between ``prepare()`` and ``finish()``.
 class LoopSession {
     /// Changes once in the life of a WebSocket that takes over a session by long polling: to the id of that.
     final var id: SessionID
@@ -132,8 +132,8 @@ class LoopSession {
         services.context.now = services.loop.now
     }
 
-    /// Carries out the actions of an event: at once those that concern this session alone; then, in the order of the
-    /// events, those that lead to further events (``SessionServices/routeActions()``).
+    /// Carries out the actions of an event: at once those that concern this session alone; then, in the order
+    /// of the events, those that lead to further events (``SessionServices/routeActions()``).
     final func carryOutActions() {
         guard !services.context.actions.isEmpty else { return }
         var actions = exchange(&services.spareActions, with: [])

@@ -3,12 +3,12 @@ import PandoConnections
 import PandoReactor
 import PandoTime
 
-/// The sessions by long polling of one loop: which wait for a poll, and which are to answer one at the end of this tick.
-/// Confined to the loop.
+/// The sessions by long polling of one loop: which wait for a poll, and which are to answer one at the end of
+/// this tick. Confined to the loop.
 final class PollingSessions {
     /// Sessions of the whole process between two polls: nothing but a client's word says that it is still
-    /// there, and no descriptor bounds their number. At one more, one of the address is ended that has most of
-    /// them: the one that has not polled for longest. Ours.
+    /// there, and no descriptor bounds their number. At one more, one of the address is ended that has most
+    /// of them: the one that has not polled for longest. Ours.
     private static let disconnectedLimit = 16 << 10
 
     private let loop: EventLoop
@@ -20,7 +20,8 @@ final class PollingSessions {
     private var disconnected = AddressEvictionOrder()
     /// Those with polls that may be answered at the end of this tick.
     private var toAnswer: [PollingSession] = []
-    /// Those that are over since this tick: they leave the table at its end, since outputs may be being dealt out.
+    /// Those that are over since this tick: they leave the table at its end, since outputs may be being dealt
+    /// out.
     private var ended: [PollingSession] = []
     /// Sessions that were ended since the last report because too many had no poll.
     private var cutCount = 0

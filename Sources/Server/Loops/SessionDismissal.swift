@@ -1,8 +1,8 @@
 import PandoEngine
 import PandoReactor
 
-/// Closes the connections of one loop's clients one after the other over a time (`--drain-time`), before the process ends,
-/// so that clients that connect again do so over the same time. Confined to the loop.
+/// Closes the connections of one loop's clients one after the other over a time (`--drain-time`), before the
+/// process ends, so that clients that connect again do so over the same time. Confined to the loop.
 struct SessionDismissal {
     /// The least between two steps; in each, as many sessions end as the time demands.
     private static let dismissalStep: Duration = .milliseconds(50)

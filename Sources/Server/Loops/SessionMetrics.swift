@@ -33,8 +33,8 @@ final class SessionMetrics: Sendable {
     let replies = Counter()
     /// Pushes to clients: a push to a thousand listeners counts a thousand.
     let pushes = Counter()
-    /// Nanoseconds from the reading of a request until its reply, or the pushes that it caused, were given to the
-    /// kernel. Requests that were answered together count with the time of the oldest.
+    /// Nanoseconds from the reading of a request until its reply, or the pushes that it caused, were given to
+    /// the kernel. Requests that were answered together count with the time of the oldest.
     let acknowledgements = Histogram.durations
     let deliveries = Histogram.durations
 }

@@ -4,8 +4,8 @@ import PandoEngine
 
 /// What a session asks for that concerns other sessions, or the loop's table: it names itself by its id.
 protocol SessionRouter: AnyObject {
-    /// Has a token verified; the session's `verified` gets the result, at once where that takes no key or was done
-    /// lately.
+    /// Has a token verified; the session's `verified` gets the result, at once where that takes no key or was
+    /// done lately.
     func verify(_ token: Text, for session: SessionID)
     /// Has the session check its credential against the revocations as they are now.
     func recheck(_ session: SessionID)

@@ -11,8 +11,8 @@ import PandoTime
 import PandoTree
 import PandoWebSocket
 
-/// What the sessions of one loop use: its clock and timers, the context of their state machines, workers, counts.
-/// Confined to the loop.
+/// What the sessions of one loop use: its clock and timers, the context of their state machines, workers,
+/// counts. Confined to the loop.
 final class SessionServices {
     let loop: EventLoop
     /// What the state machines of all sessions are given with an event, and what it leads to.
@@ -20,7 +20,8 @@ final class SessionServices {
     let metrics = SessionMetrics()
     /// An empty buffer for actions.
     var spareActions = ContiguousArray<ConnectionAction>()
-    /// Actions that lead to further events, in the order of the events that decided them; nil where one was taken out.
+    /// Actions that lead to further events, in the order of the events that decided them; nil where one was
+    /// taken out.
     private var routedActions: [(session: LoopSession, action: ConnectionAction)?] = []
     private var isRouting = false
     /// Bytes that sessions hold of what is not complete, and of outputs that wait.
@@ -80,15 +81,16 @@ final class SessionServices {
         turns = Mailbox(signalling: loop.wakeup)
     }
 
-    /// The options of a running server have changed. A head that is being read keeps the limit that it began with.
+    /// The options of a running server have changed. A head that is being read keeps the limit that it began
+    /// with.
     func takeOver(from configuration: Configuration) {
         context.settings.logsAccess = configuration.logsAccess
         context.settings.readByteLimit = configuration.readByteLimit
         context.settings.headLimits = configuration.headLimits
     }
 
-    /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the seconds, anew each
-    /// second.
+    /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the
+    /// seconds, anew each second.
     func refreshDate() {
         guard context.dateLine.isEmpty || loop.now - dateTime >= .seconds(1) else { return }
         dateTime = loop.now
@@ -115,9 +117,10 @@ final class SessionServices {
         routedActions.append((session, action))
     }
 
-    /// Carries out the appended actions, and those that they lead to, until there are none. A call from inside does
-    /// nothing: the outer call goes on with them. So no chain of events takes stack, however many requests a client
-    /// has sent ahead, and each event's actions on its own socket and timers come before the next event.
+    /// Carries out the appended actions, and those that they lead to, until there are none. A call from
+    /// inside does nothing: the outer call goes on with them. So no chain of events takes stack, however many
+    /// requests a client has sent ahead, and each event's actions on its own socket and timers come before
+    /// the next event.
     func routeActions() {
         guard !isRouting, !routedActions.isEmpty else { return }
         isRouting = true
@@ -133,12 +136,14 @@ final class SessionServices {
     /// Capacity for such actions that is kept.
     private static let keptRoutedCount = 1024
 
-    /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A client may
-    /// ask for the same value of 31 KiB any number of times in one packet. Frames for several receivers count once.
+    /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A
+    /// client may ask for the same value of 31 KiB any number of times in one packet. Frames for several
+    /// receivers count once.
     static let compressionBudget = CompressedByteBudget(byteCount: 256 << 10)
 
-    /// What a loop inflates in one tick before workers inflate and parse further messages, but for the smallest: at most
-    /// 3 ms of its time, for JSON that takes longest. One packet may hold hundreds of messages of 64 KiB each.
+    /// What a loop inflates in one tick before workers inflate and parse further messages, but for the
+    /// smallest: at most 3 ms of its time, for JSON that takes longest. One packet may hold hundreds of
+    /// messages of 64 KiB each.
     static let inflationByteCount = 128 << 10
 
     /// What a loop prints for REST in one tick before further responses take turns: about 2 ms of its time.
@@ -148,8 +153,8 @@ final class SessionServices {
     static let burstCount = 256
 
     /// Counts the bytes that an event of a session has posted to the databases.
-    /// - Returns: Whether the session must not be read for a while. A client that has posted little is read all the
-    ///   same: it is others whose requests wait.
+    /// - Returns: Whether the session must not be read for a while. A client that has posted little is read
+    ///   all the same: it is others whose requests wait.
     func countPosted(hasManyRequests: @autoclosure () -> Bool) -> Bool {
         let byteCount = context.takePostedByteCount()
         guard byteCount > 0 else { return false }
@@ -165,7 +170,8 @@ final class SessionServices {
     // MARK: Workers
 
     /// Has a worker encode a large message; the session's `encoded` gets it.
-    /// - Parameter window: The deflate window for which it is compressed; nil for a session without compression.
+    /// - Parameter window: The deflate window for which it is compressed; nil for a session without
+    ///   compression.
     func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
         resources.workers.post(
             .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))

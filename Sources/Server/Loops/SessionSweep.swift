@@ -1,7 +1,8 @@
 import PandoReactor
 import PandoTime
 
-/// Looks now and then at the sessions of one loop, which may have gone silent, or are too slow. Confined to the loop.
+/// Looks now and then at the sessions of one loop, which may have gone silent, or are too slow. Confined to
+/// the loop.
 final class SessionSweep {
     /// The longest between two sweeps, whatever the timeouts: streams say in time that they live (rest
     /// §8.1).

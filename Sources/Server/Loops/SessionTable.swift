@@ -33,7 +33,8 @@ final class SessionTable {
 
     func webSocket(_ id: SessionID) -> WebSocketSession? { self[id] as? WebSocketSession }
 
-    /// The session by long polling that carries or has carried this transport id; nil where it is over or was never.
+    /// The session by long polling that carries or has carried this transport id; nil where it is over or was
+    /// never.
     func polling(_ id: SessionID) -> PollingSession? {
         switch self[id] {
         case let polling as PollingSession: polling
@@ -44,8 +45,8 @@ final class SessionTable {
 
     // MARK: Changing
 
-    /// Has sessions begin behind a generation that an earlier process has used, so that none gets the id of a session whose
-    /// onDisconnect writes still wait. Before the first one.
+    /// Has sessions begin behind a generation that an earlier process has used, so that none gets the id of a
+    /// session whose onDisconnect writes still wait. Before the first one.
     func skipGenerations(upTo used: UInt32) { generation = used }
 
     /// Makes a session with an id of its own, and adds it.
@@ -71,7 +72,8 @@ final class SessionTable {
         freeSlots.append(slot)
     }
 
-    /// Puts a WebSocket in the place of a session by long polling, whose id it will have; its own slot is free.
+    /// Puts a WebSocket in the place of a session by long polling, whose id it will have; its own slot is
+    /// free.
     func replace(_ polling: PollingSession, by webSocket: WebSocketSession) {
         remove(webSocket)
         slots[Int(polling.id.slot)] = webSocket

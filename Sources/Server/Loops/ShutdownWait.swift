@@ -1,11 +1,12 @@
 import PandoReactor
 import PandoTime
 
-/// When the process ends, clients get what was sent to them, and may close their connections themselves. A client that is
-/// gone, or only listens, does not answer: the others do not wait for it. Confined to the loop.
+/// When the process ends, clients get what was sent to them, and may close their connections themselves. A
+/// client that is gone, or only listens, does not answer: the others do not wait for it. Confined to the
+/// loop.
 final class ShutdownWait {
-    /// What has been written to the kernel arrives without the process. This is for clients that answer a close frame:
-    /// several times the round trip to the other side of the world.
+    /// What has been written to the kernel arrives without the process. This is for clients that answer a
+    /// close frame: several times the round trip to the other side of the world.
     private static let answerTime: Duration = .milliseconds(500)
 
     private let table: SessionTable
@@ -19,8 +20,8 @@ final class ShutdownWait {
     }
 
     /// Closes connections that are idle.
-    /// - Parameter onEnd: Called on the loop once, when the last session is gone, or when nothing is unsent and nothing more
-    ///   was sent for ``answerTime``.
+    /// - Parameter onEnd: Called on the loop once, when the last session is gone, or when nothing is unsent
+    ///   and nothing more was sent for ``answerTime``.
     func begin(_ onEnd: @escaping () -> Void) {
         self.onEnd = onEnd
         for session in table.slots { session?.endIfIdle() }

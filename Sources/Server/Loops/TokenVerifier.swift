@@ -7,9 +7,10 @@ import PandoTime
 
 /// Takes the tokens of one loop's connections to the authenticator, and the results back.
 ///
-/// Verifying may cost, and may wait for an issuer, so it happens on the concurrency runtime's threads; the result comes
-/// back through a mailbox of the loop. A connection has one token under way at most, and what it asks meanwhile waits.
-/// How many are under way, and which wait, is in ``VerificationQueue``. Confined to the loop.
+/// Verifying may cost, and may wait for an issuer, so it happens on the concurrency runtime's threads; the
+/// result comes back through a mailbox of the loop. A connection has one token under way at most, and what it
+/// asks meanwhile waits. How many are under way, and which wait, is in ``VerificationQueue``. Confined to the
+/// loop.
 final class TokenVerifier {
     private let loop: EventLoop
     private let table: SessionTable
@@ -37,8 +38,8 @@ final class TokenVerifier {
         loop.attach(verified) { [self] tokens in finish(tokens) }
     }
 
-    /// Has a token verified; the session's `verified` gets the result, at once where that takes no key or was done
-    /// lately.
+    /// Has a token verified; the session's `verified` gets the result, at once where that takes no key or was
+    /// done lately.
     func verify(_ token: Text, for id: SessionID) {
         guard let session = table[id] else { return }
         if let result = authenticator.verifyAtOnce(token) {
@@ -59,7 +60,8 @@ final class TokenVerifier {
 
     private func start() {
         while let entry = queue.next(isOpen: { table[$0] != nil }) {
-            // A proxy on this machine speaks for many: what one of them does wrong is not counted against all.
+            // A proxy on this machine speaks for many: what one of them does wrong is not counted against
+            // all.
             let peer = table[entry.session]?.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
             Task.detached { [authenticator, verified, logger] in
                 let result = await authenticator.verify(entry.token, at: wallTime() / 1000, from: peer)

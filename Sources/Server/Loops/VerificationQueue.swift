@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoEngine
 
-/// Tokens of a loop's connections that wait to be verified. Some are verified at the same time; the others wait here, so
-/// that one whose connection has ended costs nothing more.
+/// Tokens of a loop's connections that wait to be verified. Some are verified at the same time; the others
+/// wait here, so that one whose connection has ended costs nothing more.
 struct VerificationQueue {
     /// A token, and the connection that wants it verified.
     struct Entry {
@@ -11,8 +11,8 @@ struct VerificationQueue {
         let digest: SHA256Digest
     }
 
-    /// Verifications at the same time, of one loop. Each may wait for an issuer, and holds a token of at most 8 KiB: 8
-    /// MiB in all.
+    /// Verifications at the same time, of one loop. Each may wait for an issuer, and holds a token of at most
+    /// 8 KiB: 8 MiB in all.
     static let underWayLimit = 1024
     /// Entries from which on those of ended connections are removed.
     private static let leastCountToPrune = 1024

@@ -11,13 +11,15 @@ final class WebSocketSession: ChannelSession {
     private var connection: WebSocketConnection
     /// For which messages to the client are compressed; nil where they are not.
     private let ownWindow: DeflateWindow?
-    /// The session by long polling that has moved here, while its last responses may be asked for again; nil for
-    /// most.
+    /// The session by long polling that has moved here, while its last responses may be asked for again; nil
+    /// for most.
     private(set) var former: PollingSession?
 
     /// - Parameters:
-    ///   - polling: The session by long polling that the client wants to move here; nil for a session of its own.
-    ///   - window: The deflate window for which messages to the client are compressed; nil where they are not.
+    ///   - polling: The session by long polling that the client wants to move here; nil for a session of its
+    ///     own.
+    ///   - window: The deflate window for which messages to the client are compressed; nil where they are
+    ///     not.
     init(
         _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil,
         compressingFor window: DeflateWindow?, _ services: SessionServices

@@ -5,9 +5,10 @@ import PandoTime
 /// Gives memory back to the system that was freed and that the allocator keeps, as after the deletion of much
 /// data. It checks now and then, on a thread of its own, and trims only where that is worth it.
 ///
-/// A trim, and the count of what is free before it, take the locks of the heaps for some milliseconds, so they take at
-/// most a hundredth of the time: after a long one, the next comes late. The thread has the same priority as the threads
-/// that wait for those locks: with a lower one they would wait until the processors have nothing else to do.
+/// A trim, and the count of what is free before it, take the locks of the heaps for some milliseconds, so
+/// they take at most a hundredth of the time: after a long one, the next comes late. The thread has the same
+/// priority as the threads that wait for those locks: with a lower one they would wait until the processors
+/// have nothing else to do.
 final class HeapTrimmer: Sendable {
     /// The time between two checks, at least.
     private static let interval: Duration = .seconds(1)

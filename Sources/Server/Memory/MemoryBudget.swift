@@ -2,8 +2,8 @@ import PandoBytes
 import Synchronization
 
 /// What clients make the server hold beside the data: output they have not read, input that is not complete,
-/// requests that wait, listens and queued onDisconnect writes. Counted for the whole process, in one place, so that what many clients hold together
-/// is bounded too.
+/// requests that wait, listens and queued onDisconnect writes. Counted for the whole process, in one place,
+/// so that what many clients hold together is bounded too.
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
 ///       all are read       those that hold most are not     those that hold most are disconnected,
@@ -15,7 +15,8 @@ import Synchronization
 final class MemoryBudget: Sendable {
     enum Pressure: Equatable {
         case none
-        /// Sessions that hold most are not read, and are disconnected when the pressure lasts (``LoopMemory``).
+        /// Sessions that hold most are not read, and are disconnected when the pressure lasts
+        /// (``LoopMemory``).
         case high
         /// Those who hold most are disconnected.
         case exceeded

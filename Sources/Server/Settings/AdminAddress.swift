@@ -26,8 +26,8 @@ package struct AdminAddress: Equatable, Sendable {
         self.port = port
     }
 
-    /// Whether only programs of this machine can connect. A name other than `localhost` is none: it may resolve to
-    /// anything.
+    /// Whether only programs of this machine can connect. A name other than `localhost` is none: it may
+    /// resolve to anything.
     package var isLoopback: Bool {
         host == "localhost" || SocketAddress(host, port: port)?.isLoopback == true
     }

@@ -2,8 +2,8 @@ import PandoStaticFiles
 import PandoTLS
 
 extension Configuration {
-    /// Every problem of the files that these settings name, as a start would report it: rules, certificates, and the files of
-    /// `--public`. Those of identity are `Authenticator`'s.
+    /// Every problem of the files that these settings name, as a start would report it: rules, certificates,
+    /// and the files of `--public`. Those of identity are `Authenticator`'s.
     /// - Complexity: Reads the files.
     package var fileProblems: [String] {
         var found: [String] = []

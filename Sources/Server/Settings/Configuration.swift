@@ -18,8 +18,8 @@ package struct Configuration: Sendable {
     package var port: UInt16 = 9000
     /// Where to listen, in place of ``host`` and ``port`` (`--listen`).
     package var listens: [ListenPlace] = []
-    /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and ``port`` are not
-    /// used.
+    /// Listening sockets that the service manager has passed (sd_listen_fds(3)). With them ``host`` and
+    /// ``port`` are not used.
     package var passedSockets = PassedSockets.firstDescriptor..<PassedSockets.firstDescriptor
     /// Is notified of how far the process is.
     package var serviceManager = ServiceManager([:])
@@ -41,7 +41,8 @@ package struct Configuration: Sendable {
     package var isDevelopment = false
     /// Pages from elsewhere that may use a server under ``isDevelopment``.
     package var allowedOrigins: [WebOrigin] = []
-    /// The directory of the files that are served beside the data; nil for the console that came with the program.
+    /// The directory of the files that are served beside the data; nil for the console that came with the
+    /// program.
     package var publicDirectory: String?
     /// No files are served.
     package var hasNoConsole = false
@@ -79,7 +80,8 @@ package struct Configuration: Sendable {
     package var readByteLimit = RESTLimits.readByteCount
     package var writeByteLimit = RESTLimits.writeByteCount
 
-    /// Connections of one address (IPv6: of one network of 64 bits); 0 for no limit: many clients may share one.
+    /// Connections of one address (IPv6: of one network of 64 bits); 0 for no limit: many clients may share
+    /// one.
     package var addressConnectionLimit = 0
     /// Connections in all, where that is less than the descriptors allow; 0 for no other limit.
     package var connectionLimit = 0
@@ -129,8 +131,8 @@ package struct Configuration: Sendable {
         return passedSockets.isEmpty ? [.network(host: host, port: port)] : []
     }
 
-    /// Descriptors for what is not among the clients' connections: the connections of the admin port and of the port
-    /// that redirects, and listening sockets but for one.
+    /// Descriptors for what is not among the clients' connections: the connections of the admin port and of
+    /// the port that redirects, and listening sockets but for one.
     var otherPortDescriptorCount: Int {
         // Sockets that were passed are open already.
         var count = max(0, places.count - 1)
@@ -194,8 +196,8 @@ package struct Configuration: Sendable {
         loopCount > 0 ? loopCount : max(1, usableProcessorCount() - 1)
     }
 
-    /// Options that contradict each other, as far as that shows without opening a file or a socket. The range of
-    /// each single option is checked where it is read.
+    /// Options that contradict each other, as far as that shows without opening a file or a socket. The range
+    /// of each single option is checked where it is read.
     package var problems: [String] {
         var found: [String] = []
         switch (dataDirectory, isMemoryOnly) {

@@ -59,7 +59,8 @@ package enum ListenPlace: Equatable, Sendable, CustomStringConvertible {
 
 /// Opens the sockets of a configuration.
 enum Listeners {
-    /// - Returns: Those that the service manager has passed, then the others in the order of the configuration.
+    /// - Returns: Those that the service manager has passed, then the others in the order of the
+    ///   configuration.
     /// - Throws: ``StartError/address(_:)``, naming the place.
     static func open(_ configuration: Configuration, options: SocketOptions) throws(StartError)
         -> [ListeningSocket]

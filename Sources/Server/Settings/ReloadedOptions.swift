@@ -1,7 +1,7 @@
 /// What reading the options again (SIGHUP) has brought.
 package struct ReloadedOptions: Sendable {
-    /// The options as they are now: a running server takes over those of ``Configuration/takeOver(from:)``. nil where there
-    /// are problems: then everything stays as it was.
+    /// The options as they are now: a running server takes over those of ``Configuration/takeOver(from:)``.
+    /// nil where there are problems: then everything stays as it was.
     package var configuration: Configuration?
     /// The names of the options that take effect now.
     package var changed: [String] = []
@@ -13,7 +13,8 @@ package struct ReloadedOptions: Sendable {
 }
 
 extension Configuration {
-    /// Takes over what can change while a server runs. The options have the mark `reloads` in the table of the command line.
+    /// Takes over what can change while a server runs. The options have the mark `reloads` in the table of
+    /// the command line.
     mutating func takeOver(from new: Configuration) {
         logLevel = new.logLevel
         logsAccess = new.logsAccess

@@ -116,7 +116,8 @@ extension Checker {
 }
 
 extension PostedAction {
-    /// The action, of which no answer is known. The key that a POST has made is found in what is there after the crash.
+    /// The action, of which no answer is known. The key that a POST has made is found in what is there after
+    /// the crash.
     fileprivate func action(finding seen: ReferenceState, from state: ReferenceState) -> ClientAction {
         guard case .restPost(let path, let value, nil) = action,
             case .object(let children)? = seen.namespaces[namespace]?.root[path]

@@ -1,12 +1,12 @@
 /// Compares what the databases release with the reference.
 ///
-/// The databases release outputs in the order of their decisions. So the sequence of outputs alone shows how far they
-/// have got, and at each answer every listener must hold exactly what the reference then does: one order for all, all or
-/// nothing, nothing twice. As long as bursts are small they decide commands in the order in which they came, of all
-/// sessions; where they are not (``bound``), in the order of each session.
+/// The databases release outputs in the order of their decisions. So the sequence of outputs alone shows how
+/// far they have got, and at each answer every listener must hold exactly what the reference then does: one
+/// order for all, all or nothing, nothing twice. As long as bursts are small they decide commands in the
+/// order in which they came, of all sessions; where they are not (``bound``), in the order of each session.
 ///
-/// That clients decode from their bytes just what was released is checked by ``DeliveryChecker``; what must be there after
-/// a crash, by ``StateHistory``.
+/// That clients decode from their bytes just what was released is checked by ``DeliveryChecker``; what must
+/// be there after a crash, by ``StateHistory``.
 struct Checker {
     /// The disk may be full: any write may be refused, and ends of sessions may wait.
     let mayBeFull: Bool

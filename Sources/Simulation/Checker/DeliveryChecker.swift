@@ -6,8 +6,8 @@ enum MessageKind {
     case push
 }
 
-/// The checker of order: what a client decodes from its bytes is what the databases have released to it, all of it, once
-/// and in that order.
+/// The checker of order: what a client decodes from its bytes is what the databases have released to it, all
+/// of it, once and in that order.
 struct DeliveryChecker {
     enum Delivery {
         case message([UInt8], MessageKind)

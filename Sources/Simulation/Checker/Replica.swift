@@ -1,5 +1,5 @@
-/// What one session holds of the database, kept up to date by pushes as an SDK does it (realtime §5), or by the events of a
-/// stream (rest §8).
+/// What one session holds of the database, kept up to date by pushes as an SDK does it (realtime §5), or by
+/// the events of a stream (rest §8).
 struct Replica {
     struct Held {
         enum State: Equatable { case asked, active }

@@ -25,8 +25,8 @@ struct StateHistory {
     private(set) var startIndex = 0
     /// Each with the moment of its release.
     private var releases: [(index: Int, milliseconds: Int64)] = []
-    /// Records that vouch for what was durable when they were written: by their places in ``states``. As long as one is
-    /// there, what it vouches for survives one flipped bit.
+    /// Records that vouch for what was durable when they were written: by their places in ``states``. As long
+    /// as one is there, what it vouches for survives one flipped bit.
     private var vouchers: [(index: Int, for: Int)] = []
 
     /// In the mode `interval`: how long a released write may stay unsynced.

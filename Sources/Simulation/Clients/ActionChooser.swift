@@ -127,7 +127,8 @@ struct ActionChooser {
 
     enum Flood: CaseIterable { case writes, gets, failingTransactions, filteredReads, all }
 
-    /// Children of the node at `big`: more than the server filters by itself (`LiveTree.inlineQueryChildCount`).
+    /// Children of the node at `big`: more than the server filters by itself
+    /// (`LiveTree.inlineQueryChildCount`).
     private static let largeChildCount = 300
 
     /// What is written to `big`.

@@ -5,8 +5,8 @@ enum ClientFrames {
     /// Characters of one chunk (realtime §2.1).
     private static let chunkCount = 16_384
 
-    /// A message of the realtime protocol: in chunks behind their number where it is long, and now and then in
-    /// fragments.
+    /// A message of the realtime protocol: in chunks behind their number where it is long, and now and then
+    /// in fragments.
     static func message(_ message: [UInt8], _ random: inout SeededGenerator) -> [UInt8] {
         guard message.count > chunkCount else { return text(message, &random) }
         let starts = Array(stride(from: 0, to: message.count, by: chunkCount))

@@ -1,4 +1,5 @@
-/// Takes the frames of a server apart (RFC 6455 §5.2), and puts the chunks of a message together (realtime §2.1).
+/// Takes the frames of a server apart (RFC 6455 §5.2), and puts the chunks of a message together
+/// (realtime §2.1).
 struct ServerFrames {
     enum Content: Equatable {
         case message([UInt8])

@@ -54,7 +54,8 @@ final class SimulatedClient {
     /// The listens that the client believes to have.
     private(set) var listens: [(path: [String], query: ReferenceQuery?, tag: Int?)] = []
 
-    /// - Parameter isHasty: A realtime client that sends requests behind its handshake, without waiting for the response.
+    /// - Parameter isHasty: A realtime client that sends requests behind its handshake, without waiting for
+    ///   the response.
     init(
         _ link: SimulatedLink, in namespace: String, as person: Person, isRealtime: Bool,
         isHasty: Bool = false

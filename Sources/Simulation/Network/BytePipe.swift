@@ -5,8 +5,8 @@
 ///        │          └───────────── the sender's kernel has them
 ///        └──────────────────────── wait in the sender
 ///
-/// The counts are of bytes since the beginning. The sender's kernel accepts no more than the receive window: bytes that were
-/// accepted and not read.
+/// The counts are of bytes since the beginning. The sender's kernel accepts no more than the receive window:
+/// bytes that were accepted and not read.
 struct BytePipe {
     /// The bytes from offset `base` on.
     private var bytes: [UInt8] = []

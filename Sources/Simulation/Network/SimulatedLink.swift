@@ -1,5 +1,5 @@
-/// A simulated connection between a client and the server: a pipe in each direction, until one side, or the network,
-/// resets it.
+/// A simulated connection between a client and the server: a pipe in each direction, until one side, or the
+/// network, resets it.
 final class SimulatedLink {
     /// How the network carries bytes.
     enum Rate {

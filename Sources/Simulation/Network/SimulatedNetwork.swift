@@ -1,7 +1,7 @@
 import PandoRandom
 
-/// The connections between clients and the server. It cuts, merges, delays and slows what both sides send, and resets
-/// connections, as its generator says.
+/// The connections between clients and the server. It cuts, merges, delays and slows what both sides send,
+/// and resets connections, as its generator says.
 struct SimulatedNetwork {
     /// How the connections of a run behave.
     struct Plan {
@@ -65,7 +65,8 @@ struct SimulatedNetwork {
         pipe.carryEnd()
     }
 
-    /// Everything arrives that may, on all connections. What a small receive window keeps back needs several calls.
+    /// Everything arrives that may, on all connections. What a small receive window keeps back needs several
+    /// calls.
     /// - Returns: Whether anything has moved.
     mutating func moveAll() -> Bool {
         var hasMoved = false
@@ -81,8 +82,8 @@ struct SimulatedNetwork {
         for link in links { link.toClient.windowByteCount = max(link.toClient.windowByteCount, 1 << 20) }
     }
 
-    /// The server has died. Of what its kernel has accepted, a part still arrives; then all connections are reset
-    /// (``disconnect()``).
+    /// The server has died. Of what its kernel has accepted, a part still arrives; then all connections are
+    /// reset (``disconnect()``).
     mutating func loseServer(_ random: inout SeededGenerator) {
         for link in links where !link.isReset {
             link.toClient.dropUnsent()

@@ -1,4 +1,5 @@
-/// Data of the reference model: nested dictionaries, without code of the modules under test. Without priorities.
+/// Data of the reference model: nested dictionaries, without code of the modules under test. Without
+/// priorities.
 ///
 /// Also any JSON that the server sends: then an object may be empty and keys may be anything.
 indirect enum Value: Equatable {

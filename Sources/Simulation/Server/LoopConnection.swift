@@ -6,8 +6,8 @@ import PandoIdentity
 import PandoREST
 import PandoTime
 
-/// A connection of a ``SimulatedLoop``: it gives a state machine of `Connections` its events, and carries out what the
-/// machine decides. The counterpart of the sessions in `Sources/Server/Loops`.
+/// A connection of a ``SimulatedLoop``: it gives a state machine of `Connections` its events, and carries out
+/// what the machine decides. The counterpart of the sessions in `Sources/Server/Loops`.
 ///
 /// Subclasses hold the state machines.
 class LoopConnection {

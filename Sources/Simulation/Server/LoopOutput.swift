@@ -18,7 +18,8 @@ enum LoopInput {
     /// A request of a realtime session, by its number; also one that needs no database.
     case request(SessionID, number: Int64)
     case rest(SessionID)
-    /// The head of a REST request: whether its large body may come. ``rest(_:)`` follows, unless it is refused.
+    /// The head of a REST request: whether its large body may come. ``rest(_:)`` follows, unless it is
+    /// refused.
     case admission(SessionID)
     /// The client leaves much unread: what it is sent is coalesced from now on.
     case lagging(SessionID)

@@ -5,8 +5,8 @@ import PandoReactor
 import PandoStorage
 import PandoTime
 
-/// What the connections of a ``SimulatedLoop`` use: the context of their state machines, clock, workers, and what they ask
-/// of the loop.
+/// What the connections of a ``SimulatedLoop`` use: the context of their state machines, clock, workers, and
+/// what they ask of the loop.
 final class LoopServices {
     /// What the state machines of all connections are given with an event, and what it leads to.
     var context: ConnectionContext

@@ -3,8 +3,8 @@ import PandoDatabase
 import PandoEngine
 import PandoRandom
 
-/// What a server must not do. The simulated loop does it, so that the shipped modules need no switch for it: the tests
-/// show with each that the checker notices.
+/// What a server must not do. The simulated loop does it, so that the shipped modules need no switch for it:
+/// the tests show with each that the checker notices.
 enum PlantedFault: CaseIterable {
     // Between connections and databases:
     /// Two requests of one session change places.

@@ -7,15 +7,15 @@ import PandoReactor
 import PandoStorage
 import PandoTime
 
-/// The I/O thread of a simulated server, without a thread and sockets: the counterpart of `IOLoop` in `Server`. It steps
-/// the state machines of `Connections`.
+/// The I/O thread of a simulated server, without a thread and sockets: the counterpart of `IOLoop` in
+/// `Server`. It steps the state machines of `Connections`.
 ///
 ///     SimulatedLink ─ bytes ─▶ connections ─ messages ─▶ DatabaseExecutor
 ///           ▲                     │  ▲                        │
 ///           └────── bytes ────────┘  └──────── outputs ───────┘
 ///
-/// It runs when a thread would be woken: when its event was signalled, a channel is ready, or a deadline has come
-/// (``isAwake``). A wake-up that is lost is so seen as a client that waits for ever.
+/// It runs when a thread would be woken: when its event was signalled, a channel is ready, or a deadline has
+/// come (``isAwake``). A wake-up that is lost is so seen as a client that waits for ever.
 final class SimulatedLoop {
     /// What the loop shares with the databases.
     struct Seams {
@@ -268,8 +268,8 @@ final class SimulatedLoop {
         for id in exchange(&services.paused, with: []) { connection(id)?.resumeAfterBackpressure() }
     }
 
-    /// What was decided and not delivered, in the order of its decision: a client will never get it. For a checker that
-    /// has to know in which order requests were done when the process died.
+    /// What was decided and not delivered, in the order of its decision: a client will never get it. For a
+    /// checker that has to know in which order requests were done when the process died.
     func takeUndelivered() -> [LoopOutput] {
         var batches: [OutputBatch] = []
         seams.outputs.drain(into: &batches)

@@ -8,16 +8,16 @@ import PandoReactor
 import PandoStorage
 import PandoTree
 
-/// A server without threads, sockets or time of its own: its owner says when the I/O loop, the database thread, the
-/// journal thread, the checkpoint thread and the segment thread get a turn, and on which disk. What runs in a turn is
-/// what runs in `pando serve`.
+/// A server without threads, sockets or time of its own: its owner says when the I/O loop, the database
+/// thread, the journal thread, the checkpoint thread and the segment thread get a turn, and on which disk.
+/// What runs in a turn is what runs in `pando serve`.
 ///
 ///     loop.tick() ──▶ DatabaseExecutor ──▶ requests ──stepJournal()──▶ disk
 ///          ▲           stepDatabase()         ├──stepCheckpoint()──▶ disk
 ///          └────────── outputs ◀──┘           └──stepSegment()──▶ disk
 ///
-/// Loop and database thread run only where a thread would have been woken. An error that ends `pando serve` ends this:
-/// see ``failure``.
+/// Loop and database thread run only where a thread would have been woken. An error that ends `pando serve`
+/// ends this: see ``failure``.
 ///
 /// `@unchecked Sendable`: one thread.
 final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
@@ -163,8 +163,8 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
         hasMoreTurns = executor.takeTurn() == .hasMore
     }
 
-    /// Nanoseconds of work for which requests that came together are done in the order of arrival; what takes longer is
-    /// done in turn.
+    /// Nanoseconds of work for which requests that came together are done in the order of arrival; what takes
+    /// longer is done in turn.
     static var burstWork: UInt64 { DatabaseHost.burstTurn }
     /// Nanoseconds of work of one session, and of one database, before the next one's turn.
     static var quantum: UInt64 { DatabaseHost.quantum }

@@ -18,8 +18,8 @@ enum WorkerResult: Sendable {
     case bodyRead(BodyResult)
 }
 
-/// The work that connections leave to other threads: verifying tokens, and parsing, encoding and measuring what is
-/// large. A job is done when the simulation says so, in any order of sessions.
+/// The work that connections leave to other threads: verifying tokens, and parsing, encoding and measuring
+/// what is large. A job is done when the simulation says so, in any order of sessions.
 final class SimulatedWorkers {
     enum Work {
         case verify(Text)

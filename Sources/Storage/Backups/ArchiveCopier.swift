@@ -28,10 +28,12 @@ struct ArchiveCopier<Storage: Disk> {
         self.logger = logger
     }
 
-    /// The segment that the archive does not have as a whole yet; nil before the first copy, and after a failure.
+    /// The segment that the archive does not have as a whole yet; nil before the first copy, and after a
+    /// failure.
     var segment: SegmentName? { archive?.segment }
 
-    /// What the archive has without a gap, as far as this knows; nil before the first copy, and after a failure.
+    /// What the archive has without a gap, as far as this knows; nil before the first copy, and after a
+    /// failure.
     var archived: ClosedRange<SequenceNumber>? {
         copied.map { min(begin, $0.sequence)...$0.sequence }
     }

@@ -3,12 +3,12 @@ import PandoJournal
 import PandoReactor
 import PandoTime
 
-/// The archive thread: copies the journal into an archive, each second what has become durable since. Its priority is low: it
-/// runs when the other threads wait.
+/// The archive thread: copies the journal into an archive, each second what has become durable since. Its
+/// priority is low: it runs when the other threads wait.
 ///
-/// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the journal is kept
-/// although its checkpoints do not need it (`heldSegmentLimit`); what is removed before it was copied is a gap in the
-/// archive.
+/// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the
+/// journal is kept although its checkpoints do not need it (`heldSegmentLimit`); what is removed before it
+/// was copied is a gap in the archive.
 package final class ArchiveThread: Sendable {
     /// Has no messages: it looks at the clock.
     private let thread: WorkerThread<Never>
@@ -26,8 +26,9 @@ package final class ArchiveThread: Sendable {
     ///   - source: The data directory; used by this thread alone.
     ///   - timeline: Of its journal.
     ///   - mark: How far its journal is on disk.
-    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is another data
-    ///   directory's, or it is ahead of the journal. ``SocketError`` where the process has no free descriptor or thread.
+    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
+    ///   another data directory's, or it is ahead of the journal. ``SocketError`` where the process has no
+    ///   free descriptor or thread.
     package init(
         of source: SystemDisk, in directory: BackupDirectory, timeline: TimelineHistory, mark: JournalMark,
         metrics: BackupMetrics, logger: Logger

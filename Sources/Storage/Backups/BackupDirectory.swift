@@ -1,10 +1,11 @@
 import PandoJournal
 import Synchronization
 
-/// A directory for backups or for the archive of the journal, which one server at a time uses, and whose disk may come and go.
+/// A directory for backups or for the archive of the journal, which one server at a time uses, and whose disk
+/// may come and go.
 ///
-/// Each ``open()`` checks that the directory is the one that it was: by the device and the inode of the lock that is held
-/// there, and after a disk was mounted anew by the id of the directory (``BackupPlace``).
+/// Each ``open()`` checks that the directory is the one that it was: by the device and the inode of the lock
+/// that is held there, and after a disk was mounted anew by the id of the directory (``BackupPlace``).
 package final class BackupDirectory: Sendable {
     /// Why the directory cannot be used now.
     package enum Failure: Error, CustomStringConvertible {
@@ -24,7 +25,8 @@ package final class BackupDirectory: Sendable {
     }
 
     private struct State {
-        /// Held and never read: no other server writes there. Nil until the directory was there for the first time.
+        /// Held and never read: no other server writes there. Nil until the directory was there for the first
+        /// time.
         var lock: SystemDisk.File?
         var id: DirectoryID?
         /// Where its id is remembered; nil for nowhere.
@@ -44,8 +46,8 @@ package final class BackupDirectory: Sendable {
     /// - Parameters:
     ///   - path: Absolute.
     ///   - remembered: What the data directory remembers of it.
-    /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no directory, and
-    ///   a directory that another process uses.
+    /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no
+    ///   directory, and a directory that another process uses.
     package init(_ path: String, use: BackupUse, remembered: BackupPlace?) throws(StorageError) {
         self.path = path
         self.use = use
@@ -89,7 +91,8 @@ package final class BackupDirectory: Sendable {
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
             let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
             try refuseOther(found, on: disk, state.id)
-            // Somebody may have removed the lock file: then this is the directory itself whose lock is still held.
+            // Somebody may have removed the lock file: then this is the directory itself whose lock is still
+            // held.
             state.lock = nil
             let lock = try Self.lock(disk)
             let id = found ?? randomID

@@ -1,7 +1,8 @@
 import PandoJournal
 import PandoMetrics
 
-/// What the backup thread and the archive thread count. Each number has one thread that adds to it; any thread reads it.
+/// What the backup thread and the archive thread count. Each number has one thread that adds to it; any
+/// thread reads it.
 package final class BackupMetrics: Sendable {
     /// How a scheduled backup ended.
     package enum BackupEnd: UInt8, CaseIterable, Sendable { case written, failed }
@@ -25,7 +26,8 @@ package final class BackupMetrics: Sendable {
 
     /// Space of the disk of a directory.
     package final class Space: Sendable {
-        /// Bytes of the file system, and those of them that are free; 0 where the directory was not there yet.
+        /// Bytes of the file system, and those of them that are free; 0 where the directory was not there
+        /// yet.
         package let byteCount = Gauge()
         package let freeByteCount = Gauge()
 
@@ -72,7 +74,8 @@ package final class BackupMetrics: Sendable {
     package let archivedBytes = Counter()
     package let archiveFailures = CounterTable<ArchiveFailure>()
     package let archiveGaps = Counter()
-    /// What was on disk at this time is in the archive: seconds since 1970; 0 where nothing was archived since the start.
+    /// What was on disk at this time is in the archive: seconds since 1970; 0 where nothing was archived
+    /// since the start.
     package let archivedTime = Gauge()
 
     package init() {}

@@ -1,7 +1,7 @@
 import PandoJournal
 
-/// The name of a scheduled backup: `pando-20261123T184500.123Z-1-42.backup`, with the moment (UTC), the timeline and the
-/// sequence that it holds. Names sort by the moment.
+/// The name of a scheduled backup: `pando-20261123T184500.123Z-1-42.backup`, with the moment (UTC), the
+/// timeline and the sequence that it holds. Names sort by the moment.
 package struct BackupName: Hashable, Comparable, Sendable {
     /// Since 1970.
     package let milliseconds: Int64
@@ -86,8 +86,8 @@ package struct BackupName: Hashable, Comparable, Sendable {
         return seconds * 1000 + thousandths
     }
 
-    // Days and dates of the Gregorian calendar. Years begin in March here, so that a leap day is the last of its year;
-    // 400 years have 146 097 days.
+    // Days and dates of the Gregorian calendar. Years begin in March here, so that a leap day is the last of
+    // its year; 400 years have 146 097 days.
 
     private static func daysSince1970(_ year: Int64, _ month: Int64, _ date: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year

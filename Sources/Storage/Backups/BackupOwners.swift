@@ -1,7 +1,7 @@
 import PandoJournal
 
-/// Scheduled backups, by the data directory that each is of. The header says that, not the name: an empty data directory, as where
-/// a disk is not mounted, begins with timeline 1 and sequence 1 like any other.
+/// Scheduled backups, by the data directory that each is of. The header says that, not the name: an empty
+/// data directory, as where a disk is not mounted, begins with timeline 1 and sequence 1 like any other.
 struct BackupOwners {
     /// Of one data directory, or of those that it was restored from. Sorted by time.
     private(set) var own: [BackupName] = []

@@ -1,9 +1,9 @@
 import PandoJournal
 
-//  Scheduled backups and the archive are directories on other disks. A disk may be missing: then there is an empty
-//  directory where it is mounted, or none. What is written there would be on the wrong disk, and it would hide that the
-//  right one is missing. So each such directory has a random id, in a file of its own, and the data directory remembers
-//  which one it uses:
+//  Scheduled backups and the archive are directories on other disks. A disk may be missing: then there is an
+//  empty directory where it is mounted, or none. What is written there would be on the wrong disk, and it
+//  would hide that the right one is missing. So each such directory has a random id, in a file of its own,
+//  and the data directory remembers which one it uses:
 //
 //      DIR/pando-place                      0123456789abcdef0123456789abcdef
 //      DATA/archive.place, backup.place     0123456789abcdef0123456789abcdef /path/of/DIR

@@ -1,7 +1,9 @@
-/// Which scheduled backups are kept: the newest of each of the last hours, days and weeks that have one. Periods are
-/// those of UTC; a week begins on Monday. Besides, the newest of each of the last timelines: what a restore has left.
+/// Which scheduled backups are kept: the newest of each of the last hours, days and weeks that have one.
+/// Periods are those of UTC; a week begins on Monday. Besides, the newest of each of the last timelines: what
+/// a restore has left.
 ///
-/// Periods without a backup do not count, so a server that was off for a month loses no backup by its next one.
+/// Periods without a backup do not count, so a server that was off for a month loses no backup by its next
+/// one.
 package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
     /// How many hours, days and weeks.
     package var hours: Int
@@ -38,8 +40,9 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
     /// The first day of 1970 was a Thursday.
     private static let mondayOffset: Int64 = 3 * day
 
-    /// The backups that are kept no more. The newest is always kept, and so is what would be kept if the newest that has
-    /// passed a restore test were the newest of all: as long as the backups since then fail, they replace nothing.
+    /// The backups that are kept no more. The newest is always kept, and so is what would be kept if the
+    /// newest that has passed a restore test were the newest of all: as long as the backups since then fail,
+    /// they replace nothing.
     /// - Parameter tested: The newest that has passed a restore test; nil for none.
     /// - Returns: The oldest first.
     /// - Complexity: O(n log n).
@@ -49,8 +52,8 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
         return names.sorted().filter { !kept.contains($0) }
     }
 
-    /// The backups that are kept, each with the length of the shortest period of which it is the newest: zero for one that
-    /// is kept for its timeline only.
+    /// The backups that are kept, each with the length of the shortest period of which it is the newest: zero
+    /// for one that is kept for its timeline only.
     private func kept(of names: [BackupName]) -> [BackupName: Int64] {
         let newestFirst = names.sorted(by: >)
         guard let newest = newestFirst.first else { return [:] }
@@ -79,9 +82,9 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
 
     // MARK: Ages
 
-    /// How old each backup is, in milliseconds, as far as the backups prove it: from one to the next no more time counts
-    /// than two of the periods of which the older one is kept, or two intervals. So a clock that jumps forward, or a server
-    /// that was off, makes no backup old.
+    /// How old each backup is, in milliseconds, as far as the backups prove it: from one to the next no more
+    /// time counts than two of the periods of which the older one is kept, or two intervals. So a clock that
+    /// jumps forward, or a server that was off, makes no backup old.
     /// - Parameters:
     ///   - names: Those that are kept.
     ///   - interval: Between two backups, in milliseconds.

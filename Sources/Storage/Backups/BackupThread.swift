@@ -4,8 +4,8 @@ import PandoReactor
 import PandoTime
 import Synchronization
 
-/// The backup thread: makes scheduled backups, from snapshots that it asks the databases for. Its priority is low: it runs
-/// when the other threads wait.
+/// The backup thread: makes scheduled backups, from snapshots that it asks the databases for. Its priority is
+/// low: it runs when the other threads wait.
 package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
@@ -20,8 +20,8 @@ package final class BackupThread: Sendable {
         package var archive: BackupDirectory?
         /// How far the journal is archived; nil without an archive.
         package var mark: JournalMark?
-        /// A checkpoint that began the journal, of an import or a restore; nil where there is none. An archive of the journal does
-        /// not hold what it holds, so a backup behind it is made at once.
+        /// A checkpoint that began the journal, of an import or a restore; nil where there is none. An
+        /// archive of the journal does not hold what it holds, so a backup behind it is made at once.
         package var beginning: CheckpointHeader?
 
         package init(
@@ -43,7 +43,8 @@ package final class BackupThread: Sendable {
     /// - Parameters:
     ///   - test: Restores backups, on this thread.
     ///   - cancelled: Set by ``stop()``: gives up the backup being written, and the restore test.
-    ///   - request: Asks the databases for a snapshot, which they give to the function that it gets, on any thread.
+    ///   - request: Asks the databases for a snapshot, which they give to the function that it gets, on any
+    ///     thread.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(
         _ options: BackupOptions, in places: Places, test: RestoreTest, metrics: BackupMetrics,
@@ -113,8 +114,8 @@ package final class BackupThread: Sendable {
         thread.stop()
     }
 
-    /// The newest backup of the data directory; nil where there is none, or the directory is not there. Removes what a process
-    /// has left unfinished, and says where other data directories have backups there.
+    /// The newest backup of the data directory; nil where there is none, or the directory is not there.
+    /// Removes what a process has left unfinished, and says where other data directories have backups there.
     private static func findNewest(
         in directory: BackupDirectory, of timeline: TimelineHistory?, _ metrics: BackupMetrics,
         _ logger: Logger

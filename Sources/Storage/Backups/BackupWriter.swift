@@ -2,8 +2,8 @@ import Logging
 import PandoJournal
 import PandoTime
 
-/// Writes scheduled backups, has them restored to test them, and removes those that are kept no more; it has no thread of
-/// its own.
+/// Writes scheduled backups, has them restored to test them, and removes those that are kept no more; it has
+/// no thread of its own.
 ///
 /// No failure of the disk is final here: it is counted and logged, and the next backup is another attempt.
 package struct BackupWriter<Storage: Disk> {
@@ -67,8 +67,8 @@ package struct BackupWriter<Storage: Disk> {
     @discardableResult
     package mutating func write(_ job: CheckpointJob) -> Bool {
         let began = MonotonicTime.now
-        // A snapshot's time is that of the journal, which may be ahead of the machine's clock (``WallClock``). Backups of one
-        // moment would replace each other.
+        // A snapshot's time is that of the journal, which may be ahead of the machine's clock
+        // (``WallClock``). Backups of one moment would replace each other.
         let name = BackupName(
             milliseconds: min(job.header.timestamp, Environment.machine.wallMilliseconds),
             timeline: job.header.timeline, sequence: job.header.sequence)
@@ -132,7 +132,8 @@ package struct BackupWriter<Storage: Disk> {
         metrics.lastTestTime.set(Int(time))
     }
 
-    /// Restores the backup before this one with the archive behind it, up to this one: it must be the same state.
+    /// Restores the backup before this one with the archive behind it, up to this one: it must be the same
+    /// state.
     private func passesWithArchive(
         _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: JournalMark, on disk: Storage
     ) -> Bool {
@@ -180,7 +181,8 @@ package struct BackupWriter<Storage: Disk> {
 
     // MARK: What is kept no more
 
-    /// Those of this data directory. Another one's are not counted and never removed: they may be all that is left of it.
+    /// Those of this data directory. Another one's are not counted and never removed: they may be all that is
+    /// left of it.
     private func ownBackups(on disk: Storage) throws(DiskFailure) -> [BackupName] {
         try BackupOwners(of: try disk.list().compactMap { BackupName($0) }, on: disk, timeline: timeline).own
     }
@@ -208,8 +210,9 @@ package struct BackupWriter<Storage: Disk> {
         }
     }
 
-    /// The backups whose records the archive has, too. The others cover none of its segments, whatever their names say:
-    /// several data directories may be restored from one backup, have a timeline of the same number, and share a directory.
+    /// The backups whose records the archive has, too. The others cover none of its segments, whatever their
+    /// names say: several data directories may be restored from one backup, have a timeline of the same
+    /// number, and share a directory.
     /// - Parameter header: Of the newest backup, which is of this data directory.
     /// - Complexity: One read of each backup's header.
     private func archived(
@@ -231,8 +234,9 @@ package struct BackupWriter<Storage: Disk> {
         return found.sorted()
     }
 
-    /// Removes archived segments that are older than they are to be kept, and lie before the newest backup which is, too;
-    /// where there is none, before the oldest backup; and before the newest that has passed a restore test.
+    /// Removes archived segments that are older than they are to be kept, and lie before the newest backup
+    /// which is, too; where there is none, before the oldest backup; and before the newest that has passed a
+    /// restore test.
     /// - Throws: ``JournalError``, ``DiskFailure``.
     private func removeArchived(
         behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader
@@ -249,7 +253,8 @@ package struct BackupWriter<Storage: Disk> {
             of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
         var names: [String] = []
         for (file, next) in covered {
-            // All of its records are older than those of the next one. Those behind it in the journal are younger.
+            // All of its records are older than those of the next one. Those behind it in the journal are
+            // younger.
             guard let time = try firstTime(ofArchived: next, on: archive),
                 (ages[needed] ?? 0) + max(0, needed.milliseconds - time) >= keepTime
             else { break }

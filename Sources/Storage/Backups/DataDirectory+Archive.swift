@@ -7,10 +7,10 @@ extension DataDirectory {
     ///   - archive: The directory of `--archive-to`; a server may write to it.
     ///   - timeline: Which one to follow; nil for the newest in the archive.
     ///   - moment: Nil for everything that is archived.
-    ///   - warn: Gets a sentence for the operator where bytes of the archive cannot be read that may have been cut off by a
-    ///     power cut.
-    /// - Throws: ``StorageError``; `.badData` also where the archive does not continue the backup, or does not reach the
-    ///   moment. Then `state` is unchanged.
+    ///   - warn: Gets a sentence for the operator where bytes of the archive cannot be read that may have
+    ///     been cut off by a power cut.
+    /// - Throws: ``StorageError``; `.badData` also where the archive does not continue the backup, or does
+    ///   not reach the moment. Then `state` is unchanged.
     package static func read(
         _ file: String, in directory: String, archive: String, timeline: UInt32? = nil,
         until moment: PointInTime?, into state: inout RecoveredState, warn: (String) -> Void

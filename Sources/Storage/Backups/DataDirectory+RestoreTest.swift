@@ -21,7 +21,8 @@ package struct RestoreTestReport: Sendable {
 extension DataDirectory {
     /// Restores a state into a directory, opens that as a server does, and compares what it holds.
     /// - Parameters:
-    ///   - state: What was read from a backup; dropped as soon as it is restored, so that it is in memory once.
+    ///   - state: What was read from a backup; dropped as soon as it is restored, so that it is in memory
+    ///     once.
     ///   - path: A directory that does not exist, or is empty. It stays.
     /// - Throws: ``StorageError``; `.badData` where the restored directory holds something else.
     package static func testRestore(

@@ -1,13 +1,15 @@
 import PandoJournal
 
-/// Restores backups to test them (`--backup-verify`): the backup thread says which, and another part of the server does it.
+/// Restores backups to test them (`--backup-verify`): the backup thread says which, and another part of the
+/// server does it.
 package struct RestoreTest: Sendable {
     /// What is restored, and what must come out.
     package struct Job: Equatable, Sendable {
         /// The directory and the file of the backup.
         package var directory: String
         package var file: String
-        /// The archive that is replayed behind it, and the last record of it that is; nil for the backup alone.
+        /// The archive that is replayed behind it, and the last record of it that is; nil for the backup
+        /// alone.
         package var archive: Archive?
         /// Of the state that must come out (``SnapshotDigest``).
         package var digest: String
@@ -39,7 +41,8 @@ package struct RestoreTest: Sendable {
     }
 }
 
-/// The newest backup that has passed a restore test, in a file of the directory of the backups: a start knows it, too.
+/// The newest backup that has passed a restore test, in a file of the directory of the backups: a start knows
+/// it, too.
 struct RestoreTestRecord: Equatable {
     var backup: BackupName
     /// When it passed; seconds since 1970.
@@ -71,8 +74,8 @@ struct RestoreTestRecord: Equatable {
 }
 
 extension DataDirectory {
-    /// Notes that the newest backup of a directory of scheduled backups has passed a restore test, as a server that has made
-    /// the test does: the server reads it with its next backup.
+    /// Notes that the newest backup of a directory of scheduled backups has passed a restore test, as a
+    /// server that has made the test does: the server reads it with its next backup.
     /// - Parameter file: The name of the backup's file.
     /// - Returns: False where the file is no scheduled backup: then nothing is noted.
     /// - Throws: ``StorageError``.

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoJournal
 
-/// A digest of everything that a data directory holds: of the records that make its state, in their order. Two states are
-/// equal if their digests are. (It detects mistakes; it is no proof against an attacker.)
+/// A digest of everything that a data directory holds: of the records that make its state, in their order.
+/// Two states are equal if their digests are. (It detects mistakes; it is no proof against an attacker.)
 package struct SnapshotDigest {
     private var hash = SHA1()
     package private(set) var recordCount = 0

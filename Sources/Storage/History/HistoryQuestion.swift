@@ -91,8 +91,8 @@ package enum HistoryFailure: Error, Sendable {
 
 /// Limits of histories.
 package enum HistoryLimits {
-    /// Bytes of JSON, about, of the value at the path: what a person looks at and a browser holds. The reading takes some
-    /// times as much memory.
+    /// Bytes of JSON, about, of the value at the path: what a person looks at and a browser holds. The
+    /// reading takes some times as much memory.
     package static let valueByteCount = 32 << 20
     /// Writes of one answer, and those of one without `limit`.
     package static let writeCount = 1000

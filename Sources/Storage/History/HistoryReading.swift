@@ -5,11 +5,12 @@ import PandoTree
 
 extension DataDirectory {
     /// Answers a question from the files of a directory on which a server runs.
-    /// - Parameter cancelled: Asked between two entries of the journal, and between two records of a checkpoint.
+    /// - Parameter cancelled: Asked between two entries of the journal, and between two records of a
+    ///   checkpoint.
     /// - Throws: ``HistoryFailure``.
-    /// - Complexity: For the value, where it is asked for, one read of a checkpoint and of the journal behind it up to the moment; for the writes,
-    ///   of the journal back to the earliest that is listed. Memory for the value, the writes, and the largest entry of the
-    ///   journal.
+    /// - Complexity: For the value, where it is asked for, one read of a checkpoint and of the journal behind
+    ///   it up to the moment; for the writes, of the journal back to the earliest that is listed. Memory for
+    ///   the value, the writes, and the largest entry of the journal.
     package static func history<Storage: Disk>(
         _ question: HistoryQuestion, on disk: Storage, cancelled: CancellationFlag
     ) throws(HistoryFailure) -> HistoryResult {

@@ -18,7 +18,8 @@ package final class HistoryThread: Sendable {
     }
 
     private let thread: WorkerThread<Message>
-    /// The questions that wait or are being answered: one for each session, at most ``HistoryLimits/questionCount``.
+    /// The questions that wait or are being answered: one for each session, at most
+    /// ``HistoryLimits/questionCount``.
     private let pending = Mutex<[SessionID: CancellationFlag]>([:])
 
     /// Where more threads want to run than there are processors, all others come first.
@@ -26,8 +27,8 @@ package final class HistoryThread: Sendable {
     /// Stack for what recurses: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
 
-    /// - Parameter open: Opens the disk, for ``openDisk()`` or the first question. Called on the thread, which alone uses the
-    ///   disk.
+    /// - Parameter open: Opens the disk, for ``openDisk()`` or the first question. Called on the thread,
+    ///   which alone uses the disk.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init<Storage: Disk>(
         _ open: @escaping @Sendable () throws(DiskFailure) -> Storage
@@ -71,8 +72,8 @@ package final class HistoryThread: Sendable {
         pending.withLock { if $0[job.session] === job.cancelled { $0[job.session] = nil } }
     }
 
-    /// Any thread: opens the disk now, so that later questions are about this directory, whatever takes its place at its
-    /// path.
+    /// Any thread: opens the disk now, so that later questions are about this directory, whatever takes its
+    /// place at its path.
     package func openDisk() { thread.post(.open) }
 
     /// Any thread: asks a question. A session has one at a time.

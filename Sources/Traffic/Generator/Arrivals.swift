@@ -1,8 +1,8 @@
 import Glibc
 import PandoRandom
 
-/// The moments at which operations are due, in nanoseconds, never decreasing. They do not depend on responses, so
-/// the time that a slow server makes operations wait is counted (no coordinated omission).
+/// The moments at which operations are due, in nanoseconds, never decreasing. They do not depend on
+/// responses, so the time that a slow server makes operations wait is counted (no coordinated omission).
 package struct Arrivals: Sendable {
     package enum Pattern: Equatable, Sendable {
         /// Evenly spaced.

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoReactor
 
-/// One connection: requests, whose responses arrive in their order, and values that are pushed. Confined to its
-/// worker's loop.
+/// One connection: requests, whose responses arrive in their order, and values that are pushed. Confined to
+/// its worker's loop.
 ///
 /// Subclasses implement a protocol. Operations that a protocol does not have are not called: ``Work`` and
 /// ``WireProtocol`` are checked before a run.

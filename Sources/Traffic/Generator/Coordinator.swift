@@ -2,8 +2,8 @@ import Glibc
 import PandoReactor
 import PandoTime
 
-/// Runs the steps of a run on the main thread's loop. A step begins when all workers have ended the one before,
-/// or when nothing has moved for ``Plan/patience``.
+/// Runs the steps of a run on the main thread's loop. A step begins when all workers have ended the one
+/// before, or when nothing has moved for ``Plan/patience``.
 ///
 ///     seed ─▶ connect ─▶ start ─ (time, Ctrl-C) ─▶ stop ─▶ check ─▶ finish ─▶ close ─▶ clean up ─▶ over
 final class Coordinator {
@@ -212,7 +212,8 @@ final class Coordinator {
         }
     }
 
-    /// Checks every quarter of the patience whether something has moved: a server may have lost a message or hang.
+    /// Checks every quarter of the patience whether something has moved: a server may have lost a message or
+    /// hang.
     private func watch() {
         loop.schedule(after: .nanoseconds(plan.patience / 4)) { [self] in
             guard step != .over else { return }
@@ -241,8 +242,8 @@ final class Coordinator {
         }
     }
 
-    /// Something moves throughout the run. At a low rate nothing is due for long; idle connections, and those that wait
-    /// for the server to be started again, send nothing.
+    /// Something moves throughout the run. At a low rate nothing is due for long; idle connections, and those
+    /// that wait for the server to be started again, send nothing.
     private var movesAlways: Bool {
         switch plan.work {
         case .idle, .restart: false

@@ -1,13 +1,13 @@
 /// A ring buffer: O(1) at both ends, and its memory is reused.
 ///
-/// A class with memory of its own instead of an array: every operation passes such a queue, and each change of
-/// an array that is a property of a class checks whether the array is uniquely referenced.
+/// A class with memory of its own instead of an array: every operation passes such a queue, and each change
+/// of an array that is a property of a class checks whether the array is uniquely referenced.
 @safe
 final class FIFO<Element: BitwiseCopyable> {
     private static var leastCapacity: Int { 4 }
 
-    /// Memory for ``capacity`` elements. The ``count`` elements from ``head`` on are initialized; behind the last
-    /// place comes the first.
+    /// Memory for ``capacity`` elements. The ``count`` elements from ``head`` on are initialized; behind the
+    /// last place comes the first.
     private var items: UnsafeMutablePointer<Element>?
     /// 0 or a power of two.
     private var capacity = 0

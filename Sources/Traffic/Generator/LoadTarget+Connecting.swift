@@ -14,7 +14,8 @@ package struct LoadSecurity: Sendable {
 }
 
 extension LoadTarget {
-    /// Connects, through TLS where the target has it. As ``Connector/connect(to:on:options:tls:timeout:makeDelegate:onFailure:)``.
+    /// Connects, through TLS where the target has it. As
+    /// ``Connector/connect(to:on:options:tls:timeout:makeDelegate:onFailure:)``.
     /// - Throws: ``SocketError`` if the system makes no socket, or has no memory for TLS.
     package func connect(
         on loop: EventLoop, options: SocketOptions = SocketOptions(),

@@ -37,8 +37,8 @@ package struct LoadTarget: Sendable {
     /// For the field `Host`.
     package let host: String
     package var echoMessage = EchoMessage.sizedAsDatabase
-    /// The path of an echo server's WebSockets; nil for `/`, and for `/broadcast` where values are delivered to
-    /// listeners.
+    /// The path of an echo server's WebSockets; nil for `/`, and for `/broadcast` where values are delivered
+    /// to listeners.
     package var echoPath: String?
     /// For TLS; nil for none.
     package var security: LoadSecurity?

@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// What a worker's connections send and check. One object for each worker; subclasses override what they need.
+/// What a worker's connections send and check. One object for each worker; subclasses override what they
+/// need.
 ///
 ///     prepare ─▶ (all ready) ─▶ begin ─▶ send, replied, pushed … ─▶ check ─▶ finish
 ///
@@ -16,7 +17,8 @@ class Scenario {
     /// message.
     var wantsWholePushes: Bool { false }
 
-    /// Before the first connection, on the first worker: writes what the run needs, then calls `worker.seeded()`.
+    /// Before the first connection, on the first worker: writes what the run needs, then calls
+    /// `worker.seeded()`.
     func seed(with control: Client) { worker.seeded() }
 
     /// The connection is up for the first time; ends with `worker.ready(client)`.
@@ -60,8 +62,8 @@ class Scenario {
     /// given to ``finish(_:)``.
     var published: [Int: Int] { [:] }
 
-    /// Nothing is under way: sends a request whose response proves that the connection has received everything
-    /// before it. Ends with `worker.checked(client)`.
+    /// Nothing is under way: sends a request whose response proves that the connection has received
+    /// everything before it. Ends with `worker.checked(client)`.
     func check(_ client: Client) {
         client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: worker.now))
     }

@@ -1,4 +1,5 @@
-/// The values of one writer, numbered 1, 2, 3, …, as one listener receives them: each must come once, in order.
+/// The values of one writer, numbered 1, 2, 3, …, as one listener receives them: each must come once, in
+/// order.
 struct StreamAudit: Sendable {
     /// The number that must come next.
     private(set) var next = 1

@@ -97,8 +97,8 @@ extension Worker {
             return statistics.failed()
         }
         client.inFlight += 1
-        // In a closed loop an operation is meant for the moment of the read that allowed it: nothing is due, and
-        // the time the generator takes until it sends counts as the server's.
+        // In a closed loop an operation is meant for the moment of the read that allowed it: nothing is due,
+        // and the time the generator takes until it sends counts as the server's.
         if !isClosedLoop { statistics.sent(intended: intended, at: now) }
         client.scenario.send(client, intended: intended)
     }

@@ -62,8 +62,9 @@ final class Worker: @unchecked Sendable {
     var unsentCount = 0
     /// The run's data could not be removed. Read after the loop is over.
     private(set) var leftDataBehind = false
-    /// The moment of the event that is being handled: a read, a command or the timer. All messages of one read
-    /// have the moment of that read, however long handling them takes, and the clock is read once for all.
+    /// The moment of the event that is being handled: a read, a command or the timer. All messages of one
+    /// read have the moment of that read, however long handling them takes, and the clock is read once for
+    /// all.
     private(set) var moment = 0
     /// Counts events, so that the coordinator sees when nothing moves; and errors. Any thread may read them.
     private let movement = Atomic<Int>(0)

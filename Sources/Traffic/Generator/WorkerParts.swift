@@ -1,5 +1,5 @@
-/// Makes the parts of a worker that depend on the protocol and on the work, so that the generator does not know
-/// the folders that extend it.
+/// Makes the parts of a worker that depend on the protocol and on the work, so that the generator does not
+/// know the folders that extend it.
 struct WorkerParts: Sendable {
     /// - Parameter index: The connection's number; -1 for the one that prepares and removes the data.
     let makeClient: @Sendable (_ index: Int, _ worker: Worker) -> Client

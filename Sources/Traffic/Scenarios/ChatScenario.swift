@@ -1,7 +1,7 @@
 import PandoBytes
 
-/// Rooms: each member sends messages to its room and receives all messages of the room, its own included. A member
-/// overwrites its last 50 messages, so that a room does not grow with the run.
+/// Rooms: each member sends messages to its room and receives all messages of the room, its own included. A
+/// member overwrites its last 50 messages, so that a room does not grow with the run.
 ///
 /// Connection n is in room n modulo the rooms, as member n / rooms.
 final class ChatScenario: Scenario {

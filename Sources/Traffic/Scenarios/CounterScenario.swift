@@ -1,9 +1,9 @@
 import PandoBytes
 import PandoTree
 
-/// All connections count the same few numbers up: some by increments that the server adds, some by transactions,
-/// which add one to the value they know and are repeated when another write came first. At the end each number is
-/// the count of successes.
+/// All connections count the same few numbers up: some by increments that the server adds, some by
+/// transactions, which add one to the value they know and are repeated when another write came first. At the
+/// end each number is the count of successes.
 final class CounterScenario: Scenario {
     private let counterCount: Int
     private let share: Int

@@ -10,8 +10,8 @@ final class FanOutScenario: Scenario {
     /// By topic: listeners of this worker, and workers that have any.
     private var localListeners: [Int]
     private var sharingWorkers: [Int]
-    /// By topic and number modulo `inFlight`: how many listeners of this worker have not received the value, and
-    /// what the operation still waits for, its acknowledgement and each worker with listeners.
+    /// By topic and number modulo `inFlight`: how many listeners of this worker have not received the value,
+    /// and what the operation still waits for, its acknowledgement and each worker with listeners.
     private var owedHere: [Int]
     private var owedInAll: [Int]
     private var intended: [Int]

@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoTree
 
-/// Members are present while they are connected: each sets a value, and removes it by onDisconnect. An operation
-/// is a member that disconnects and comes back; watchers must see both, once.
+/// Members are present while they are connected: each sets a value, and removes it by onDisconnect. An
+/// operation is a member that disconnects and comes back; watchers must see both, once.
 ///
 /// Connections 0 ..< watchers watch.
 final class PresenceScenario: Scenario {

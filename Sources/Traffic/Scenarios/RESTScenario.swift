@@ -1,8 +1,8 @@
 import PandoBytes
 import PandoRandom
 
-/// Each connection PUTs its own path over a persistent connection, or GETs it and must find the value of its last
-/// PUT.
+/// Each connection PUTs its own path over a persistent connection, or GETs it and must find the value of its
+/// last PUT.
 final class RESTScenario: Scenario {
     private let readShare: Int
     private var random: SeededGenerator

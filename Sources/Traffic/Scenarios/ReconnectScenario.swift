@@ -2,8 +2,8 @@ import PandoBytes
 import PandoReactor
 
 /// Listeners lose their connections without a close frame and come back: an operation ends when the listener
-/// listens again. One writer goes on meanwhile. A listener must not receive a value older than its last, and while
-/// it is connected it must receive all values.
+/// listens again. One writer goes on meanwhile. A listener must not receive a value older than its last, and
+/// while it is connected it must receive all values.
 ///
 /// Connection 0 writes, 20 values a second.
 final class ReconnectScenario: Scenario {

@@ -1,12 +1,12 @@
 import PandoBytes
 import PandoTree
 
-/// Clients listen while the server is started again, during the run and not by this program. Each comes back as an SDK
-/// does, and listens with the hash of what it has: an operation ends when it listens again. A value that is delivered
-/// after that was sent once more for nothing.
+/// Clients listen while the server is started again, during the run and not by this program. Each comes back
+/// as an SDK does, and listens with the hash of what it has: an operation ends when it listens again. A value
+/// that is delivered after that was sent once more for nothing.
 final class RestartScenario: Scenario {
-    /// As in the JavaScript SDK (`PersistentConnection`): the first attempt is made at once, and each later one after a
-    /// random part of a delay that grows up to five minutes.
+    /// As in the JavaScript SDK (`PersistentConnection`): the first attempt is made at once, and each later
+    /// one after a random part of a delay that grows up to five minutes.
     private static let firstDelay = 1.0
     private static let delayFactor = 1.3
     private static let longestDelay = 300.0

@@ -1,6 +1,7 @@
 import PandoBytes
 
-/// Each connection sets its own path and waits for the acknowledgement. At the end its last value must be there.
+/// Each connection sets its own path and waits for the acknowledgement. At the end its last value must be
+/// there.
 final class WritesScenario: Scenario {
     private func path(_ client: Client) -> String { "\(plan.root)/writers/\(client.index)" }
 

@@ -47,8 +47,8 @@ package final class LongPollingClient {
 
     /// Opens a session at once.
     /// - Parameters:
-    ///   - channel: A new connection to `address`, the first of the two that it uses; ``firstDelegate`` is its
-    ///     delegate.
+    ///   - channel: A new connection to `address`, the first of the two that it uses; ``firstDelegate`` is
+    ///     its delegate.
     ///   - host: For the field `Host`.
     package init(
         on channel: Channel, loop: EventLoop, address: SocketAddress, host: String, namespace: String,

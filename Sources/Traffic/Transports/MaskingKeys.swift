@@ -8,7 +8,8 @@ import PandoWebSocket
 //      └────────┴─────┴─────────┴──────────┘
 //      └──────────────┘ headerByteCount, the key's 4 included
 //
-//  A load generator repeats messages: a frame of the same kind and length has the same header, except the key.
+//  A load generator repeats messages: a frame of the same kind and length has the same header, except the
+//  key.
 
 /// Masks and frames the messages of the connections of one loop, in one buffer. Confined to that loop.
 ///
@@ -38,8 +39,8 @@ package final class MaskingKeys {
         unsafe frame.deallocate()
     }
 
-    /// Calls `body` with a frame of `payload`, masked with a new key. One copy; allocates only when kind or length
-    /// differ from the last frame.
+    /// Calls `body` with a frame of `payload`, masked with a new key. One copy; allocates only when kind or
+    /// length differ from the last frame.
     /// - Parameter body: Must not call this method.
     package func withFrame(_ opcode: Opcode, _ payload: RawSpan, _ body: (RawSpan) -> Void) {
         if opcode.rawValue != opcodeBits || payload.byteCount != payloadByteCount {
@@ -50,8 +51,8 @@ package final class MaskingKeys {
         state ^= state >> 7
         state ^= state << 17
         let key = UInt32(truncatingIfNeeded: state)
-        // In bounds, here and below: `writeHeader` has allocated the header and the payload. Exclusive: `payload` is
-        // not in this memory, and the frame is valid only until `body` returns.
+        // In bounds, here and below: `writeHeader` has allocated the header and the payload. Exclusive:
+        // `payload` is not in this memory, and the frame is valid only until `body` returns.
         unsafe frame.storeBytes(of: key, toByteOffset: headerByteCount - 4, as: UInt32.self)
         let start = unsafe frame + headerByteCount
         unsafe payload.withUnsafeBytes { source in

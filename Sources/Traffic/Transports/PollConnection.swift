@@ -2,9 +2,9 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
-/// A persistent HTTP connection of a long-polling session: one request at a time. As in a browser, a request on
-/// a connection that was used before, and that ends before the first byte of the response, is repeated on a new
-/// connection.
+/// A persistent HTTP connection of a long-polling session: one request at a time. As in a browser, a request
+/// on a connection that was used before, and that ends before the first byte of the response, is repeated on
+/// a new connection.
 final class PollConnection: ChannelDelegate {
     /// The longest response that is accepted.
     private static let bodyByteLimit: UInt64 = 256 << 20

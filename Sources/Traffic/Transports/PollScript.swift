@@ -15,7 +15,8 @@ package struct MalformedPollScript: Error {
     package let offset: Int
 }
 
-/// Parses the calls of a response, in their order. Definitions of functions are skipped: they are always the same.
+/// Parses the calls of a response, in their order. Definitions of functions are skipped: they are always the
+/// same.
 package enum PollScript {
     /// The calls, in their order.
     /// - Throws: ``MalformedPollScript`` with the place of the first byte that does not fit.

@@ -49,7 +49,8 @@ package struct Aggregate: Hashable, Sendable {
 extension Query {
     /// The query whose result is not the selected children, but some values about them.
     /// - Parameter names: The aggregates; the same one may be named several times.
-    /// - Throws: ``InvalidData`` where one is malformed, for none, and for more than ``Aggregate/countLimit``.
+    /// - Throws: ``InvalidData`` where one is malformed, for none, and for more than
+    ///   ``Aggregate/countLimit``.
     package func aggregating(_ names: [Text]) throws(InvalidData) -> Query {
         guard !names.isEmpty else { throw .query("no aggregate") }
         guard names.count <= Aggregate.countLimit else {

@@ -1,19 +1,20 @@
 import PandoBytes
 
-/// The value by which an order of several fields (``ChildOrder/compound(_:)``) places a child: one text, which holds the
-/// fields' values so that texts compare as the lists of values do (realtime §7.6).
+/// The value by which an order of several fields (``ChildOrder/compound(_:)``) places a child: one text,
+/// which holds the fields' values so that texts compare as the lists of values do (realtime §7.6).
 ///
 ///     field     nothing "0" · false "1" · true "2" · object "5"
 ///               number  "3", then the bits of its double, made ascending, as 16 hexadecimal digits
 ///               string  "4", then the string with U+0000 as U+0000 U+0001, then U+0000 U+0000; of a string of more
 ///                       than ``stringByteCount`` bytes only the beginning, then U+0000 U+0002
 ///
-/// Everything but the strings is ASCII, and U+0000 is before all other characters, also in the order of UTF-16 units.
-/// So a string is before those that it is the beginning of, and no field is the beginning of another one.
+/// Everything but the strings is ASCII, and U+0000 is before all other characters, also in the order of
+/// UTF-16 units. So a string is before those that it is the beginning of, and no field is the beginning of
+/// another one.
 package enum CompoundValue {
-    /// UTF-8 bytes of a string by which children are ordered. What follows does not distinguish two strings: otherwise
-    /// the comparison of two children would copy up to ``Limits/stringByteCount`` bytes. No field of a query's `where`
-    /// has more, so equality is exact.
+    /// UTF-8 bytes of a string by which children are ordered. What follows does not distinguish two strings:
+    /// otherwise the comparison of two children would copy up to ``Limits/stringByteCount`` bytes. No field
+    /// of a query's `where` has more, so equality is exact.
     package static let stringByteCount = 1024
 
     /// What is after all values that begin with some fields: no field begins with it.
@@ -27,7 +28,8 @@ package enum CompoundValue {
         return .string(Text(utf8: bytes.span))
     }
 
-    /// The place of these fields: a whole value, or the beginning of one, which is before all values that begin with it.
+    /// The place of these fields: a whole value, or the beginning of one, which is before all values that
+    /// begin with it.
     /// - Parameter isAfter: After all of these instead.
     static func place(of fields: [Node], isAfter: Bool = false) -> Node {
         var bytes: [UInt8] = []
@@ -74,8 +76,8 @@ package enum CompoundValue {
         }
     }
 
-    /// The fields that a place begins with, of which there may be fewer than it was made of: an object or the cut
-    /// beginning of a string ends the list, since its value is not known. O(bytes).
+    /// The fields that a place begins with, of which there may be fewer than it was made of: an object or the
+    /// cut beginning of a string ends the list, since its value is not known. O(bytes).
     static func fields(of place: Node) -> [Node] {
         guard case .string(let text) = place else { return [] }
         return text.withBytes { bytes in

@@ -1,11 +1,12 @@
-/// The exact sum of any integers of 64 bits and finite doubles, rounded only when it is read. So it depends neither on
-/// the order of the numbers nor on how they are divided among pages, and nothing is lost when numbers come and go.
+/// The exact sum of any integers of 64 bits and finite doubles, rounded only when it is read. So it depends
+/// neither on the order of the numbers nor on how they are divided among pages, and nothing is lost when
+/// numbers come and go.
 ///
 ///     value = Σ digits[i] × 2^(32 × (first + i) − 1088)        digits may be negative, and have more than 32 bits
 ///
-/// A double is a multiple of 2^−1074 and less than 2^1024, so there are at most 68 digits; numbers of similar size need
-/// two to five. Each number changes a digit by less than 2^32: no digit overflows with fewer than 2^31 numbers, and there
-/// is no memory for as many children.
+/// A double is a multiple of 2^−1074 and less than 2^1024, so there are at most 68 digits; numbers of similar
+/// size need two to five. Each number changes a digit by less than 2^32: no digit overflows with fewer than
+/// 2^31 numbers, and there is no memory for as many children.
 package struct ExactSum: Sendable {
     private static let exponentBias = 1088
     /// What ``digits`` begins with.
@@ -60,8 +61,8 @@ package struct ExactSum: Sendable {
         }
     }
 
-    /// The sum: an integer where it is one and has 64 bits, otherwise the nearest double, of two the even one. Nil where it
-    /// is beyond the range of doubles.
+    /// The sum: an integer where it is one and has 64 bits, otherwise the nearest double, of two the even
+    /// one. Nil where it is beyond the range of doubles.
     package var value: Node? {
         // Digits of 32 bits, and the sign.
         var (magnitude, isNegative) = normalized(negated: false)
@@ -69,7 +70,8 @@ package struct ExactSum: Sendable {
         while magnitude.last == 0 { magnitude.removeLast() }
         guard !magnitude.isEmpty else { return .integer(0) }
         if let integer = integer(of: magnitude, isNegative) { return .integer(integer) }
-        // The highest 64 bits, the last of which is set where any bit below is: rounding needs to know no more.
+        // The highest 64 bits, the last of which is set where any bit below is: rounding needs to know no
+        // more.
         let top = magnitude.count * 32 - magnitude[magnitude.count - 1].leadingZeroBitCount + 32
         var significand: UInt64 = 0
         var isInexact = false

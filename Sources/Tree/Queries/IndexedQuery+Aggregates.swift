@@ -1,8 +1,8 @@
 // The result of a query with aggregates.
 
 extension IndexedQuery {
-    /// The result of the query over a node: the selected children, or the aggregates' values. Complexity as of
-    /// ``Window/init(_:over:)-(IndexedQuery,_)``; O(log n) for aggregates whose indexes are there.
+    /// The result of the query over a node: the selected children, or the aggregates' values. Complexity as
+    /// of ``Window/init(_:over:)-(IndexedQuery,_)``; O(log n) for aggregates whose indexes are there.
     package func result(over node: Node) -> Node {
         query.aggregates.isEmpty ? Window(self, over: node).node : aggregate(node.children, of: node)
     }

@@ -1,13 +1,13 @@
 /// An index of a node's children that is kept while they change.
 package enum KeptIndex: Sendable {
-    /// No child has a value: the order is that of the keys. So it is with most nodes' priorities, and takes no
-    /// memory.
+    /// No child has a value: the order is that of the keys. So it is with most nodes' priorities, and takes
+    /// no memory.
     case withoutValues(ChildOrder)
     case ordered(OrderedIndex)
 
     /// The index of a node's children. O(n log n).
-    /// - Parameter measure: The field whose numbers are summarised; nil for none. A measured index has all children,
-    ///   whether they have values or not.
+    /// - Parameter measure: The field whose numbers are summarised; nil for none. A measured index has all
+    ///   children, whether they have values or not.
     package init(ordering children: Children, by order: ChildOrder, measuring measure: ChildOrder? = nil) {
         if let measure {
             self = .ordered(OrderedIndex(ordering: children, by: order, measuring: measure))
@@ -99,7 +99,8 @@ package enum KeptIndex: Sendable {
             // So that there is one reference to the pages while they change.
             self = .withoutValues(index.order)
             var isRight = true
-            // All removals first: while entries are inserted, the others are ordered by what the children have now.
+            // All removals first: while entries are inserted, the others are ordered by what the children
+            // have now.
             for change in changes where change.movesChild {
                 if let old = change.old { isRight = index.remove(old, change.key) && isRight }
             }
@@ -124,8 +125,8 @@ package struct IndexedQuery: Sendable {
     package var query: Query
     /// Of the node to which the query applies, as it is, in the query's order. Nil where there is none.
     package var index: KeptIndex?
-    /// For the query's aggregates: an index in its order for each of ``Query/aggregatedFields``, in their order, with the
-    /// numbers of that field. Fewer where one is not there: then none is used.
+    /// For the query's aggregates: an index in its order for each of ``Query/aggregatedFields``, in their
+    /// order, with the numbers of that field. Fewer where one is not there: then none is used.
     let measured: [OrderedIndex]
 
     /// - Parameter measured: One for each of the aggregated fields; nil where there is none.

@@ -13,8 +13,8 @@ package struct Listen: Equatable, Sendable {
     /// The simple hash of the data that the client has; `""` for none. nil from C++ clients, which must
     /// always be sent data.
     package var hash: Text?
-    /// The compound hash of the data that the client has; nil when absent. It may be unusable: then the simple
-    /// hash decides, and all data is sent if that differs.
+    /// The compound hash of the data that the client has; nil when absent. It may be unusable: then the
+    /// simple hash decides, and all data is sent if that differs.
     package var compoundHash: CompoundHash?
 
     package init(

@@ -29,8 +29,8 @@ package struct NumberSummary: Sendable {
         if maximum.isEmpty || Self.compare(high, maximum) > 0 { maximum = high }
     }
 
-    /// By value as doubles, as everywhere (§8.5); integers that are the same double by their own value. So the result does
-    /// not depend on the order in which numbers come.
+    /// By value as doubles, as everywhere (§8.5); integers that are the same double by their own value. So
+    /// the result does not depend on the order in which numbers come.
     private static func compare(_ left: Node, _ right: Node) -> Int {
         let order = Query.compareIndexValues(left, right)
         if order != 0 { return order }

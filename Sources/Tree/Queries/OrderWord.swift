@@ -10,9 +10,9 @@ import PandoBytes
 ///     │        │ others    0                                            │ more  │
 ///     └────────┴────────────────────────────────────────────────────────┴───────┘
 ///
-/// Types: 0 nothing, 1 boolean, 2 number, 3 string, 4 object. Exact are all integers up to 2^49 and all strings
-/// of up to seven bytes. For a value that is not exact, the last bit places it behind the exact value with the
-/// same bits.
+/// Types: 0 nothing, 1 boolean, 2 number, 3 string, 4 object. Exact are all integers up to 2^49 and all
+/// strings of up to seven bytes. For a value that is not exact, the last bit places it behind the exact value
+/// with the same bits.
 struct OrderWord: Comparable {
     let bits: UInt64
 
@@ -39,8 +39,8 @@ struct OrderWord: Comparable {
     }
 
     private init(number: Double) {
-        // As a number, the bits of a positive double ascend with it, and those of a negative one descend. Zero,
-        // whatever its sign, is in the middle.
+        // As a number, the bits of a positive double ascend with it, and those of a negative one descend.
+        // Zero, whatever its sign, is in the middle.
         let magnitude = number.bitPattern & (1 << 63 - 1)
         let ordered = number.sign == .minus ? 1 << 63 - magnitude : 1 << 63 + magnitude
         self.init(type: 2, ordered >> 4, isExact: ordered & 15 == 0)

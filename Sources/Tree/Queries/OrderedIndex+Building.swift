@@ -1,7 +1,7 @@
 import PandoBytes
 
-// Making an index of many children at once: each child's value is looked up once, words are sorted as numbers, and
-// values are compared only where two words are equal and not exact.
+// Making an index of many children at once: each child's value is looked up once, words are sorted as
+// numbers, and values are compared only where two words are equal and not exact.
 
 extension OrderedIndex {
     /// The index of an object's children.

@@ -14,7 +14,8 @@ extension OrderedIndex {
         return first..<max(first, end)
     }
 
-    /// The ranks of the children that a query selects, its limit included. Complexity as of ``range(of:in:)``.
+    /// The ranks of the children that a query selects, its limit included. Complexity as of
+    /// ``range(of:in:)``.
     package func ranks(of query: Query, in children: Children) -> Range<Int> {
         let all = range(of: query, in: children)
         return query.limit.map { all.limited(to: $0.count, from: $0.anchor) } ?? all

@@ -3,9 +3,9 @@
 //     ref   [ first, count, page, summary ]     of all numbers below: how many, sum, least, greatest
 //             └─ page [ (word, key) … ]         no numbers: they are in the object, and looked up page by page
 //
-// A change of an entry discards the summaries above it. When all changes of a write are done, those are made anew: from
-// the numbers of one page of up to 64 children, and from the summaries of up to 64 pages on each level above. So an
-// entry takes no more memory, and a summary is always that of the numbers as they are.
+// A change of an entry discards the summaries above it. When all changes of a write are done, those are made
+// anew: from the numbers of one page of up to 64 children, and from the summaries of up to 64 pages on each
+// level above. So an entry takes no more memory, and a summary is always that of the numbers as they are.
 
 /// The numbers below one ref. An object, so that a ref is as small as without one.
 final class PageSummary: Sendable {
@@ -24,14 +24,15 @@ extension OrderedIndex {
         root.discardSummaries(above: IndexPlace(value, .key(key)))
     }
 
-    /// Makes the summaries that are missing. O(log n) for each change since the last call, with a page of numbers looked
-    /// up in `children`.
+    /// Makes the summaries that are missing. O(log n) for each change since the last call, with a page of
+    /// numbers looked up in `children`.
     mutating func repair(in children: Children) {
         guard let measure else { return }
         root.repair(Numbers(measure: measure, children: children))
     }
 
-    /// The numbers of the children with these ranks. O(log n), with up to two pages of numbers looked up in `children`.
+    /// The numbers of the children with these ranks. O(log n), with up to two pages of numbers looked up in
+    /// `children`.
     package func summary(of ranks: Range<Int>, in children: Children) -> NumberSummary {
         var visitCount = 0
         return summary(of: ranks, in: children, counting: &visitCount)

@@ -1,25 +1,26 @@
 import PandoBytes
 
-/// The children of one object in the order of an index (realtime §7.3): a persistent B+tree beside the object's
-/// ``Children``.
+/// The children of one object in the order of an index (realtime §7.3): a persistent B+tree beside the
+/// object's ``Children``.
 ///
 ///     few children    page   [ (word, key) (word, key) … ]                   24 bytes for each child
 ///     many            refs   [ (first word, key and value, count, page) … ]  up to 64 on each level
 ///                              └─ page [ … ]   └─ page [ … ]
 ///
-/// An entry has the first 64 bits of its value's order (``OrderWord``), and the key. The value itself is in the
-/// object: it is looked up where two words are equal and not exact. So the index takes little memory, and every
-/// call gets the children that it belongs to.
+/// An entry has the first 64 bits of its value's order (``OrderWord``), and the key. The value itself is in
+/// the object: it is looked up where two words are equal and not exact. So the index takes little memory, and
+/// every call gets the children that it belongs to.
 ///
 /// A *measured* index also has, for each page, a summary of the numbers that its children have at a field
 /// (`OrderedIndex+Summaries.swift`).
 ///
 /// A copy is one reference, and is a snapshot; a writer then copies one page on each level, and none without.
 ///
-/// Always true: there is one entry for each child, entries ascend by (value, key), no page but the root is empty,
-/// and a ref's `count` is the number of all entries below it. A ref's `first` is after all entries before it and
-/// not after the first entry of its page; that of a page's first ref is not read. A ref holds its value, so that a
-/// search looks up values only in the last page, and the removal of an entry looks up none.
+/// Always true: there is one entry for each child, entries ascend by (value, key), no page but the root is
+/// empty, and a ref's `count` is the number of all entries below it. A ref's `first` is after all entries
+/// before it and not after the first entry of its page; that of a page's first ref is not read. A ref holds
+/// its value, so that a search looks up values only in the last page, and the removal of an entry looks up
+/// none.
 package struct OrderedIndex: Sendable {
     /// One child.
     struct Entry: Sendable {
@@ -40,7 +41,8 @@ package struct OrderedIndex: Sendable {
         var first: Separator
         var count: Int
         var page: Page
-        /// Of the numbers below; nil in an index without a measure, and while it is not repaired after a change.
+        /// Of the numbers below; nil in an index without a measure, and while it is not repaired after a
+        /// change.
         var summary: PageSummary?
     }
 

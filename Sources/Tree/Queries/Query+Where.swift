@@ -25,10 +25,11 @@ extension Query {
         package func hash(into hasher: inout Hasher) { hasher.combine(field) }
     }
 
-    /// Restricts a query to the children with given values of some fields. It must order by a child or by key, and
-    /// have no equalities yet.
+    /// Restricts a query to the children with given values of some fields. It must order by a child or by
+    /// key, and have no equalities yet.
     /// - Parameter equalities: In any order; with none nothing happens.
-    /// - Throws: ``InvalidData/query(_:)`` for another order, a field that is named twice, and too many fields.
+    /// - Throws: ``InvalidData/query(_:)`` for another order, a field that is named twice, and too many
+    ///   fields.
     package mutating func restrict(to equalities: [Equality]) throws(InvalidData) {
         guard !equalities.isEmpty else { return }
         // In the order of their names: so equal queries are equal, however a client spells them.
@@ -92,8 +93,8 @@ extension Path {
 // MARK: - In the name of an order
 
 extension Query {
-    /// Reads equalities that are a part of an order's name, as SDKs can say them: `country="CH"+score`. A name in which
-    /// no field is followed by `=` and a JSON primitive has none: it is that of a child.
+    /// Reads equalities that are a part of an order's name, as SDKs can say them: `country="CH"+score`. A
+    /// name in which no field is followed by `=` and a JSON primitive has none: it is that of a child.
     /// - Returns: Also the rest of the name.
     /// - Throws: ``InvalidData`` for a field that is no path, a string that is too long, and too many fields.
     static func equalities(in name: Text) throws(InvalidData) -> (equalities: [Equality], rest: Text) {

@@ -7,12 +7,13 @@ package enum ChildOrder: Hashable, Sendable {
     case value
     /// By the node at this path below each child.
     case child(Path)
-    /// By the nodes at several paths below each child, one after the other (§7.6): all but the last in ascending order,
-    /// since queries fix their values. From two up to ``Limits/orderFieldCount``, all different.
+    /// By the nodes at several paths below each child, one after the other (§7.6): all but the last in
+    /// ascending order, since queries fix their values. From two up to ``Limits/orderFieldCount``, all
+    /// different.
     case compound([Path])
 
-    /// The value by which a child is ordered, without its priority. `.empty` where there is none, and with the
-    /// key index. O(depth × log n).
+    /// The value by which a child is ordered, without its priority. `.empty` where there is none, and with
+    /// the key index. O(depth × log n).
     package func value(of child: Node) -> Node {
         switch self {
         case .key: .empty
@@ -23,9 +24,10 @@ package enum ChildOrder: Hashable, Sendable {
         }
     }
 
-    /// Parses a declaration of several fields, `country+score` (rules §10). All but the last are in any order.
-    /// - Throws: ``InvalidData`` for fewer than two fields or more than ``Limits/orderFieldCount``, one that is named
-    ///   twice, and one that is no path of a child.
+    /// Parses a declaration of several fields, `country+score` (rules §10). All but the last are in any
+    /// order.
+    /// - Throws: ``InvalidData`` for fewer than two fields or more than ``Limits/orderFieldCount``, one that
+    ///   is named twice, and one that is no path of a child.
     package init(compound name: Text) throws(InvalidData) {
         var fields: [Path] = []
         for part in name.string.utf8.split(separator: UInt8(ascii: "+"), omittingEmptySubsequences: false) {
@@ -39,8 +41,8 @@ package enum ChildOrder: Hashable, Sendable {
         self = .compound(fields.dropLast().sorted() + [fields[fields.count - 1]])
     }
 
-    /// As rules declare it (rules §10): `a/b`, `.value`, `country+score`. Nil for the key index, and for the one by
-    /// priority, which need no declaration.
+    /// As rules declare it (rules §10): `a/b`, `.value`, `country+score`. Nil for the key index, and for the
+    /// one by priority, which need no declaration.
     package var declaredName: String? {
         switch self {
         case .key, .priority: nil
@@ -87,8 +89,8 @@ package struct Bound: Hashable, Sendable {
         left.value == right.value && left.key == right.key && left.isInclusive == right.isInclusive
     }
 
-    /// Includes the value: clients listen with as many values as they like (`startAt(now)`), and all that differ in
-    /// it alone must not share a hash.
+    /// Includes the value: clients listen with as many values as they like (`startAt(now)`), and all that
+    /// differ in it alone must not share a hash.
     package func hash(into hasher: inout Hasher) {
         switch value {
         case .boolean(let value): hasher.combine(value)
@@ -127,8 +129,8 @@ package struct Query: Hashable, Sendable {
     package var end: Bound?
     /// nil for no limit.
     package var limit: Limit?
-    /// Values about the selected children, which are the result in place of them (rest §5.6); each once, in the order of
-    /// their names. Empty for the children.
+    /// Values about the selected children, which are the result in place of them (rest §5.6); each once, in
+    /// the order of their names. Empty for the children.
     package internal(set) var aggregates: [Aggregate] = []
 
     /// About the bytes of memory that its texts take, beside the value itself. O(fields).

@@ -134,7 +134,8 @@ extension Query {
 
         private func readIndex(_ name: Text?) throws(InvalidData) -> ChildOrder {
             switch name {
-            // By key, as REST without `orderBy`: there is no order of several fields that ends with priorities.
+            // By key, as REST without `orderBy`: there is no order of several fields that ends with
+            // priorities.
             case nil where !equalities.isEmpty: return .key
             case nil, ".priority": return .priority
             case ".key": return .key

@@ -13,11 +13,11 @@ package struct Window: Sendable {
     package private(set) var entries = WindowEntries()
     /// Whether the limit excludes children that are in the query's range.
     private var hidesChildren = false
-    /// Where the window ended when it began to lack children; nil while it lacks none. It still has all children of the
-    /// range up to there.
+    /// Where the window ended when it began to lack children; nil while it lacks none. It still has all
+    /// children of the range up to there.
     private var shortageEnd: Entry?
-    /// Whether it has fewer children than its limit though there are more: they are to be found, and then to be given to
-    /// ``complete(from:)``.
+    /// Whether it has fewer children than its limit though there are more: they are to be found, and then to
+    /// be given to ``complete(from:)``.
     package var lacksChildren: Bool { shortageEnd != nil }
 
     /// The window of `query` over `node`'s children.
@@ -216,8 +216,8 @@ extension Window {
         return query.limit?.anchor == .last ? order >= 0 : order <= 0
     }
 
-    /// The places between which a child is in the window, or would enter it, both included; nil for no end on that
-    /// side. Everything that ``admits(_:_:)`` is true of is there, and little else. O(1).
+    /// The places between which a child is in the window, or would enter it, both included; nil for no end on
+    /// that side. Everything that ``admits(_:_:)`` is true of is there, and little else. O(1).
     package var reach: (low: IndexPlace?, high: IndexPlace?) {
         func place(_ bound: Bound) -> IndexPlace {
             IndexPlace(query.order == .key ? .empty : bound.value, bound.key)
@@ -236,8 +236,8 @@ extension Window {
     ///   - node: The queried node after the write.
     ///   - index: Its index in the query's order, after the write; nil where there is none. Asked for when
     ///     children have left a window with a limit, and others must be found to fill it.
-    ///   - visitedCount: Children up to which all are visited to find them without an index. Among more, the window
-    ///     ``lacksChildren`` afterwards.
+    ///   - visitedCount: Children up to which all are visited to find them without an index. Among more, the
+    ///     window ``lacksChildren`` afterwards.
     /// - Returns: How the window has changed.
     /// - Complexity: O(changes × log window); where others must be found, O(log n) for each with an
     ///   index, and that of ``init(_:over:)-(Query,_)`` without.
@@ -295,8 +295,8 @@ extension Window {
         return result
     }
 
-    /// The window over another snapshot of its data; nil where it has to be made from nothing, since children have left it
-    /// and only a visit of all of them, or an index, finds the next ones.
+    /// The window over another snapshot of its data; nil where it has to be made from nothing, since children
+    /// have left it and only a visit of all of them, or an index, finds the next ones.
     /// - Parameter old: The data that this is the window over.
     /// - Complexity: O(changes between the two × log window).
     package consuming func following(_ old: Node, to node: Node) -> Window? {

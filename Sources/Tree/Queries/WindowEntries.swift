@@ -1,7 +1,8 @@
-/// The children of a window, in its query's order, in pages: a window over a million children takes a write as
-/// one over a thousand does.
+/// The children of a window, in its query's order, in pages: a window over a million children takes a write
+/// as one over a thousand does.
 ///
-/// Always true: no page is empty, none holds more than ``pageCapacity`` entries, and ``count`` is the sum of all.
+/// Always true: no page is empty, none holds more than ``pageCapacity`` entries, and ``count`` is the sum of
+/// all.
 package struct WindowEntries: Sequence, Sendable {
     package typealias Entry = Window.Entry
 
@@ -37,7 +38,8 @@ package struct WindowEntries: Sequence, Sendable {
     }
 
     /// Finds an entry.
-    /// - Parameter compare: How an entry is ordered to the one that is looked for: < 0 where it precedes that.
+    /// - Parameter compare: How an entry is ordered to the one that is looked for: < 0 where it precedes
+    ///   that.
     /// - Complexity: O(log entries) comparisons.
     func position(_ compare: (Entry) -> Int) -> Position {
         // The last page whose first entry is not behind it.
@@ -81,7 +83,8 @@ package struct WindowEntries: Sequence, Sendable {
         return entry
     }
 
-    /// Joins a page that has become small with one beside it, so that pages stay as many as entries need, about.
+    /// Joins a page that has become small with one beside it, so that pages stay as many as entries need,
+    /// about.
     private mutating func joinIfSmall(_ page: Int) {
         if pages[page].isEmpty {
             pages.remove(at: page)

@@ -228,8 +228,8 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
         #expect(driver.event { $0.bodyRead(late, &$1) } == [])
     }
 
-    /// To free the body of a PATCH of many paths takes milliseconds: another thread does it, also for a client that
-    /// has gone before its response.
+    /// To free the body of a PATCH of many paths takes milliseconds: another thread does it, also for a
+    /// client that has gone before its response.
     @Test(arguments: [(4095, false), (4096, true)])
     func bodiesOfManyPathsAreFreedElsewhere(count: Int, isFreedElsewhere: Bool) {
         let body = "{" + (0..<count).map { "\"\($0)\":\($0)" }.joined(separator: ",") + "}"
@@ -254,7 +254,8 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
         #expect(driver.machine.readByteLimit == 64 * kibibyte)
     }
 
-    /// A body that comes at 500 B/s over each 30 s is waited for, also where it began fast; a slower one is not.
+    /// A body that comes at 500 B/s over each 30 s is waited for, also where it began fast; a slower one is
+    /// not.
     @Test(
         arguments: [
             // bytes a second: at first, then     408 at     because

@@ -5,8 +5,8 @@ import Testing
 @testable import PandoConnections
 @testable import PandoDatabase
 
-/// How an HTTP connection ends, in each of its stages: the client closes its side, the process ends, memory is short,
-/// the socket is gone.
+/// How an HTTP connection ends, in each of its stages: the client closes its side, the process ends, memory
+/// is short, the socket is gone.
 @Suite struct ConnectionEndTests {
     /// A connection that waits in a stage, and what each end leads to there.
     struct Row: Sendable, CustomTestStringConvertible {
@@ -92,8 +92,8 @@ import Testing
         #expect(driver.machine.heldByteCount == 0, "and nothing is held")
     }
 
-    /// A client that has closed its side, and a process that ends, wait for the response in progress, and no further
-    /// request is read.
+    /// A client that has closed its side, and a process that ends, wait for the response in progress, and no
+    /// further request is read.
     @Test(arguments: [true, false])
     func responseInProgressIsFinished(isPeer: Bool) {
         var driver = HTTPDriver()
@@ -125,7 +125,8 @@ import Testing
 @Suite struct DevelopmentConnectionTests {
     private static func development() -> HTTPDriver { HTTPDriver { $0.isDevelopment = true } }
 
-    /// Under `--dev` everybody may have the names of the databases, and nothing else of `/.inspect` (rest §10).
+    /// Under `--dev` everybody may have the names of the databases, and nothing else of `/.inspect`
+    /// (rest §10).
     @Test(
         arguments: [
             ("GET /.inspect/databases.json?ns=demo", "list databases"),

@@ -109,8 +109,8 @@ import Testing
         #expect(driver.event { $0.verified(.accepted(identity), &$1) } == [message])
     }
 
-    /// A page of another server can have a browser load a script with the certificate, and sees what it brings: also an old
-    /// browser, which says nothing of where the page is from.
+    /// A page of another server can have a browser load a script with the certificate, and sees what it
+    /// brings: also an old browser, which says nothing of where the page is from.
     @Test(
         arguments: [
             // fields of the browser                             data   script

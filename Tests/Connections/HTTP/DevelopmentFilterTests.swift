@@ -57,8 +57,8 @@ import Testing
         #expect(filter.refusal(of: head, allowing: allowed) == refused, "and again, as it was remembered")
     }
 
-    /// A browser on this machine is a trusted proxy where 127.0.0.1 is one: a page whose name was rebound may state any
-    /// `X-Forwarded-Host`.
+    /// A browser on this machine is a trusted proxy where 127.0.0.1 is one: a page whose name was rebound may
+    /// state any `X-Forwarded-Host`.
     @Test(
         arguments: [
             // Host            X-Forwarded-Host    refused

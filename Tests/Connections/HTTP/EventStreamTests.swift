@@ -248,7 +248,8 @@ private func put(_ json: String, at path: Path = "/") -> StreamEvent { .put(path
         #expect(drain(&stream).isEmpty == isEnd)
     }
 
-    /// What waits is counted while it waits, and no longer: a client that is a little behind for long is no danger.
+    /// What waits is counted while it waits, and no longer: a client that is a little behind for long is no
+    /// danger.
     @Test func bytesThatWaitAreCountedUntilTheyAreTaken() {
         var stream = stream(byteLimit: 10_000)
         let event = put("\"" + String(repeating: "v", count: 1000) + "\"")

@@ -8,7 +8,8 @@ import Testing
 @testable import PandoConnections
 @testable import PandoDatabase
 
-/// Any sequence of events: the machine does not trap, answers no request twice, and gives everything back in the end.
+/// Any sequence of events: the machine does not trap, answers no request twice, and gives everything back in
+/// the end.
 @Suite struct HTTPRandomTests {
     private static let requests = [
         request("GET /a.json"), request("GET /a.json?auth=T"), request("GET /a.json?timeout=1s"),

@@ -138,7 +138,8 @@ import Testing
         #expect(driver.receive(request("GET /a.json")) == [], "nothing behind it is read")
     }
 
-    /// A request that is wrong is refused by the databases, in the order of rest §9: an unknown namespace comes first.
+    /// A request that is wrong is refused by the databases, in the order of rest §9: an unknown namespace
+    /// comes first.
     @Test(
         arguments: [
             // request                                             message
@@ -216,8 +217,8 @@ import Testing
         #expect(driver.machine.activity == .idle)
     }
 
-    /// Many requests, and writes between them: however the stream is cut, the requests are the same, and so are the
-    /// responses.
+    /// Many requests, and writes between them: however the stream is cut, the requests are the same, and so
+    /// are the responses.
     @Test(arguments: 0..<20 as Range<UInt64>)
     func cutsChangeNothing(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -146,8 +146,8 @@ private func large(_ byteCount: Int) -> Node { .string(Text(String(repeating: "v
         #expect(driver.receive(.read(large(50))) == ["200 \"" + String(repeating: "v", count: 48) + "\""])
     }
 
-    /// A response of many pieces: four pieces, then others have their turn; no more than 256 KiB before the client has
-    /// taken some. However it is taken, it arrives whole, and the next request is read only then.
+    /// A response of many pieces: four pieces, then others have their turn; no more than 256 KiB before the
+    /// client has taken some. However it is taken, it arrives whole, and the next request is read only then.
     @Test(arguments: [true, false])
     func largeResponseInPieces(takesAtOnce: Bool) {
         var driver = HTTPDriver()
@@ -201,8 +201,8 @@ private func large(_ byteCount: Int) -> Node { .string(Text(String(repeating: "v
         #expect(lines.contains { $0.hasPrefix("200 chunked") })
     }
 
-    /// No more responses than memory is set aside for are compressed at a time on one loop; the others are sent as they
-    /// are.
+    /// No more responses than memory is set aside for are compressed at a time on one loop; the others are
+    /// sent as they are.
     @Test func compressionIsBounded() {
         var driver = HTTPDriver()
         driver.base.socket.takesAll = false

@@ -12,8 +12,8 @@ import Testing
 
     private func responses(_ lines: [String]) -> Int { lines.filter { $0.hasPrefix("200") }.count }
 
-    /// Requests that are answered without the databases, so many in one read: 32 in each turn. What comes meanwhile waits
-    /// behind them.
+    /// Requests that are answered without the databases, so many in one read: 32 in each turn. What comes
+    /// meanwhile waits behind them.
     @Test func pipelinedRequestsAreReadInTurns() {
         var driver = HTTPDriver()
         var lines = driver.receive(String(repeating: Self.answeredAtOnce, count: 90))
@@ -71,8 +71,8 @@ import Testing
 
     private static let data = node("{" + (0..<2000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
 
-    /// Responses of others have used up what the loop prints in this tick: a large one takes turns, a small one is not
-    /// kept waiting.
+    /// Responses of others have used up what the loop prints in this tick: a large one takes turns, a small
+    /// one is not kept waiting.
     @Test(arguments: [nil, "Accept-Encoding: gzip"])
     func largeResponsesWaitWhereTheLoopHasPrintedEnough(field: String?) {
         var driver = HTTPDriver()

@@ -112,7 +112,8 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         #expect(upgrade.joins == joins && (upgrade.polling != nil) == (joins && !target.contains("unknown")))
     }
 
-    /// Realtime §1.6: where the session does not exist, the socket is closed, and the client goes on by long polling.
+    /// Realtime §1.6: where the session does not exist, the socket is closed, and the client goes on by long
+    /// polling.
     @Test func sessionThatCannotBeJoined() {
         var driver = HTTPDriver()
         _ = driver.receive(handshake("/.ws?s=00000000000000010000000000000002"))
@@ -268,7 +269,8 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         #expect(answer(&driver, "x", numbers: [3]).contains("lost [3] of 5"))
     }
 
-    /// Where the next request may be for a session of another loop, the client is to take a large response first.
+    /// Where the next request may be for a session of another loop, the client is to take a large response
+    /// first.
     @Test func largeResponseIsTakenBeforeTheNextRequest() {
         var driver = Self.driver()
         driver.base.socket.takesAll = false

@@ -5,7 +5,8 @@ import Testing
 @testable import PandoConnections
 @testable import PandoDatabase
 
-/// Limits of writes and of a user's connections over the realtime protocol (`operating.md`, "Limits of clients").
+/// Limits of writes and of a user's connections over the realtime protocol (`operating.md`, "Limits of
+/// clients").
 @Suite struct RealtimeLimitTests {
     /// A client that has used up its ten seconds' worth of one write a second.
     private func busyDriver() -> WebSocketDriver {
@@ -41,7 +42,8 @@ import Testing
         #expect(driver.receive(ask(12, action, body)).contains { $0.hasPrefix("count") } == false)
     }
 
-    /// What an SDK has gathered while it was offline: everything is done, in order, as fast as the rate allows.
+    /// What an SDK has gathered while it was offline: everything is done, in order, as fast as the rate
+    /// allows.
     @Test func whatIsBehindAWriteWaitsWithIt() {
         var driver = busyDriver()
         let messages = [putMessage(11), ask(12, "g", #"{"p":"/a"}"#), putMessage(13), putMessage(14)]

@@ -49,7 +49,8 @@ import Testing
         #expect(users.takeWrite(1, of: .user(ada), at: second(1.1)) == .now)
     }
 
-    /// Each write that waits is given its own time; one for which that is too far away is refused, and costs nothing.
+    /// Each write that waits is given its own time; one for which that is too far away is refused, and costs
+    /// nothing.
     @Test func writesThatWaitHaveTheirTurns() throws {
         let users = UserLimiter(connectionLimit: 0, rates: WriteRates(writesPerSecond: 10))
         let ada = LimitedClient.user(try limited("ada"))

@@ -5,8 +5,8 @@ import Testing
 
 @testable import PandoConnections
 
-/// A browser and a session by long polling over connections that break at any time: nothing is lost, nothing comes
-/// twice, and everything keeps its order, in both directions (realtime §1.5.2).
+/// A browser and a session by long polling over connections that break at any time: nothing is lost, nothing
+/// comes twice, and everything keeps its order, in both directions (realtime §1.5.2).
 @Suite struct LongPollingPropertyTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
     func nothingIsLostOrDoubled(seed: UInt64) {

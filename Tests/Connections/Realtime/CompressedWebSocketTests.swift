@@ -61,7 +61,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         return (line.map { String($0.drop { $0 != " " }.dropFirst()) }, driver.machine.window)
     }
 
-    /// Without takeover on either side, whatever the client would like: an idle connection has no state of zlib.
+    /// Without takeover on either side, whatever the client would like: an idle connection has no state of
+    /// zlib.
     @Test(
         arguments: [
             // offer                                            what is said beside no takeover        window
@@ -129,8 +130,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         #expect(driver.receive(put) == expected)
     }
 
-    /// A message that is large when it is inflated is left to a worker: however much that is, the loop inflates no more
-    /// than what it may parse itself. Requests behind it wait for it.
+    /// A message that is large when it is inflated is left to a worker: however much that is, the loop
+    /// inflates no more than what it may parse itself. Requests behind it wait for it.
     @Test(arguments: [65_537, 300_000, 10 << 20])
     func largeMessagesAreInflatedElsewhere(byteCount: Int) throws {
         let frame = putMessage(1, "/a", "\"\"")
@@ -171,8 +172,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         #expect(driver.receive(compressed(payload)).first?.hasPrefix("request 1 put /a") == true)
     }
 
-    /// Many short messages take as long as a long one: a loop inflates so many bytes in a tick, and then leaves all but
-    /// the smallest to workers. Whatever they are, they keep their order.
+    /// Many short messages take as long as a long one: a loop inflates so many bytes in a tick, and then
+    /// leaves all but the smallest to workers. Whatever they are, they keep their order.
     @Test func messagesBeyondWhatALoopInflatesInATickAreInflatedElsewhere() throws {
         let frame = putMessage(1, "/a", "\"\"")
         let put = putMessage(
@@ -388,8 +389,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         #expect(compression.budget == budget)
     }
 
-    /// Frames for several receivers count once, on the loop that compresses them. A loop whose budget is used up sends
-    /// them as they are, and another one compresses them all the same.
+    /// Frames for several receivers count once, on the loop that compresses them. A loop whose budget is used
+    /// up sends them as they are, and another one compresses them all the same.
     @Test func pushesBeyondTheBudgetArePlain() {
         let plain = SharedBytes(frames(String(repeating: "abc", count: 1000)))
         let shared = CompressibleFrames(plain)

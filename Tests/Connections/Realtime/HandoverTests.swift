@@ -180,8 +180,8 @@ import Testing
         ] as [PollingConversation])
     func longPolling(conversation: PollingConversation) { conversation.check() }
 
-    /// A browser that moves at any time, while both sides send: everything arrives once and in order, over both
-    /// transports together.
+    /// A browser that moves at any time, while both sides send: everything arrives once and in order, over
+    /// both transports together.
     @Test(arguments: 0..<20 as Range<UInt64>)
     func movesAtAnyTime(seed: UInt64) {
         var random = SeededGenerator(seed: seed)

@@ -20,7 +20,8 @@ private let clientMessages = [
 
 private let tokenErrors = TokenError.allCases
 
-/// Any sequence of events on a WebSocket: nothing traps, what is held is bounded, and everything is given back in the end.
+/// Any sequence of events on a WebSocket: nothing traps, what is held is bounded, and everything is given
+/// back in the end.
 @Suite struct WebSocketRandomTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
     func anyEvents(seed: UInt64) {

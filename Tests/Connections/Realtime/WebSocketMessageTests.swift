@@ -189,7 +189,8 @@ import Testing
                 _ = driver.receive(Array(stream[start..<min(stream.count, start + length)]))
                 start += length
             }
-            // Of one event what is written comes first, then the messages; so both are compared by themselves.
+            // Of one event what is written comes first, then the messages; so both are compared by
+            // themselves.
             for isMessage in [true, false] {
                 let found = driver.base.log.filter { $0.hasPrefix("request") == isMessage }
                 #expect(found == expected.filter { $0.hasPrefix("request") == isMessage }, "seed \(seed)")
@@ -332,8 +333,8 @@ import Testing
         #expect(driver.receive(putMessage(99)).isEmpty == !hasGoodOne, "nothing more is read")
     }
 
-    /// What a revoked sign-in has queued is dropped, also where another one is in force by now; what another has
-    /// queued stays (auth §5.3).
+    /// What a revoked sign-in has queued is dropped, also where another one is in force by now; what another
+    /// has queued stays (auth §5.3).
     @Test func revokedSignInsLoseWhatTheyHaveQueued() {
         var driver = WebSocketDriver()
         let queue = #"{"p":"/a","d":1}"#
@@ -356,7 +357,8 @@ import Testing
             driver.receive(ask(5, "om", #"{"p":"/a","d":{"b":1}}"#)) == ["request 5 onDisconnect merge /a"])
     }
 
-    /// One sign-in has one number, however often its token is refreshed; there is a limit to how many queue something.
+    /// One sign-in has one number, however often its token is refreshed; there is a limit to how many queue
+    /// something.
     @Test func signInsOfOneConnectionAreBounded() {
         var driver = WebSocketDriver()
         var last: [String] = []

@@ -69,8 +69,8 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         ] as [WebSocketConversation])
     func order(conversation: WebSocketConversation) { conversation.check() }
 
-    /// A message that no client could take (realtime §2.2, §14): the request is answered `too_big`; a listen cannot be
-    /// left without its data, so the connection says why and ends.
+    /// A message that no client could take (realtime §2.2, §14): the request is answered `too_big`; a listen
+    /// cannot be left without its data, so the connection says why and ends.
     @Test func messageThatIsTooLargeForClients() {
         // It has no pieces: as one that is not encodable.
         for (message, isReply) in [(largeReply(9), true), (largePush(), false)] {
@@ -94,7 +94,8 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         #expect(!driver.machine.outputs.isReady)
     }
 
-    /// Random outputs, encodings, drains and marks: a client reads everything once, in the order in which it was given.
+    /// Random outputs, encodings, drains and marks: a client reads everything once, in the order in which it
+    /// was given.
     @Test(arguments: 0..<20 as Range<UInt64>)
     func outputsArriveInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -150,8 +151,8 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         return numbers
     }
 
-    /// From 256 KiB unread on pushes are coalesced, from 1 MiB on the client is not read; both end when it has read
-    /// nearly everything.
+    /// From 256 KiB unread on pushes are coalesced, from 1 MiB on the client is not read; both end when it
+    /// has read nearly everything.
     @Test func clientThatDoesNotRead() {
         var driver = WebSocketDriver()
         driver.base.socket.takesAll = false

@@ -13,7 +13,8 @@ import Testing
         case end
     }
 
-    /// Looks each second; a client may be 30 s behind 500 B/s, and, after it has taken much at once, eight minutes.
+    /// Looks each second; a client may be 30 s behind 500 B/s, and, after it has taken much at once, eight
+    /// minutes.
     @Test(
         arguments: [
             // bytes at once   every so many seconds   until   too slow at   because

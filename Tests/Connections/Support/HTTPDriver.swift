@@ -37,7 +37,8 @@ struct HTTPDriver {
     var base: SocketDriver<HTTPConnection>
     let output: ResponseReader
 
-    /// - Parameter readsOutput: What is written is shown as the client reads it; otherwise it is only counted.
+    /// - Parameter readsOutput: What is written is shown as the client reads it; otherwise it is only
+    ///   counted.
     init(
         isReserved: Bool = false, readsOutput: Bool = true,
         _ configure: (inout ConnectionSettings) -> Void = { _ in }

@@ -5,8 +5,9 @@ import Testing
 
 @testable import PandoConnections
 
-/// What the official JavaScript client does over long polling (realtime §1.5): at most two requests at a time, a new poll
-/// for each response, responses put in order by their number, and segments in the query of the next request.
+/// What the official JavaScript client does over long polling (realtime §1.5): at most two requests at a
+/// time, a new poll for each response, responses put in order by their number, and segments in the query of
+/// the next request.
 struct PollingBrowser {
     private struct Script {
         var number: Int

@@ -9,8 +9,9 @@ import PandoWire
 
 @testable import PandoConnections
 
-/// A session by long polling with its HTTP connections, and the WebSocket that it may move to: a loop in small, which
-/// carries out what the machines ask of each other. The test is the browser, the network and the databases.
+/// A session by long polling with its HTTP connections, and the WebSocket that it may move to: a loop in
+/// small, which carries out what the machines ask of each other. The test is the browser, the network and the
+/// databases.
 struct PollingWorld {
     static let session = SessionID(5)
     static let webSocketID = SessionID(1_000_000)

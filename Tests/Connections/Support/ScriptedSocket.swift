@@ -1,7 +1,7 @@
 import PandoConnections
 
-/// The socket of a connection under test: what the machine has written, how much of it the client has taken, and how
-/// the connection has ended.
+/// The socket of a connection under test: what the machine has written, how much of it the client has taken,
+/// and how the connection has ended.
 struct ScriptedSocket {
     /// How the machine has ended the connection: what is written behind is dropped.
     private(set) var end: String?

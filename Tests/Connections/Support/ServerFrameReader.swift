@@ -1,7 +1,7 @@
 import PandoWebSocket
 
-/// Reads the frames that a server has written, as a client does, and says them in short text: `{"t":"c",…}` for a
-/// text frame, `ping`, `pong abc`, `close 1000`.
+/// Reads the frames that a server has written, as a client does, and says them in short text: `{"t":"c",…}`
+/// for a text frame, `ping`, `pong abc`, `close 1000`.
 final class ServerFrameReader {
     private var reader: MessageReader
     /// The text frames so far.

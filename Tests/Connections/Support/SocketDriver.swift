@@ -4,8 +4,8 @@ import PandoTime
 @testable import PandoConnections
 @testable import PandoDatabase
 
-/// Gives a state machine with a socket its events, as a loop does, and says in short text what each leads to: what was
-/// written, as the client reads it, and the actions, in order; then the messages to the databases.
+/// Gives a state machine with a socket its events, as a loop does, and says in short text what each leads to:
+/// what was written, as the client reads it, and the actions, in order; then the messages to the databases.
 struct SocketDriver<Machine> {
     var machine: Machine
     var context: ConnectionContext

@@ -9,8 +9,8 @@ import PandoWire
 @testable import PandoConnections
 @testable import PandoDatabase
 
-// Actions and messages as short text, so that a table of cases can be read. Exhaustive: a new case must say how it
-// is shown.
+// Actions and messages as short text, so that a table of cases can be read. Exhaustive: a new case must say
+// how it is shown.
 
 extension ConnectionAction {
     /// What is to be done, without the bytes of ``write(_:)``, which the driver reads itself.

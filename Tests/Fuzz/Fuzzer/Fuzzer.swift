@@ -6,8 +6,8 @@ import Synchronization
     import Glibc
 #endif
 
-/// libFuzzer over one ``FuzzTarget``: `PANDO_FUZZ_TARGET=json pando-fuzz CORPUS -max_total_time=60`. Built only where
-/// `PANDO_FUZZ` is set (`Package.swift`).
+/// libFuzzer over one ``FuzzTarget``: `PANDO_FUZZ_TARGET=json pando-fuzz CORPUS
+/// -max_total_time=60`. Built only where `PANDO_FUZZ` is set (`Package.swift`).
 @main struct Fuzzer {
     static func main() {
         let name = unsafe getenv("PANDO_FUZZ_TARGET").map { unsafe String(cString: $0) }
@@ -46,8 +46,8 @@ import Synchronization
 
 private typealias Callback = @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
 
-/// libFuzzer as a library (https://llvm.org/docs/LibFuzzer.html#using-libfuzzer-as-a-library). For these parameters Swift's
-/// calling convention is that of C.
+/// libFuzzer as a library (https://llvm.org/docs/LibFuzzer.html#using-libfuzzer-as-a-library). For these
+/// parameters Swift's calling convention is that of C.
 @_silgen_name("LLVMFuzzerRunDriver")
 private func fuzzerRunDriver(
     _ argumentCount: UnsafeMutablePointer<Int32>,

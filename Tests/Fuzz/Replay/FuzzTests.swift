@@ -6,8 +6,8 @@ import Testing
     import Glibc
 #endif
 
-/// The corpora of the fuzzers, and mutations of them by seed: what libFuzzer has once found is an input there and stays
-/// found.
+/// The corpora of the fuzzers, and mutations of them by seed: what libFuzzer has once found is an input there
+/// and stays found.
 @Suite struct FuzzTests {
     @Test(arguments: FuzzTarget.all)
     func corpus(target: FuzzTarget) async throws {
@@ -58,7 +58,8 @@ private struct Corpus {
         var name: String
         var bytes: [UInt8]
 
-        /// libFuzzer has found it to reach something new. There are many: mutations of others get parts of them.
+        /// libFuzzer has found it to reach something new. There are many: mutations of others get parts of
+        /// them.
         var isFound: Bool { name.hasPrefix("found-") }
     }
 

@@ -1,7 +1,7 @@
 /// What a fuzzer gives any bytes to: one parser, or one format, with what must be true of its results.
 ///
-/// The same targets are run by the tests (`Tests/Fuzz/Replay`: the corpus, and some mutations of it by seed) and by libFuzzer
-/// (`Tests/Fuzz/Fuzzer`, see `CONTRIBUTING.md`).
+/// The same targets are run by the tests (`Tests/Fuzz/Replay`: the corpus, and some mutations of it by seed)
+/// and by libFuzzer (`Tests/Fuzz/Fuzzer`, see `CONTRIBUTING.md`).
 package struct FuzzTarget: Sendable, CustomStringConvertible {
     /// - Throws: ``FuzzFailure`` where something is not as it must be. A trap is a failure, too.
     package enum Check: Sendable {

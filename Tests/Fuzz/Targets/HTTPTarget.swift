@@ -6,8 +6,8 @@ import PandoWebSocket
 
 //  input    size of the pieces (1) │ bytes of a connection
 
-/// A request's head, its body, and what REST and the handshake of a WebSocket make of it: the same in pieces and as a
-/// whole; and each refusal is a response that can be read.
+/// A request's head, its body, and what REST and the handshake of a WebSocket make of it: the same in pieces
+/// and as a whole; and each refusal is a response that can be read.
 @Sendable func checkHTTP(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let size = reader.byte()

@@ -10,8 +10,8 @@ import PandoWire
 /// Most bytes of the messages that are put together.
 private let messageByteLimit = 1 << 20
 
-/// A message that is cut into frames is the same when it is put together (realtime §2.1); any payloads of frames give
-/// messages within the limits, or a violation.
+/// A message that is cut into frames is the same when it is put together (realtime §2.1); any payloads of
+/// frames give messages within the limits, or a violation.
 @Sendable func checkSegmenter(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let count = 1 + reader.byte()
@@ -61,8 +61,8 @@ private func checkRoundTrip(_ message: [UInt8]) throws {
 
 //  input    queries of polls, with zeros between them
 
-/// Requests of long polling and their segments (realtime §1.5): messages within the limit, or a violation; what is kept
-/// is bounded.
+/// Requests of long polling and their segments (realtime §1.5): messages within the limit, or a violation;
+/// what is kept is bounded.
 @Sendable func checkPolling(_ input: [UInt8]) throws {
     let limit = 1 << 16
     var reassembler = SegmentReassembler(messageByteLimit: limit)

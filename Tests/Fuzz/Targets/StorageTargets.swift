@@ -11,8 +11,8 @@ private let segment = "journal-00000001-0000000000000001.log"
 
 // MARK: - Journal
 
-/// A segment of any bytes, and records of any payload with good checksums: recovery refuses them, or gives a state that is
-/// the same when it is recovered again and when it is restored from its own snapshot.
+/// A segment of any bytes, and records of any payload with good checksums: recovery refuses them, or gives a
+/// state that is the same when it is recovered again and when it is restored from its own snapshot.
 @Sendable func checkJournal(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let disk: SimulatedDisk
@@ -95,7 +95,8 @@ private func records(_ reader: inout InputReader) -> [JournalRecord] {
 
 // MARK: - Checkpoint
 
-/// The same of a checkpoint, beside an older one that is good: recovery uses one of them, and never a part of one.
+/// The same of a checkpoint, beside an older one that is good: recovery uses one of them, and never a part of
+/// one.
 @Sendable func checkCheckpoint(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let header = CheckpointHeader(

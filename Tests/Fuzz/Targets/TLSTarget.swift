@@ -3,8 +3,8 @@ import PandoTLS
 //  input    mode (1): 0 bytes for a server, 1 for a client, else records between the two; version and cipher
 //           │ size of the pieces (1) │ bytes, or changes: record (1) │ offset (2) │ what (1) │ value (1)
 
-/// Bytes of a peer, before, in and behind a handshake: an error and no trap; and of records that were changed on the way
-/// no data arrives but what was sent, in order.
+/// Bytes of a peer, before, in and behind a handshake: an error and no trap; and of records that were changed
+/// on the way no data arrives but what was sent, in order.
 @Sendable func checkTLS(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let mode = reader.byte()

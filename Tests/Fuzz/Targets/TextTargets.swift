@@ -84,7 +84,8 @@ private func check(_ write: Write) throws {
 
 // MARK: - Rules
 
-/// Rules that load have a strict form, which loads to the same rules; and they decide about a read and a write.
+/// Rules that load have a strict form, which loads to the same rules; and they decide about a read and a
+/// write.
 @Sendable func checkRules(_ input: [UInt8]) throws {
     let strict: [UInt8]
     do throws(InvalidRules) {

@@ -68,8 +68,8 @@ private func digest(_ bytes: [UInt8]) -> UInt64 {
 
 private let inflatedByteLimit = 1 << 18
 
-/// Data that is compressed is the same when it is inflated; any bytes are inflated to the same in pieces and as a whole,
-/// within the limit.
+/// Data that is compressed is the same when it is inflated; any bytes are inflated to the same in pieces and
+/// as a whole, within the limit.
 @Sendable func checkDeflate(_ input: [UInt8]) throws {
     var reader = InputReader(input)
     let flags = reader.byte()

@@ -2,8 +2,8 @@ import PandoBytes
 import PandoTraffic
 import PandoWebSocket
 
-/// The frames of a burst with each complete text message compressed (RFC 7692) that is long enough. What is no complete
-/// frame, or a fragment, stays as it is.
+/// The frames of a burst with each complete text message compressed (RFC 7692) that is long enough. What is
+/// no complete frame, or a fragment, stays as it is.
 ///
 /// - Parameter burst: Frames of a client with the masking key 0.
 func compressing(_ burst: SharedBytes) -> SharedBytes {

@@ -48,8 +48,8 @@ struct StaleListens: Attacker {
     }
 }
 
-/// Transactions on a large node with a wrong hash, and small writes between them, so that the hash of the node
-/// changes each time.
+/// Transactions on a large node with a wrong hash, and small writes between them, so that the hash of the
+/// node changes each time.
 struct FailingTransactions: Attacker {
     static let requestCount = 2000
     /// One of this many requests is a small write.

@@ -28,7 +28,8 @@ struct DeepListens: Attacker {
     }
 }
 
-/// Listens to many locations beside one another, and begins and ends a listen above all of them, again and again.
+/// Listens to many locations beside one another, and begins and ends a listen above all of them, again and
+/// again.
 struct CoverUncover: Attacker {
     static let listenCount = 40_000
     /// Listens above the others that begin and end in one burst.
