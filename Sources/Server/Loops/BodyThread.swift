@@ -54,7 +54,7 @@ final class BodyJob: Sendable {
 /// Inflates and reads large bodies while the loops go on.
 ///
 ///     loops ──▶ pando-bodies ──────────────────────────▶ result    bodies that have up to 1 MiB, inflated
-///                    └─ larger ones ──▶ pando-bodies-lg ──▶ result    while ``ParsingBudget`` is not exhausted
+///                    └─ larger ones ──▶ pando-uploads ──▶ result    while ``ParsingBudget`` is not exhausted
 ///
 /// Each thread serves connections in turn (``BodyQueue``). So small bodies do not wait behind large ones, and
 /// what all large ones take together is bounded, whoever sends them.
@@ -64,7 +64,7 @@ final class BodyThread: Sendable {
 
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init(_ budget: ParsingBudget) throws(SocketError) {
-        large = try BodyLane("pando-bodies-lg", budget, overflow: nil)
+        large = try BodyLane("pando-uploads", budget, overflow: nil)
         small = try BodyLane("pando-bodies", budget, overflow: large)
     }
 
