@@ -22,7 +22,8 @@ import Synchronization
 ///     pando-heavy       the same of very large ones, when others rest
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
-///     pando-bodies      inflating and reading of large bodies          (BodyThread)
+///     pando-bodies      inflating and reading of bodies up to 1 MiB    (BodyThread)
+///     pando-uploads     the same of larger ones
 ///     pando-history     what the journal holds of the past             (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
 ///     pando-log         writing of the log, with --access-log          (LogWriter)
