@@ -177,6 +177,7 @@ package struct HTTPConnection {
                 guard mayRead || offset == bytes.byteCount else {
                     isYielding = true
                     activity = .busy
+                    pauses.insert(.request)
                     if !input.ahead.isReading { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
                     return context.append(.nextTurn)
                 }

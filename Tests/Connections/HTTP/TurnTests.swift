@@ -104,12 +104,13 @@ import Testing
             $0.measured(
                 NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: false, etag: nil), &$1)
         }
-        var turns = 0
+        var (turns, found) = (0, responses(lines))
         while lines.contains("next turn"), turns < 1000 {
             turns += 1
             lines = driver.event { $0.nextTurn(&$1) }
+            found += responses(lines)
         }
-        #expect(responses(lines) == 1)
+        #expect(found == 1, "\(lines.map { $0.prefix(60) })")
         #expect(turns >= json(data).utf8.count / RESTLimits.pieceByteCount)
     }
 
@@ -136,7 +137,8 @@ import Testing
         for number in 1...3 {
             let lines = driver.event { $0.nextTurn(&$1) }
             #expect(lines.first == #"event: put data: {"path":"/","data":\#(number)}"#)
-            #expect(lines.contains("next turn") == (number < 3))
+            #expect(lines.contains("next turn") || number == 3)
         }
+        #expect(driver.event { $0.nextTurn(&$1) } == [])
     }
 }

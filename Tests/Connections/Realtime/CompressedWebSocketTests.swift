@@ -189,7 +189,7 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
             Array(repeating: compressed(long), count: 5).flatMap(\.self) + payloads.flatMap { compressed($0) }
         var lines = driver.receive(input)
         #expect(lines.filter { $0.hasPrefix("request 1 put /a") }.count == 2)
-        #expect(lines.last == "inflate \(long.count) bytes")
+        #expect(lines.last { $0 != "window mark" } == "inflate \(long.count) bytes")
         #expect(try shared.sharedInflater().outputByteCount <= budget + 1)
 
         let worker = try MessageInflater(.init(takesOver: false, windowBits: 15))
@@ -203,7 +203,10 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
                 inflating: bytes, with: worker, byteLimit: 17 << 20, for: WebSocketDriver.id, nodeLimit: 1000)
             return driver.event { $0.parsed(message, &$1) }.filter { $0 != "window mark" }
         }
-        for _ in 0..<2 { #expect(work().first?.hasPrefix("request 1 put /a") == true) }
+        for _ in 0..<2 {
+            lines = work()
+            #expect(lines.first?.hasPrefix("request 1 put /a") == true, "\(lines.map { $0.prefix(60) })")
+        }
         lines = work()
         #expect(lines.first?.hasPrefix("request 1 put /a") == true)
         #expect(
