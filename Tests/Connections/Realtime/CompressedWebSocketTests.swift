@@ -189,7 +189,7 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
             Array(repeating: compressed(long), count: 5).flatMap(\.self) + payloads.flatMap { compressed($0) }
         var lines = driver.receive(input)
         #expect(lines.filter { $0.hasPrefix("request 1 put /a") }.count == 2)
-        #expect(lines.last { $0 != "window mark" } == "inflate \(long.count) bytes")
+        #expect(lines.contains("inflate \(long.count) bytes"))
         #expect(try shared.sharedInflater().outputByteCount <= budget + 1)
 
         let worker = try MessageInflater(.init(takesOver: false, windowBits: 15))
@@ -205,12 +205,12 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         }
         for _ in 0..<2 {
             lines = work()
-            #expect(lines.first?.hasPrefix("request 1 put /a") == true, "\(lines.map { $0.prefix(60) })")
+            #expect(lines.count { $0.hasPrefix("request 1 put /a") } == 1)
         }
         lines = work()
-        #expect(lines.first?.hasPrefix("request 1 put /a") == true)
+        #expect(lines.count { $0.hasPrefix("request 1 put /a") } == 1)
         #expect(
-            lines.last == "inflate \(payloads[0].count) bytes", "a control message is left to a worker, too")
+            lines.contains("inflate \(payloads[0].count) bytes"), "a control message is left to a worker, too")
         lines = work()
         #expect(lines == [pong], "it says nothing, and the last message is small enough")
         #expect(
