@@ -210,7 +210,8 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         lines = work()
         #expect(lines.count { $0.hasPrefix("request 1 put /a") } == 1)
         #expect(
-            lines.contains("inflate \(payloads[0].count) bytes"), "a control message is left to a worker, too")
+            lines.contains("inflate \(payloads[0].count) bytes"), "a control message is left to a worker, too"
+        )
         lines = work()
         #expect(lines == [pong], "it says nothing, and the last message is small enough")
         #expect(
