@@ -62,7 +62,7 @@ extension CommandProcessor {
     /// Notes how long the databases were busy with a message.
     /// - Parameter requestCount: Messages since the clock was read before.
     func noteWork(_ nanoseconds: Int, of subject: Subject?, requestCount: Int) {
-        guard let subject, nanoseconds >= Int(SlowOperations.threshold) else { return }
+        guard let subject, UInt64(clamping: nanoseconds) >= metrics.slowOperations.threshold else { return }
         metrics.slowOperations.note(
             SlowOperations.Entry(
                 kind: subject.kind, database: subject.database,

@@ -56,9 +56,13 @@ package final class DatabaseMetrics: Sendable {
     package let clockLag = Gauge()
     package let indexEntries = Gauge()
 
-    package let slowOperations = SlowOperations()
+    package let slowOperations: SlowOperations
 
-    package init() {}
+    package convenience init() { self.init(SlowOperations()) }
+
+    init(_ slowOperations: SlowOperations) {
+        self.slowOperations = slowOperations
+    }
 
     /// Any thread: the last bytes of a backup were given to a connection.
     func noteFinishedBackup() {

@@ -43,15 +43,19 @@ package final class SlowOperations: Sendable {
 
     /// Operations that are kept; beyond it the fastest is forgotten.
     package static let limit = 128
-    /// From this on an operation is slow: other clients wait for as long.
-    package static let threshold: UInt64 = 1_000_000
+    /// From this on an operation is slow: other clients wait for as long. Nanoseconds.
+    package static let standardThreshold: UInt64 = 1_000_000
+    /// ``standardThreshold``, except in tests.
+    let threshold: UInt64
     private static let keptMilliseconds: Int64 = 3_600_000
     /// Bytes of a pattern, and of a location or the name of an order.
     package static let nameByteLimit = 256
 
     private let entries = Mutex<[Entry]>([])
 
-    init() {}
+    init(threshold: UInt64 = standardThreshold) {
+        self.threshold = threshold
+    }
 
     func note(_ entry: Entry) {
         entries.withLock { entries in

@@ -62,9 +62,10 @@ final class Bench {
     /// - Parameters:
     ///   - directory: nil keeps everything in memory.
     ///   - indexByteLimit: Of the indexes that no rule declares.
+    ///   - slowThreshold: Nanoseconds from which on an operation is noted as slow.
     init(
         directory: String?, isDevelopment: Bool = true, environment: Environment = .machine,
-        indexByteLimit: Int = 256 << 20
+        indexByteLimit: Int = 256 << 20, slowThreshold: UInt64 = SlowOperations.standardThreshold
     ) throws {
         endsTurns = environment.hasWorkers
         wakeup = try WakeupEvent()
@@ -91,7 +92,8 @@ final class Bench {
             options, recovered: state, journal: journal?.queue,
             requestBackpressure: Backpressure(byteLimit: 1 << 20),
             outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputCongestion),
-            environment: environment, logger: logger,
+            environment: environment, metrics: DatabaseMetrics(SlowOperations(threshold: slowThreshold)),
+            logger: logger,
             preparation: PreparationWorkers(
                 start: { [preparationJobs] job in preparationJobs.post(job) },
                 cancel: { [abandoned] session in abandoned.sessions.append(session) },

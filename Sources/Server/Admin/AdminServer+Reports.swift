@@ -80,7 +80,7 @@ extension AdminServer {
     var slowOperations: [UInt8] {
         var json: [UInt8] = []
         json.append("{\"threshold_seconds\":")
-        json.append(json: Double(SlowOperations.threshold) / 1e9)
+        json.append(json: Double(SlowOperations.standardThreshold) / 1e9)
         json.append(",\"operations\":[")
         for (index, entry) in metrics.database.slowOperations.slowestFirst(at: wallTime()).enumerated() {
             if index > 0 { json.append(",") }
