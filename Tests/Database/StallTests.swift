@@ -351,8 +351,8 @@ import Testing
 
     /// - Returns: Runtime calls of the largest step.
     private static func worstStep(of operation: Operation, _ count: Int) throws -> Int {
-        // While calls are counted, a copy of a short string traps in the runtime, and how many operations a busy
-        // machine makes slow is no part of the count.
+        // While calls are counted, a copy of a short string traps in the runtime; and how many operations a
+        // busy machine makes slow is no part of the count.
         let bench = try Bench(directory: nil, slowThreshold: .max)
         bench.process((1...3).map { Bench.open($0) })
         if let rules = operation.rules {
