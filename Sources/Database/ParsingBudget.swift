@@ -3,7 +3,7 @@ import Synchronization
 
 /// Bytes that large requests of clients take once they are parsed, until the databases have finished them. A
 /// message of 39 kB that is compressed may hold 4 million elements, which take 150 MB: so over the limit no
-/// further large message or body is parsed, whoever sends it, until an earlier one is finished. One may
+/// further large message or body is parsed, of any client, until an earlier one is finished. One may
 /// always be parsed.
 ///
 ///     worker ── waits while exhausted ──▶ parse ── grant ──▶ session ──▶ databases ──▶ request released: grant ends

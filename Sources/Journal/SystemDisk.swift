@@ -145,7 +145,7 @@ package final class SystemDisk: Disk {
 
     package func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> {
         var owner: Int64 = 0
-        // The directory first: the lock of a file ends to protect when somebody removes the file.
+        // The directory first: the lock of a file ends to protect when the file is removed.
         let directoryLock = unsafe pando_disk_lock_directory(descriptor, name, &owner)
         if directoryLock == -pando_disk_would_block() { return .held(processID: owner > 0 ? owner : nil) }
         try check(directoryLock, .lock, directory)

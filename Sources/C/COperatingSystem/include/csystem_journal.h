@@ -38,7 +38,7 @@ int pando_disk_rename(int directory, const char *from, const char *to);
 int pando_disk_remove(int directory, const char *name);
 /// fsync(2) of the directory: makes new, changed and removed names durable.
 int pando_disk_sync_directory(int directory);
-/// Locks the directory itself, which nobody can remove while a file is in it, and returns the descriptor that holds the lock. On
+/// Locks the directory itself, which cannot be removed while a file is in it, and returns the descriptor that holds the lock. On
 /// a file system that does not lock directories, the descriptor holds none. -EWOULDBLOCK when another process holds it; `owner`
 /// is then the process id found in the lock file of that name, or 0.
 int pando_disk_lock_directory(int directory, const char *name, int64_t *owner);
