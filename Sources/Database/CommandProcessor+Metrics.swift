@@ -83,7 +83,7 @@ extension CommandProcessor {
 }
 
 extension ChildOrder {
-    /// As `orderBy` of REST has it (rest §5).
+    /// In the words of REST's `orderBy` (rest §5).
     fileprivate var restName: String? {
         switch self {
         case .key: "$key"

@@ -29,7 +29,7 @@ package final class SlowOperations: Sendable {
 
     /// The order of a query.
     package struct Order: Equatable, Sendable {
-        /// As REST's `orderBy` has it: `age`, `$value`, `$key`; nil for one that is longer than
+        /// In the words of REST's `orderBy`: `age`, `$value`, `$key`; nil for one that is longer than
         /// ``nameByteLimit``.
         package var name: String?
         /// Whether the rules declare its index, or it needs none.

@@ -199,7 +199,7 @@ public struct MailboxAttachment: Sendable {
         return slice
     }
 
-    /// Takes back the memory of messages that were handled.
+    /// Releases the memory of messages that were handled.
     @inlinable mutating func recycle(_ handled: consuming [Message]) {
         handled.removeAll(keepingCapacity: handled.capacity <= keptBatchCapacity)
         if isReversed { spare = handled } else if messages.isEmpty { messages = handled }

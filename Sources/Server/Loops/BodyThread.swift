@@ -45,7 +45,7 @@ final class BodyJob: Sendable {
         }
     }
 
-    /// Takes back what was taken.
+    /// Puts back what was taken.
     fileprivate func put(_ taken: [UInt8]) {
         bytes.withLock { if $0 != nil { $0 = taken } }
     }
@@ -57,7 +57,7 @@ final class BodyJob: Sendable {
 ///                    └─ larger ones ──▶ pando-uploads ──▶ result    while ``ParsingBudget`` is not exhausted
 ///
 /// Each thread serves connections in turn (``BodyQueue``). So small bodies do not wait behind large ones, and
-/// what all large ones take together is bounded, whoever sends them.
+/// what all large ones take together is bounded.
 final class BodyThread: Sendable {
     private let small: BodyLane
     private let large: BodyLane

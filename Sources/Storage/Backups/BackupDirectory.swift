@@ -91,7 +91,7 @@ package final class BackupDirectory: Sendable {
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
             let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
             try refuseOther(found, on: disk, state.id)
-            // Somebody may have removed the lock file: then this is the directory itself whose lock is still
+            // The lock file may have been removed: then this is the directory itself whose lock is still
             // held.
             state.lock = nil
             let lock = try Self.lock(disk)
