@@ -14,9 +14,14 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
 
 /// Outputs of the databases on a WebSocket: their order, and clients that do not take them.
 @Suite struct WebSocketOutputTests {
-    private static let first = largeReply(1)
+    /// A conversation with a large message of its own: cases run side by side, and a message is encoded once.
+    private static func withLargeReply(
+        _ name: String, _ steps: (LargeMessage) -> [Step<WebSocketDriver>]
+    ) -> WebSocketConversation {
+        WebSocketConversation(name, steps(largeReply(1)))
+    }
 
-    /// What a client reads of ``first``: in chunks, since it is longer than 16 384 units (realtime §2.1).
+    /// What a client reads of ``largeReply(_:_:)``: in chunks, since it is longer than 16 384 units (realtime §2.1).
     private static let firstTexts = ["3", shown(16_384), shown(16_384), shown(40_043 - 2 * 16_384)]
 
     @Test(
@@ -24,48 +29,51 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
             WebSocketConversation(
                 "pushes and replies leave in the order in which they were given",
                 [.server("{1}", "{1}"), .server("{2}", "{2}"), .server("{3}", "{3}")]),
-            WebSocketConversation(
-                "what follows a large message waits for its last piece",
+            withLargeReply("what follows a large message waits for its last piece") { first in
                 [
                     .server("{1}", "{1}"), .large(first, "encode reply 1"), .server("{2}"), .server("{3}"),
                     Step("encoded", firstTexts + ["{2}", "{3}"]) { $0.encode(first) },
                     .server("{4}", "{4}"),
-                ]),
+                ]
+            },
             WebSocketConversation(
                 "a mark of the window keeps its place among them",
                 [
                     .large(largeReply(5), "encode reply 5"), .mark(),
                     .holds("the window is still full") { !$0.machine.outputs.isEmpty },
                 ]),
-            WebSocketConversation(
-                "the end, where the server has said why before, waits too",
+            withLargeReply("the end, where the server has said why before, waits too") { first in
                 [
                     .large(first, "encode reply 1"), .server("{2}"), .close(.finished), .server("{3}"),
                     Step("encoded", firstTexts + ["{2}", "close 1000", "close after flush", "closed"]) {
                         $0.encode(first)
                     },
-                ]),
-            WebSocketConversation(
-                "a client that has come back elsewhere, and a server that stops, need no more",
+                ]
+            },
+            withLargeReply("a client that has come back elsewhere, and a server that stops, need no more") {
+                first in
                 [
                     .large(first, "encode reply 1"), .server("{2}"),
                     .close(.replaced, "close 1000", "close after flush", "closed"), .server("{3}"),
-                ]),
+                ]
+            },
             WebSocketConversation(
                 "the server stops", [.close(.goingAway, "close 1001", "close after flush", "closed")]),
-            WebSocketConversation(
-                "the connection ends while a worker encodes",
+            withLargeReply("the connection ends while a worker encodes") { first in
                 [
                     .large(first, "encode reply 1"), .server("{2}"), .closed("abandon jobs", "closed"),
                     .encoded(first),
-                ]),
-            WebSocketConversation(
-                "a pong of the protocol keeps its place, one of a control frame does not (§15.10, RFC 6455 §5.5)",
+                ]
+            },
+            withLargeReply(
+                "a pong of the protocol keeps its place, one of a control frame does not (§15.10, RFC 6455 §5.5)"
+            ) { first in
                 [
                     .large(first, "encode reply 1"), .client(control("p")),
                     .clientSends(.clientFrame(.ping, "x".utf8), "pong x"),
                     Step("encoded", firstTexts + [pong]) { $0.encode(first) },
-                ]),
+                ]
+            },
         ] as [WebSocketConversation])
     func order(conversation: WebSocketConversation) { conversation.check() }
 
@@ -89,7 +97,7 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
 
     @Test func messageWithNothingToSend() {
         var driver = WebSocketDriver()
-        _ = driver.send(Self.first)
+        _ = driver.send(largeReply(1))
         #expect(driver.event { $0.encoded(largeReply(1), &$1) } == [], "not the one that is awaited")
         #expect(!driver.machine.outputs.isReady)
     }
@@ -177,7 +185,7 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
     /// The same where outputs wait behind a large message.
     @Test func outputsThatWaitCountToo() {
         var driver = WebSocketDriver { $0.outboundByteLimit = 2 << 20 }
-        _ = driver.send(Self.first)
+        _ = driver.send(largeReply(1))
         let message = "{\"v\":\"" + String(repeating: "v", count: 10 * kibibyte) + "\"}"
         var lines: [String] = []
         while driver.machine.waitingByteCount < 300 * kibibyte { lines += driver.send(message) }
@@ -190,13 +198,14 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
 
     @Test func manySmallOutputsThatWait() {
         var driver = WebSocketDriver()
-        _ = driver.send(Self.first)
+        let first = largeReply(1)
+        _ = driver.send(first)
         var lines: [String] = []
         for _ in 0...500 { lines += driver.send("{}") }
         #expect(lines == ["lagging"] && driver.machine.pauses == [])
         for _ in 0..<500 { lines += driver.send("{}") }
         #expect(driver.machine.pauses == [.unreadOutput])
-        #expect(driver.encode(Self.first).suffix(2) == ["{}", "caught up"])
+        #expect(driver.encode(first).suffix(2) == ["{}", "caught up"])
         #expect(driver.machine.pauses == [])
     }
 
