@@ -21,7 +21,8 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         WebSocketConversation(name, steps(largeReply(1)))
     }
 
-    /// What a client reads of ``largeReply(_:_:)``: in chunks, since it is longer than 16 384 units (realtime §2.1).
+    /// What a client reads of ``largeReply(_:_:)``: in chunks, since it has more than 16 384 units
+    /// (realtime §2.1).
     private static let firstTexts = ["3", shown(16_384), shown(16_384), shown(40_043 - 2 * 16_384)]
 
     @Test(
