@@ -2,6 +2,7 @@ import Logging
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoStorage
@@ -314,10 +315,10 @@ final class CommandProcessor {
 
     /// Changes a setting (rest §10), and appends it to the journal.
     /// - Throws: ``JournalRefusal/diskFull``; then nothing was changed.
-    func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {
-        let payload = RecoveredState.settingPayload(name, json)
+    func change(_ setting: Setting, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {
+        let payload = RecoveredState.settingPayload(setting.rawValue, json)
         try journal.checkSpace(forPayloadOf: payload.count)
-        database.settings[name] = json
+        database.settings[setting.rawValue] = json
         journal.append(
             JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
     }
