@@ -1,4 +1,4 @@
-import PandoServer
+import PandoSettings
 import Synchronization
 
 /// Reads the configuration file again while the server runs (SIGHUP), and says what has changed.

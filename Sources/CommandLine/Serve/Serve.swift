@@ -4,6 +4,7 @@ import PandoBytes
 import PandoIdentity
 import PandoReactor
 import PandoServer
+import PandoSettings
 
 /// `pando serve`
 struct Serve: ParsableCommand {
