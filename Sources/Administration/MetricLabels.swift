@@ -56,7 +56,7 @@ extension SessionLimit {
     }
 }
 
-extension DatabaseMetrics.Request {
+extension RequestKind {
     var protocolLabel: String {
         switch self {
         case .restRead, .restStream, .restWrite, .restOther: "rest"

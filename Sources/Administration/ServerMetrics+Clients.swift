@@ -169,7 +169,7 @@ extension ServerMetrics {
         return [
             MetricFamily(.counter, "pando_requests_total", "Requests to the databases, by protocol and kind.")
             {
-                DatabaseMetrics.Request.allCases.map {
+                RequestKind.allCases.map {
                     Sample(
                         .unsigned(database.requests.value(of: $0)),
                         labels: [("protocol", $0.protocolLabel), ("kind", $0.kindLabel)])

@@ -50,21 +50,21 @@ final class CommandProcessor {
 
     init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?, queueCount: Int,
-        environment: Environment, metrics: DatabaseMetrics, logger: Logger, workers: PreparationWorkers,
-        post: @escaping @Sendable (DatabaseMessage) -> Void
+        _ services: DatabaseServices
     ) {
         self.options = options
-        self.metrics = metrics
-        self.environment = environment
-        releaseElsewhere = workers.release
+        metrics = services.metrics
+        environment = services.environment
+        releaseElsewhere = services.preparation.release
         indexes = IndexBuilder(
-            workers, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit, post: post)
+            services.preparation, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit,
+            post: services.post)
         clock = WallClock(notBefore: recovered.lastTime, in: environment)
         databases = DatabaseTable(recovered)
         self.journal = JournalAppender(
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
-        denials = DenialLog(logger)
+        denials = DenialLog(services.logger)
         usage = UsageTable(at: environment.monotonicTime)
     }
 

@@ -165,12 +165,13 @@ package final class Server: @unchecked Sendable {
             journal: storage.journal?.queue, requestBackpressure: resources.requestBackpressure,
             outputs: OutputQueues(
                 resources.outputs, pool: resources.spareOutputs, backpressure: resources.outputBackpressure),
-            metrics: metrics, logger: resources.log.messages,
-            preparation: PreparationWorkers(
-                start: { job in workers.post(.prepare(job)) },
-                cancel: { session in workers.abandonJobs(of: session) },
-                release: { value in workers.release(value) }),
-            post: { message in database.post(message) })
+            services: DatabaseServices(
+                metrics: metrics, logger: resources.log.messages,
+                preparation: PreparationWorkers(
+                    start: { job in workers.post(.prepare(job)) },
+                    cancel: { session in workers.abandonJobs(of: session) },
+                    release: { value in workers.release(value) }),
+                post: { message in database.post(message) }))
     }
 
     /// - Returns: nil without TLS.

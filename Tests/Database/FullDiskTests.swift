@@ -280,11 +280,12 @@ private final class HostBench {
             requestBackpressure: Backpressure(byteLimit: 64 << 20),
             outputs: OutputQueues(
                 [outputs], pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 64 << 20)),
-            logger: logger,
-            preparation: PreparationWorkers(start: { job in
-                var hashes = HashMemo()
-                job.perform(&hashes)
-            }), post: { [mailbox] in mailbox.post($0) })
+            services: DatabaseServices(
+                logger: logger,
+                preparation: PreparationWorkers(start: { job in
+                    var hashes = HashMemo()
+                    job.perform(&hashes)
+                }), post: { [mailbox] in mailbox.post($0) }))
     }
 
     func process(_ messages: [DatabaseMessage]) {
