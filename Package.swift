@@ -146,16 +146,45 @@ let package = Package(
                 "HTTP", "Identity", "Time", "Bytes",
             ]),
 
+        // The options of `pando serve`, as values
+        library(
+            "Settings",
+            on: [
+                "Connections", "Database", "Storage", "Tree", "Wire", "REST", "HTTP", "Journal", "Reactor",
+                "TLS", "Identity",
+            ],
+            libraries: [logging]),
+
+        // What the process logs, and the access log
+        library("Log", on: ["Reactor", "Metrics", "Time"], libraries: [logging]),
+
+        // The I/O loops: they connect sockets, the state machines of Connections, and the databases
+        library(
+            "Loops",
+            on: [
+                "Settings", "Log", "Connections", "Database", "Storage", "Engine", "Tree", "REST",
+                "StaticFiles", "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity",
+                "Metrics", "Time", "Bytes",
+            ],
+            libraries: [logging]),
+
+        // The admin port: metrics, health, reports for administrators
+        library(
+            "Administration",
+            on: [
+                "Loops", "Settings", "Log", "Connections", "Database", "Storage", "Engine", "Rules", "Tree",
+                "REST", "HTTP", "Reactor", "TLS", "Identity", "Metrics", "Time", "Bytes",
+            ],
+            libraries: [logging]),
+
         // Composition
         library(
             "Server",
             on: [
-                "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST",
-                "StaticFiles", "WebSocket", "HTTP", "Journal", "Reactor", "TLS", "Compression", "Identity",
-                "Metrics", "Time", "Bytes",
+                "Administration", "Loops", "Settings", "Log", "Database", "Storage", "Engine", "Rules",
+                "StaticFiles", "HTTP", "Journal", "Reactor", "TLS", "Identity", "Time", "Bytes",
             ],
-            libraries: [logging]
-        ),
+            libraries: [logging]),
 
         // The server in a simulated world: disk, network, clock, clients and steps from one seed. Not in `pando`.
         library(
@@ -170,8 +199,8 @@ let package = Package(
         executable(
             "CommandLine",
             on: [
-                "Server", "Storage", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal", "Reactor",
-                "Compression", "Identity", "Bytes",
+                "Server", "Settings", "Log", "Storage", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal",
+                "Reactor", "Compression", "Identity", "Bytes",
             ],
             libraries: [argumentParser, configuration, logging]),
         executable(
@@ -221,7 +250,7 @@ let package = Package(
         tests("Reactor", on: ["Reactor", "TLS", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Random", "Bytes"], libraries: [jwtKit]),
-        tests("CommandLine", on: ["CommandLine", "Server", "Storage"], libraries: [argumentParser]),
+        tests("CommandLine", on: ["CommandLine", "Settings", "Storage"], libraries: [argumentParser]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Random", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Simulation", on: ["Simulation", "Random"]),
@@ -245,13 +274,13 @@ let package = Package(
                 "Connections", "Database", "Engine", "Rules", "Tree", "Wire", "REST", "WebSocket", "HTTP",
                 "Identity", "Reactor", "Time", "Random", "Bytes",
             ]),
+        tests("Settings", on: ["Settings"]),
+        tests("Log", on: ["Log", "Reactor"]),
+        tests("Loops", on: ["Loops", "Engine", "Random", "Bytes"]),
         tests(
-            "Server",
-            on: [
-                "Server", "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "Journal",
-                "SimulatedDisk", "Reactor", "HTTP", "WebSocket", "Time", "Random", "Bytes",
-            ],
-            libraries: [logging]),
+            "Administration",
+            on: ["Administration", "Loops", "Database", "Engine", "Tree", "Time"], libraries: [logging]),
+        tests("Server", on: ["Server", "Settings", "Reactor"]),
     ]
 )
 

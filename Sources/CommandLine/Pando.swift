@@ -1,5 +1,5 @@
 import ArgumentParser
-import PandoServer
+import PandoSettings
 
 /// The `pando` binary: every command of it, and nothing else.
 @main

@@ -20,7 +20,7 @@ extension CommandProcessor {
 
     /// What a message is about, for ``SlowOperations``.
     struct Subject {
-        var kind: DatabaseMetrics.Request
+        var kind: RequestKind
         var database: String
         var path: Path
         var query: Query?
@@ -95,7 +95,7 @@ extension ChildOrder {
 }
 
 extension Operation {
-    var metric: DatabaseMetrics.Request {
+    var metric: RequestKind {
         switch self {
         case .listen: .listen
         case .unlisten: .unlisten
@@ -109,7 +109,7 @@ extension Operation {
 }
 
 extension Action {
-    fileprivate var metric: DatabaseMetrics.Request {
+    fileprivate var metric: RequestKind {
         switch self {
         case .listen: .listen
         case .unlisten: .unlisten
@@ -144,7 +144,7 @@ extension Action {
 }
 
 extension RESTRequest {
-    var metric: DatabaseMetrics.Request {
+    var metric: RequestKind {
         guard case .data = location else { return .restOther }
         return method.isRead ? (wantsStream ? .restStream : .restRead) : .restWrite
     }

@@ -2,6 +2,7 @@ import Logging
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoREST
 import PandoReactor
 import PandoRules
 import PandoStorage
@@ -49,21 +50,21 @@ final class CommandProcessor {
 
     init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?, queueCount: Int,
-        environment: Environment, metrics: DatabaseMetrics, logger: Logger, workers: PreparationWorkers,
-        post: @escaping @Sendable (DatabaseMessage) -> Void
+        _ services: DatabaseServices
     ) {
         self.options = options
-        self.metrics = metrics
-        self.environment = environment
-        releaseElsewhere = workers.release
+        metrics = services.metrics
+        environment = services.environment
+        releaseElsewhere = services.preparation.release
         indexes = IndexBuilder(
-            workers, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit, post: post)
+            services.preparation, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit,
+            post: services.post)
         clock = WallClock(notBefore: recovered.lastTime, in: environment)
         databases = DatabaseTable(recovered)
         self.journal = JournalAppender(
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
-        denials = DenialLog(logger)
+        denials = DenialLog(services.logger)
         usage = UsageTable(at: environment.monotonicTime)
     }
 
@@ -314,10 +315,10 @@ final class CommandProcessor {
 
     /// Changes a setting (rest §10), and appends it to the journal.
     /// - Throws: ``JournalRefusal/diskFull``; then nothing was changed.
-    func change(_ name: String, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {
-        let payload = RecoveredState.settingPayload(name, json)
+    func change(_ setting: Setting, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {
+        let payload = RecoveredState.settingPayload(setting.rawValue, json)
         try journal.checkSpace(forPayloadOf: payload.count)
-        database.settings[name] = json
+        database.settings[setting.rawValue] = json
         journal.append(
             JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
     }

@@ -20,49 +20,46 @@ import PandoTime
 /// little to ask, or the journal thread, which calls ``release(upTo:)`` alone.
 package final class DatabaseHost {
     /// Bytes of requests that were not processed yet.
-    private let requestBackpressure: Backpressure
-    private let outputs: OutputQueues
+    let requestBackpressure: Backpressure
+    let outputs: OutputQueues
     /// The queue of outputs whose thread runs this now; nil on the database thread and the journal thread.
-    private var currentQueue: Int?
+    var currentQueue: Int?
 
     let processor: CommandProcessor
     let sessions: SessionManager
-    private let access: AccessManager
-    private let rest: RESTHandler
-    private let preparer: RequestPreparer
+    let access: AccessManager
+    let rest: RESTHandler
+    let preparer: RequestPreparer
     let backlog = RequestBacklog()
-    private let post: @Sendable (DatabaseMessage) -> Void
+    let post: @Sendable (DatabaseMessage) -> Void
     /// Sessions that were suspended for something else when the check of their listens began.
     private var suspendedBefore: Set<SessionID> = []
     /// What was prepared for sessions whose listens are being checked: it is executed when they are.
-    private var heldPreparations: [SessionID: PreparedRequest] = [:]
+    var heldPreparations: [SessionID: PreparedRequest] = [:]
 
-    private var gate = DurabilityGate<[OutputBatch]>()
+    var gate = DurabilityGate<[OutputBatch]>()
     /// Bytes of requests that were processed since the last ``seal()``.
-    private var processedByteCount = 0
+    var processedByteCount = 0
     /// Whether too many outputs wait for the disk or for delivery: then no request is processed.
-    private var isWaiting = false
+    var isWaiting = false
     /// The journal thread waits for a snapshot.
-    private var isCheckpointDue = false
+    var isCheckpointDue = false
     /// A scheduled backup waits for a snapshot.
-    private var backupRequest: (@Sendable (CheckpointJob) -> Void)?
+    var backupRequest: (@Sendable (CheckpointJob) -> Void)?
     /// The disk has space again: operations that wait for it may be performed.
     private var isSpaceAvailable = false
 
     /// Messages until the one that is measured next.
-    private var usageCountdown: Int
+    var usageCountdown: Int
 
     /// When the last burst began.
-    private var burstBegan = MonotonicTime(nanoseconds: .max)
+    var burstBegan = MonotonicTime(nanoseconds: .max)
     /// Messages that were processed since the clock was read.
     private var unmeasuredCount = 0
-    private var isDraining = false
-    private var isFinalCheckpointPosted = false
-    private var onDrained: (@Sendable () -> Void)?
+    var isDraining = false
+    var isFinalCheckpointPosted = false
+    var onDrained: (@Sendable () -> Void)?
 
-    /// Bytes of outputs, and of journal entries, from which on a batch is sealed before the next message.
-    private static let batchByteLimit = 1 << 20
-    private static let entryBatchByteLimit = 8 << 20
     /// Nanoseconds after which a burst is not processed in the order of arrival any more: a thousand small
     /// writes in one burst take three milliseconds, and their replies leave together.
     package static let burstTurn: UInt64 = 4_000_000
@@ -75,28 +72,23 @@ package final class DatabaseHost {
     ///   - journal: Nil where everything is kept in memory: then everything counts as durable at once.
     ///   - requestBackpressure: The thread that posts a request adds its bytes. The host removes them when
     ///     the output of the request is released.
-    ///   - preparation: How long computations are left to other threads.
-    ///   - post: Posts a message to this host, from any thread.
+    ///   - services: Their `post` posts a message to this host.
     package init(
         _ options: DatabaseOptions, recovered: RecoveredState, journal: JournalQueue?,
-        requestBackpressure: Backpressure, outputs: OutputQueues,
-        environment: Environment = .machine, metrics: DatabaseMetrics = DatabaseMetrics(), logger: Logger,
-        preparation: PreparationWorkers,
-        post: @escaping @Sendable (DatabaseMessage) -> Void
+        requestBackpressure: Backpressure, outputs: OutputQueues, services: DatabaseServices
     ) {
         self.requestBackpressure = requestBackpressure
         self.outputs = outputs
         processor = CommandProcessor(
-            options, recovered: recovered, journal: journal, queueCount: outputs.count,
-            environment: environment, metrics: metrics, logger: logger, workers: preparation, post: post)
+            options, recovered: recovered, journal: journal, queueCount: outputs.count, services)
         // In a simulation the clock counts its readings.
-        usageCountdown = environment.hasWorkers ? 1 : .max
+        usageCountdown = services.environment.hasWorkers ? 1 : .max
+        post = services.post
         sessions = SessionManager(processor, post: post)
         access = AccessManager(processor, post: post)
-        self.post = post
         rest = RESTHandler(processor, access)
         preparer = RequestPreparer(
-            processor, start: preparation.start, cancel: preparation.cancel, post: post)
+            processor, start: services.preparation.start, cancel: services.preparation.cancel, post: post)
         for database in recovered.databases.values {
             options.configure(database)
             processor.indexes.startWork(in: database)
@@ -274,239 +266,4 @@ package final class DatabaseHost {
             backlog.resume(session)
         }
     }
-
-    // MARK: Processing
-
-    /// What became of a message.
-    private enum Progress {
-        case done
-        /// It waits for a computation, and everything behind it of its session does, too.
-        case suspended(SessionID, RequestBacklog.DatabaseID)
-        /// The sessions of ``AccessManager/takeUnsuspended()`` wait for the check of their listens.
-        case suspendedForChecks
-        /// It was what a suspended session waited for.
-        case resumed(SessionID)
-        /// The listens of these sessions are checked; most of the work was for the first one.
-        case checked(SessionID?, [SessionID])
-    }
-
-    /// Processes a message, and measures one of many.
-    private func process(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
-        usageCountdown &-= 1
-        guard usageCountdown == 0 else { return perform(message, isLight: isLight) }
-        let measurement = processor.beginUsage(of: message)
-        let progress = perform(message, isLight: isLight)
-        // One that is suspended comes again, with a chance of its own.
-        var isSuspended = false
-        if case .suspended = progress { isSuspended = true }
-        usageCountdown = processor.endUsage(isSuspended ? nil : measurement)
-        return progress
-    }
-
-    /// - Parameter isLight: Nothing has to be computed first.
-    private func perform(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
-        // Before any other write: what waits was to be written first.
-        if !sessions.isIdle { sessions.performDeferredIfPossible() }
-        switch consume message {
-        case .request(let request):
-            if !isLight, let database = preparer.suspend(request) {
-                return .suspended(request.session, database)
-            }
-            processedByteCount += request.byteCount
-            processor.process(request)
-        case .rest(let session, let call, let byteCount):
-            // A small write may replace much.
-            if !isLight || call.isWrite,
-                let database = preparer.suspend(call, byteCount: byteCount, of: session)
-            {
-                return .suspended(session, database)
-            }
-            processedByteCount += byteCount
-            processor.encoder.noteRequest(received: burstBegan)
-            rest.process(call, byteCount: byteCount, of: session)
-            if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
-            // It may have brought new rules.
-            if access.hasUnsuspended { return .suspendedForChecks }
-        case .reply(let session, let reply, let byteCount):
-            processedByteCount += byteCount
-            processor.count(reply)
-            // The server has ended the session: nothing follows that.
-            if !isDraining || processor.sessions[session] != nil {
-                processor.encoder.reply(reply, to: session)
-            }
-        case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
-        case .lagging(let session):
-            if processor.sessions[session] != nil { processor.coalescer.begin(session) }
-        case .caughtUp(let session):
-            if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
-        case .open(let session, let request):
-            guard !isDraining else { return refuse(session) }
-            sessions.open(session, request)
-        case .identity(let session, let credential):
-            switch access.change(session, to: credential) {
-            case .applied: break
-            case .checking: return .suspendedForChecks
-            case .tooManyChecks:
-                processor.encoder.close(session, .finished)
-                sessions.end(session)
-            }
-        case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
-        case .closed(let session):
-            if sessions.endSomeListens(of: session) { break }
-            if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
-            sessions.end(session)
-        case .rules(let rulesets):
-            access.load(rulesets)
-            return .suspendedForChecks
-        case .listenChecks:
-            let (busiest, finished) = access.checkSome()
-            return .checked(busiest, finished)
-        case .prepared(let prepared):
-            guard !access.isChecking(prepared.session) else {
-                heldPreparations[prepared.session] = prepared
-                break
-            }
-            return resume(prepared)
-        case .indexed(let name, let result):
-            if let database = processor.databases[name] { processor.finish(result, in: database) }
-        // Noted when they arrived.
-        case .storage, .outputsDelivered: break
-        case .drain(let completion): drain(completion)
-        case .statistics(let request): processor.perform(request)
-        case .usage(let request): request(processor.pathUsage)
-        // Taken at the end of the batch.
-        case .backup(let request): backupRequest = request
-        }
-        return .done
-    }
-
-    /// Closes a session that comes while the server stops.
-    private func refuse(_ session: SessionID) -> Progress {
-        processor.encoder.close(session, .goingAway)
-        return .done
-    }
-
-    /// Executes a request that was suspended, with what was computed for it.
-    private func resume(_ prepared: PreparedRequest) -> Progress {
-        let isDone = preparer.finish(prepared, execute: execute)
-        // Freed by another thread: text, indexes and what only the snapshot holds may be large.
-        switch prepared.preparation {
-        case .printed, .write, .window: processor.releaseLater(prepared)
-        case .hash, .index, .abandoned: break
-        }
-        guard isDone else { return .done }
-        processedByteCount += prepared.byteCount
-        return .resumed(prepared.session)
-    }
-
-    /// Ends all sessions, and opens no more.
-    private func drain(_ completion: @escaping @Sendable () -> Void) {
-        for session in processor.sessions.ids {
-            processor.encoder.close(session, .goingAway)
-            sessions.end(session)
-        }
-        isDraining = true
-        onDrained = completion
-    }
-
-    /// Executes a request that was prepared.
-    private func execute(_ message: DatabaseMessage) {
-        switch message {
-        case .request(let request): processor.process(request)
-        case .rest(let session, let call, let byteCount):
-            rest.process(call, byteCount: byteCount, of: session)
-        case .closed(let session): sessions.end(session)
-        default: preconditionFailure("only requests and ends of sessions are prepared")
-        }
-    }
-
-    // MARK: Sealing and releasing
-
-    private func sealIfLarge() {
-        if processor.encoder.byteCount > Self.batchByteLimit
-            || processor.journal.pendingByteCount > Self.entryBatchByteLimit
-        {
-            seal()
-        }
-    }
-
-    /// Ends a batch: its journal entries go to the journal thread, its outputs wait for the last of them.
-    private func seal() {
-        processor.journal.flush()
-        if processor.journal.isEnabled, isCheckpointDue || wantsFinalCheckpoint {
-            isCheckpointDue = false
-            // Everything committed so far is in the entries before it, and nothing else.
-            processor.journal.post(processor.databases.snapshot(at: processor.clock.now()))
-        }
-        if let request = backupRequest.take() { processor.giveSnapshot(to: request) }
-        let ticket = processor.journal.lastTicket
-        let batches = processor.encoder.takeBatches(refillingFrom: outputs.pool)
-        if processedByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
-            switch outputs.backpressure.add(batches.reduce(0) { $0 + $1.byteCount }) {
-            case .goOn: break
-            case .pause: isWaiting = true
-            case .resumeAll: isWaiting = false
-            }
-            gate.hold(batches, until: ticket, requestByteCount: processedByteCount)
-            processedByteCount = 0
-        }
-        processor.startReleases()
-        release()
-        if let onDrained, gate.isDurable(ticket), gate.isEmpty {
-            self.onDrained = nil
-            onDrained()
-        }
-    }
-
-    /// Whether all sessions have ended, and the next start would have much of the journal to read.
-    private var wantsFinalCheckpoint: Bool {
-        guard onDrained != nil, !isFinalCheckpointPosted, processor.journal.wantsFinalCheckpoint else {
-            return false
-        }
-        isFinalCheckpointPosted = true
-        return true
-    }
-
-    /// The journal thread: everything up to this ticket is durable. Releases what waits for it.
-    /// - Returns: false, and nothing is done, while the server stops: then ``receive(_:onQueue:)`` must get
-    ///   the event.
-    package func release(upTo ticket: UInt64) -> Bool {
-        guard !isDraining else { return false }
-        currentQueue = nil
-        confirm(upTo: ticket)
-        release()
-        return true
-    }
-
-    /// Notes how far the journal is durable.
-    private func confirm(upTo ticket: UInt64) {
-        precondition(
-            !processor.journal.isEnabled || ticket <= processor.journal.lastTicket,
-            "an entry is durable that was never appended")
-        gate.confirm(upTo: ticket)
-    }
-
-    /// Posts the outputs that have become durable, in order.
-    private func release() {
-        var resumes = false
-        gate.release { held in
-            if requestBackpressure.remove(held.requestByteCount) { resumes = true }
-            for queue in held.outputs.indices where !held.outputs[queue].isEmpty {
-                // Moved out: the queue's thread is its only owner.
-                post(exchange(&held.outputs[queue], with: OutputBatch()), to: queue)
-            }
-        }
-        if resumes {
-            for queue in 0..<outputs.count { post(OutputBatch(items: [.resumeReading]), to: queue) }
-        }
-        processor.metrics.heldBatches.set(gate.count)
-    }
-
-    private func post(_ batch: consuming OutputBatch, to queue: Int) {
-        outputs.post(consume batch, to: queue, signals: queue != currentQueue)
-    }
-
-    /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation
-    /// that must know what a server had decided when it died.
-    package func takeHeld() -> [OutputBatch] { gate.removeAll().flatMap { $0 } }
 }

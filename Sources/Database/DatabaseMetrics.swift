@@ -7,14 +7,6 @@ import Synchronization
 
 /// What the databases count. Added to by the thread that runs them, read by any.
 package final class DatabaseMetrics: Sendable {
-    /// What clients ask for.
-    package enum Request: UInt8, CaseIterable, Sendable {
-        case listen, unlisten, get, put, merge, transaction, onDisconnect
-        /// Signing in and out, statistics, and what is refused before it reaches a database.
-        case other
-        case restRead, restStream, restWrite, restOther
-    }
-
     /// Why a request fails.
     package enum Failure: UInt8, CaseIterable, Sendable {
         case permissionDenied, dataStale, invalid, tooBig, diskFull, unauthenticated, unavailable, other
@@ -22,7 +14,7 @@ package final class DatabaseMetrics: Sendable {
         case limitExceeded
     }
 
-    package let requests = CounterTable<Request>()
+    package let requests = CounterTable<RequestKind>()
     package let failures = CounterTable<Failure>()
     /// Requests for more than a session may have.
     package let sessionLimits = CounterTable<SessionLimit>()

@@ -17,8 +17,8 @@ package final class RESTCall: Sendable {
         case data(RESTRequest, RESTBody?, Credential)
         /// `/.settings/rules.json`, with the new source of a PUT, and who sends it.
         case rules(RESTRequest, RulesPublication, Credential)
-        /// Another `/.settings/<name>.json`, with the new value of a PUT.
-        case setting(String, RESTRequest, value: [UInt8], Credential)
+        /// Another `/.settings/<name>.json`, with the new value of a PUT; nil where there is no such setting.
+        case setting(Setting?, RESTRequest, value: [UInt8], Credential)
         /// The names of all namespaces.
         case listDatabases(Credential)
         /// `/.inspect/denials.json`.
@@ -91,7 +91,7 @@ extension StoredDatabase {
 
     /// What a REST write without `writeSizeLimit` is measured against (rest §4, §10).
     var defaultWriteSizeLimit: WriteSizeLimit {
-        guard let json = settings["defaultWriteSizeLimit"],
+        guard let json = settings[Setting.defaultWriteSizeLimit.rawValue],
             case .string(let text)? = try? Node(json: json.rawSpan)
         else { return .large }
         return WriteSizeLimit(rawValue: text.string) ?? .large

@@ -58,12 +58,12 @@ final class RESTHandler {
             case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(try rules(request, publication, database), to: session)
-            case .setting("profile", let request, _, let credential) where request.wantsStream:
+            case .setting(.profile, let request, _, let credential) where request.wantsStream:
                 guard credential.isAdmin else { throw .unauthorized }
                 watchOperations(on: database, session)
-            case .setting(let name, let request, let value, let credential):
+            case .setting(let setting, let request, let value, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(try setting(name, request, value, database), to: session)
+                processor.encoder.respond(try self.setting(setting, request, value, database), to: session)
             case .listDatabases(let credential):
                 // Who can make databases by naming them (`--dev`) may have their names, as of the emulator.
                 guard credential.isAdmin || processor.options.createsNamespaces else { throw .unauthorized }
@@ -341,43 +341,43 @@ final class RESTHandler {
         }
     }
 
-    /// Reads or changes a setting (rest §10). Triggers belong to a service that does not exist here: they
-    /// are accepted and ignored.
+    /// Reads or changes a setting (rest §10).
     private func setting(
-        _ name: String, _ request: RESTRequest, _ value: [UInt8], _ database: StoredDatabase
+        _ setting: Setting?, _ request: RESTRequest, _ value: [UInt8], _ database: StoredDatabase
     ) throws(RESTError) -> RESTCallResult {
         let json = request.method == .put ? value : Array("null".utf8)
         guard let node = try? Node(json: json.rawSpan) else { throw .malformedData }
-        switch name {
-        case "defaultWriteSizeLimit":
+        switch setting {
+        case .defaultWriteSizeLimit:
             if request.method == .put {
                 guard case .string(let text) = node, WriteSizeLimit(rawValue: text.string) != nil else {
                     throw .writeSizeLimitMalformed
                 }
-                try change(name, to: node, in: database)
+                try change(.defaultWriteSizeLimit, to: node, in: database)
             }
-            return .verbatim(database.settings[name] ?? Array("\"large\"".utf8))
-        case "strictTriggerValidation":
+            let stored = database.settings[Setting.defaultWriteSizeLimit.rawValue]
+            return .verbatim(stored ?? Array("\"large\"".utf8))
+        case .strictTriggerValidation:
             if request.method == .put {
                 guard case .boolean = node else { throw .malformedData }
-                try change(name, to: node, in: database)
+                try change(.strictTriggerValidation, to: node, in: database)
             }
-            let stored = database.settings[name] ?? Array("false".utf8)
+            let stored = database.settings[Setting.strictTriggerValidation.rawValue] ?? Array("false".utf8)
             return .verbatim(Array("{\"value\":".utf8) + stored + Array("}".utf8))
-        case "functionTriggers": return .verbatim(Array("{}".utf8))
+        case .functionTriggers: return .verbatim(Array("{}".utf8))
         // There are no staged rulesets: the one in force is `/.settings/rules.json`.
-        case "rulesets", "ruleset_labels":
+        case .rulesets, .rulesetLabels:
             guard request.method.isRead else { throw .methodNotAllowed(allowed: .inspect) }
             return .verbatim(Array("{}".utf8))
-        case "profile": return .failed("profile.json is an event stream: ask with Accept: text/event-stream")
-        default: throw .invalidPath
+        case .profile: return .failed("profile.json is an event stream: ask with Accept: text/event-stream")
+        case nil: throw .invalidPath
         }
     }
 
-    private func change(_ name: String, to node: Node, in database: StoredDatabase) throws(RESTError) {
+    private func change(_ setting: Setting, to node: Node, in database: StoredDatabase) throws(RESTError) {
         var json: [UInt8] = []
         json.append(json: node)
-        try orRefuse { () throws(JournalRefusal) in try processor.change(name, to: json, in: database) }
+        try orRefuse { () throws(JournalRefusal) in try processor.change(setting, to: json, in: database) }
     }
 
     /// A question for the thread that reads the journal. (Where the journal is only in memory there is none.)

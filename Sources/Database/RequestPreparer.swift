@@ -21,7 +21,7 @@ import PandoWire
 ///
 /// The session of a suspended request waits; its later requests stay behind it. Used by one thread at a time.
 final class RequestPreparer {
-    private let processor: CommandProcessor
+    let processor: CommandProcessor
     /// Has a worker do a job.
     private let start: @Sendable (PreparationJob) -> Void
     /// Has the workers drop the jobs of a session that has ended.
@@ -36,12 +36,9 @@ final class RequestPreparer {
     /// waiting for ever: then it is executed whatever has changed, where that takes a few milliseconds, and
     /// else refused.
     static let attemptLimit = 16
-    /// Bytes and paths of a write that is executed then.
-    private static let directByteCount = 2 * largeWriteByteCount
-    private static let directPathCount = 2 * Engine.largeMergeCount
     /// The same of a query window, each attempt of which only follows what has changed since the one before:
     /// then it is made at once.
-    private static let windowAttemptLimit = 16
+    static let windowAttemptLimit = 16
 
     init(
         _ processor: CommandProcessor, start: @escaping @Sendable (PreparationJob) -> Void,
@@ -233,7 +230,7 @@ final class RequestPreparer {
     /// - Parameters:
     ///   - former: The query window over an earlier snapshot. Only what has changed since is to be done, so
     ///     the next one is there sooner, and less changes meanwhile.
-    private func prepareWindow(
+    func prepareWindow(
         _ query: IndexedQuery, _ node: Node, at target: Target, for session: SessionID,
         _ message: DatabaseMessage, in database: StoredDatabase,
         following former: (window: Window, node: Node)? = nil, _ stage: PreparationStage = PreparationStage()
@@ -259,245 +256,5 @@ final class RequestPreparer {
                             session, message, target, work, preparation, printed: printed, stage: stage)))
             })
         return database.id
-    }
-
-    // MARK: Going on
-
-    /// Executes a request with what was computed for it.
-    /// - Parameter execute: Executes its message.
-    /// - Returns: false where it is suspended once more.
-    func finish(_ prepared: PreparedRequest, execute: (DatabaseMessage) -> Void) -> Bool {
-        guard let database = database(of: prepared) else { return true }
-        processor.journal.printed = prepared.printed
-        defer { processor.journal.printed = nil }
-        switch (prepared.preparation, prepared.work) {
-        case (.window(let window, let index), .window(_, let node, _, _)):
-            let path = prepared.target.path
-            if let index { database.engine.tree.adopt(index, at: path, over: node, at: processor.clock.last) }
-            guard
-                database.engine.tree.prepare(window, at: path, over: node)
-                    || prepared.stage.attempts >= Self.windowAttemptLimit
-            else {
-                let (now, query) = (
-                    database.engine.root[path], database.engine.tree.indexed(window.query, at: path)
-                )
-                _ = prepareWindow(
-                    query, now, at: prepared.target, for: prepared.session, prepared.message, in: database,
-                    following: (window, node), prepared.stage.reaching(.decided))
-                return false
-            }
-            execute(prepared.message)
-            database.engine.tree.discardPreparedWindow()
-        case (.hash(let hash), .hash(let node)):
-            guard database.engine.tree.note(hash, of: node, at: prepared.target) else {
-                refuseAsStale(prepared, database)
-                return true
-            }
-            return executeUnlessSuspended(prepared, execute)
-        case (.write(let write), .write): return finish(write, of: prepared, in: database, execute)
-        case (.printed(let nodes), _):
-            processor.journal.printed = nodes
-            return executeUnlessSuspended(prepared, execute)
-        case (.abandoned, _): break
-        case (.window, _), (.hash, _), (.write, _), (.index, _):
-            preconditionFailure("the result is not of the work that was asked for")
-        }
-        return true
-    }
-
-    /// Executes a write with the decision of its rules and its indexes, unless what they depend on has
-    /// changed.
-    private func finish(
-        _ write: PreparedWrite, of prepared: PreparedRequest, in database: StoredDatabase,
-        _ execute: (DatabaseMessage) -> Void
-    ) -> Bool {
-        if write.isDenied {
-            database.engine.adoptDenial(write)
-        } else if !database.engine.adopt(write) {
-            if prepared.stage.attempts < Self.attemptLimit {
-                if suspend(prepared.message, after: prepared.stage.again, following: write) { return false }
-                execute(prepared.message)
-            } else if prepared.byteCount <= Self.directByteCount, write.pathCount <= Self.directPathCount,
-                !write.wasWeighed
-            {
-                execute(prepared.message)
-            } else {
-                refuseAsContested(prepared)
-            }
-            return true
-        }
-        if prepared.stage.step == .permitted, !write.isDenied {
-            database.engine.discardPreparedWrite()
-            return executeUnlessSuspended(prepared, execute)
-        }
-        if let record = write.printedRecord { processor.journal.printed = record }
-        execute(prepared.message)
-        database.engine.discardPreparedWrite()
-        return true
-    }
-
-    /// - Returns: false where the request needs another computation first.
-    private func executeUnlessSuspended(
-        _ prepared: PreparedRequest, _ execute: (DatabaseMessage) -> Void
-    ) -> Bool {
-        if suspend(prepared.message, after: prepared.stage) { return false }
-        execute(prepared.message)
-        return true
-    }
-
-    /// Starts the next computation that a request needs.
-    private func suspend(
-        _ message: DatabaseMessage, after stage: PreparationStage, following former: PreparedWrite? = nil
-    ) -> Bool {
-        switch message {
-        case .request(let request): suspend(request, after: stage, following: former) != nil
-        case .rest(let session, let call, let byteCount):
-            suspend(call, byteCount: byteCount, of: session, after: stage, following: former) != nil
-        default: false
-        }
-    }
-
-    /// Others have changed what the write depends on, each time while it was prepared. Its data is freed with
-    /// what was prepared.
-    private func refuseAsContested(_ prepared: PreparedRequest) {
-        switch prepared.message {
-        case .request(let request):
-            let reply = SessionReply.contested(request.number)
-            processor.countFailure(reply)
-            processor.catchUp(request.session)
-            processor.encoder.reply(reply, to: request.session)
-        case .rest(let session, _, _):
-            processor.metrics.failures.add(.init(RESTError.contested))
-            processor.encoder.respond(.refused(.contested), to: session)
-        default: break
-        }
-    }
-
-    private func database(of prepared: PreparedRequest) -> StoredDatabase? {
-        switch prepared.message {
-        case .request, .closed: processor.sessions[prepared.session]?.database
-        case .rest(_, let call, _): processor.databases[call.namespace]
-        default: nil
-        }
-    }
-
-    /// The location has changed while its hash was computed.
-    private func refuseAsStale(_ prepared: PreparedRequest, _ database: StoredDatabase) {
-        switch prepared.message {
-        case .request(let request):
-            guard case .transaction(let write, _, let wantsCurrentValue) = request.takeAction() else {
-                return
-            }
-            let result = database.engine.staleResult(
-                at: write.target, wantsCurrentValue: wantsCurrentValue, for: request.session,
-                as: request.credential, at: processor.clock.now())
-            processor.catchUp(request.session)
-            processor.encoder.encode(result, request.number, to: request.session)
-        case .rest(let session, let call, _):
-            guard case .data(_, _, let credential) = call.action,
-                database.engine.mayRead(
-                    prepared.target.path, nil, as: credential, at: processor.clock.now())
-            else { return processor.encoder.respond(.refused(.permissionDenied), to: session) }
-            processor.encoder.respond(
-                .stale(database.engine.root.value(at: prepared.target.fullPath)), to: session)
-        default: break
-        }
-    }
-}
-
-/// What was computed for a request. Each step needs those before.
-struct PreparationStage {
-    enum Step: Int, Comparable {
-        case arrived
-        /// Its data is printed.
-        case printed
-        /// A large compare-and-set is permitted; so its location is hashed.
-        case permitted
-        /// The hash of its location is known.
-        case hashed
-        /// Its rules are evaluated and its data ordered.
-        case decided
-
-        static func < (left: Step, right: Step) -> Bool { left.rawValue < right.rawValue }
-    }
-
-    private(set) var step = Step.arrived
-    /// How often its rules were evaluated.
-    private(set) var attempts = 0
-
-    /// The stage when the next step is done.
-    func reaching(_ step: Step) -> PreparationStage {
-        PreparationStage(step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0))
-    }
-
-    /// What it depends on has changed: only what was printed still holds.
-    var again: PreparationStage { PreparationStage(step: .printed, attempts: attempts) }
-}
-
-extension PreparedRequest {
-    /// Bytes of the request.
-    var byteCount: Int {
-        switch message {
-        case .request(let request): request.byteCount
-        case .rest(_, _, let byteCount): byteCount
-        default: 0
-        }
-    }
-}
-
-extension Action {
-    /// The nodes of its data that take long to free.
-    var largeNodes: [Node] { writes?.largeNodes ?? [] }
-
-    /// Paths of a merge; 0 for any other request.
-    fileprivate var entryCount: Int {
-        switch self {
-        case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries.count
-        default: 0
-        }
-    }
-
-    /// The base of a merge; nil for any other request.
-    fileprivate var mergeBase: Path? { if case .merge(let base, _) = self { base } else { nil } }
-
-    /// What it writes, now or at the end of its session; nil for any other request.
-    fileprivate var writes: [Write]? {
-        switch self {
-        case .put(let write), .transaction(let write, _, _), .onDisconnectPut(let write): [write]
-        case .merge(_, let entries), .onDisconnectMerge(_, let entries): entries
-        default: nil
-        }
-    }
-}
-
-extension RESTBody {
-    /// Paths of an update; 0 for a value.
-    fileprivate var entryCount: Int { if case .update(let update) = self { update.writes.count } else { 0 } }
-
-    /// What it writes.
-    fileprivate func writes(at target: Target) -> [Write] {
-        switch self {
-        case .value(let draft): [Write(target, draft)]
-        case .update(let update): update.writes
-        }
-    }
-
-    /// The nodes of its data that take long to free.
-    var largeNodes: [Node] { writes(at: Target(.root)).largeNodes }
-}
-
-extension [Write] {
-    /// None of a merge of many paths: it is freed with what was prepared.
-    fileprivate var largeNodes: [Node] { large { _ in true } }
-
-    /// Large nodes that the journal holds as they are: where there are server values, it holds another node.
-    /// None of a merge of many paths: it is printed as a whole when it is prepared.
-    fileprivate var nodesToPrint: [Node] { large(where: \.placeholders.isEmpty) }
-
-    private func large(where isChosen: (Draft) -> Bool) -> [Node] {
-        guard count <= Engine.largeMergeCount else { return [] }
-        return compactMap {
-            isChosen($0.draft) && PrintedNodes.isLarge($0.draft.node) ? $0.draft.node : nil
-        }
     }
 }

@@ -9,7 +9,7 @@ import Synchronization
 /// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom.
 package final class SlowOperations: Sendable {
     package struct Entry: Equatable, Sendable {
-        package var kind: DatabaseMetrics.Request
+        package var kind: RequestKind
         package var database: String
         /// As ``pattern(of:)`` makes it.
         package var pattern: String

@@ -115,16 +115,13 @@ package struct DirectoryContents: Sendable {
     /// The newest timeline; 0 when there is none.
     package var newestTimeline: UInt32
 
-    /// What of ``otherFiles`` no server has made: without damaged checkpoints, and without the files that
-    /// name the directories of backups and of the archive.
+    /// What of ``otherFiles`` no server has made: damaged checkpoints and each ``PlaceFile`` are
+    /// left out.
     var foreignFiles: [String] {
         otherFiles.filter { name in
-            !name.hasSuffix(CheckpointFormat.damagedSuffix) && !name.hasSuffix(Self.placeSuffix)
+            !name.hasSuffix(CheckpointFormat.damagedSuffix) && PlaceFile(rawValue: name) == nil
         }
     }
-
-    /// The end of the name of a file that names a directory of backups or of the archive.
-    package static let placeSuffix = ".place"
 
     /// Lists the directory.
     /// - Throws: ``DiskFailure``.

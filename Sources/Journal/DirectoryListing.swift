@@ -1,8 +1,8 @@
 /// The files of a data directory that say where the directories beside it are: of its backups, and of its
 /// archive.
-package enum PlaceFile {
-    package static let backups = "backup.place"
-    package static let archive = "archive.place"
+package enum PlaceFile: String {
+    case backups = "backup.place"
+    case archive = "archive.place"
 }
 
 /// The journal's files in a data directory, by their names. All other names are ignored.
@@ -51,7 +51,7 @@ struct DirectoryListing {
     private static func isUnfinishedSmallFile(_ name: String) -> Bool {
         guard name.hasSuffix(CheckpointName.unfinishedEnd) else { return false }
         let finished = String(name.dropLast(CheckpointName.unfinishedEnd.utf8.count))
-        return [PlaceFile.backups, PlaceFile.archive].contains(finished)
+        return PlaceFile(rawValue: finished) != nil
             || TimelineHistory.timeline(ofFile: finished) != nil
     }
 

@@ -49,7 +49,9 @@ package struct PageCursor: Equatable, Sendable {
         bytes.append(UInt8(ascii: "]"))
         var text: [UInt8] = []
         text.append(base64: bytes.rawSpan, alphabet: .urlSafe)
-        return String(decoding: text, as: UTF8.self)
+        let cursor = String(decoding: text, as: UTF8.self)
+        assert((try? PageCursor(cursor, for: query, at: path))?.key == key, "it cannot be read again")
+        return cursor
     }
 
     /// Reads what a client has sent.

@@ -6,8 +6,10 @@ import PandoTree
 package enum RESTLocation: Equatable, Sendable {
     /// A node; with `.priority` at the end only its priority.
     case data(Target)
-    /// `/.settings/<name>.json`; the name has no suffix, and a slash where the path had one.
-    case settings(String)
+    /// `/.settings/rules.json`.
+    case rules
+    /// Another `/.settings/<name>.json`; nil where there is no setting of this name.
+    case settings(Setting?)
     /// `/.inspect/<name>.json`. Only the coverage page and the backup have no suffix: `isPage`.
     case inspect(String, isPage: Bool)
 
@@ -28,7 +30,8 @@ package enum RESTLocation: Equatable, Sendable {
         let segments = stem.split(separator: UInt8(ascii: "/"), maxSplits: Limits.pathDepth + 2)
         switch segments.first.map(Self.decoded) {
         case ".settings" where hasSuffix:
-            self = .settings(try Self.name(segments.dropFirst()))
+            let name = try Self.name(segments.dropFirst())
+            self = name == Self.rulesName ? .rules : .settings(Setting(rawValue: name))
         case ".inspect":
             guard hasSuffix || Self.pages.contains(segments.dropFirst().map(Self.decoded)) else {
                 throw .notREST
@@ -46,6 +49,8 @@ package enum RESTLocation: Equatable, Sendable {
         guard bytes.span.hasSuffix("/.upload") else { return nil }
         self = .data(try Self.target(bytes.dropLast(7)))
     }
+
+    private static let rulesName = "rules"
 
     /// The pages below `/.inspect` that are no JSON.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
@@ -79,6 +84,7 @@ package enum RESTLocation: Equatable, Sendable {
         return String(decoding: bytes, as: UTF8.self)
     }
 
+    /// The name without its suffix, and with a slash where the path has one.
     private static func name(_ segments: some Collection<ArraySlice<UInt8>>) throws(RESTError) -> String {
         let names = segments.compactMap(decoded)
         guard !names.isEmpty, names.count == segments.count else { throw .invalidPath }

@@ -15,8 +15,8 @@ extension RESTMethod {
         let allowed: RESTError.Methods =
             switch location {
             case .data(let target): target.isPriority ? .priority : .data
-            case .settings("functionTriggers"): .triggers
-            case .settings: .settings
+            case .settings(.functionTriggers): .triggers
+            case .rules, .settings: .settings
             case .inspect("evaluate", isPage: false): .evaluate
             case .inspect: .inspect
             }

@@ -126,6 +126,9 @@ extension RESTResponse {
     package static func update(
         _ update: RESTUpdate, resolved nodes: [Node]?, to request: RESTRequest, _ context: ResponseContext
     ) -> RESTResponse {
+        assert(
+            update.writes.count == update.names.count
+                && nodes?.count ?? update.names.count == update.names.count)
         if request.form.print == .silent { return bare(.noContent, etag: nil, context) }
         // `null` deleted the node, and is the response too.
         let isNull = update.names.count == 1 && update.names[0].utf8Count == 0
@@ -388,6 +391,9 @@ extension RESTResponse {
         _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], printedByteCount: Int = 0,
         _ context: ResponseContext
     ) {
+        precondition(
+            status != .noContent && status != .notModified,
+            "the client would take this body for the next response (RFC 9112 §6.3)")
         self.printedByteCount = printedByteCount
         head.endHead(contentLength: body.count, context)
         let isOnePiece = body.count <= RESTLimits.pieceByteCount

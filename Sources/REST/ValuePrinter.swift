@@ -132,6 +132,7 @@ package struct ValuePrinter: Sendable {
     package mutating func next(atMost byteLimit: Int = RESTLimits.pieceByteCount) -> [UInt8]? {
         precondition(byteLimit > 0)
         fill(to: byteLimit)
+        assert(isComplete || buffer.count - offset >= byteLimit, "only the last piece is shorter")
         guard offset < buffer.count else { return nil }
         if offset == 0, buffer.count <= byteLimit {
             let piece = buffer

@@ -31,6 +31,7 @@ struct EvaluationBudget {
     /// - Returns: False when there are not enough. From then on there are none.
     @inline(__always)
     mutating func spend(_ stepCount: Int) -> Bool {
+        assert(stepCount >= 0, "steps are never given back")
         guard stepCount <= remaining else {
             remaining = -1
             return false

@@ -68,6 +68,7 @@ struct EvaluationContext {
 
     /// Moves to a child of the last key's node. ``leave(_:)`` moves back.
     mutating func enter(_ key: Key, _ node: Node) {
+        assert(level == keys.count, "the path leads on to another child")
         keys.append(key)
         newData = node
         data = nil
@@ -76,6 +77,7 @@ struct EvaluationContext {
 
     /// Moves back to the parent, which is `node`.
     mutating func leave(_ node: Node) {
+        assert(level == keys.count, "a node below was not left")
         keys.removeLast()
         newData = node
         data = nil

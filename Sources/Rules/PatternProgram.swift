@@ -33,6 +33,21 @@ struct PatternProgram {
             try append(.accept)
         } catch { return nil }
         setIndexes = [:]
+        assert(isWellFormed)
+    }
+
+    /// Whether every target exists, and the last instruction accepts. O(instructions).
+    private var isWellFormed: Bool {
+        instructions.last == .accept
+            && instructions.allSatisfy { instruction in
+                switch instruction {
+                case .scalar(let set): sets.indices.contains(Int(set))
+                case .jump(let target): instructions.indices.contains(Int(target))
+                case .fork(let first, let second):
+                    instructions.indices.contains(Int(first)) && instructions.indices.contains(Int(second))
+                case .accept: true
+                }
+            }
     }
 
     /// The number of instructions of the tree; any number above `limit` when it is more. The empty text
@@ -156,6 +171,7 @@ struct PatternAlphabet {
                 classes[interval] = inside[old] ?? old
             }
         }
+        assert(starts.first == 0, "a character before the first range has no class")
         self.starts = starts
         self.classes = classes
         classCount = count

@@ -92,6 +92,7 @@ package final class RuleProgram: Sendable {
         patterns = parts.patterns
         operands = parts.operands
         self.root = root
+        assert(isWellFormed)
     }
 }
 

@@ -33,6 +33,7 @@ struct RuleCascade<Observer: RuleObserver> {
     /// - Parameter paths: In order, so that the paths below one follow right behind it.
     /// - Complexity: O(keys of all paths + evaluated rules).
     mutating func refusal(of paths: [Path]) -> RuleRefusal? {
+        assert(zip(paths, paths.dropFirst()).allSatisfy { $0 <= $1 })
         /// The level of the rule that granted the path before.
         var grantedLevel = 0
         /// The level of that path, or one above it. Everything there is valid.

@@ -3,6 +3,7 @@ import Logging
 import PandoDatabase
 import PandoJournal
 import PandoReactor
+import PandoSettings
 import PandoStorage
 
 /// Scheduled backups and the archive of the journal, as a server has them: none, one or both.

@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoHTTP
+import PandoLoops
 import PandoReactor
 
 /// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`), at one or

@@ -1,19 +1,8 @@
-import PandoDatabase
-import PandoIdentity
+import PandoAdministration
+import PandoLoops
 import PandoReactor
-import PandoStorage
+import PandoSettings
 import PandoTLS
-
-/// What the admin port reports of a server.
-struct AdminSources {
-    var main: EventLoop
-    var ioLoops: [IOLoop]
-    var database: DatabaseMetrics
-    var storage: StorageMetrics
-    var backups: BackupMetrics
-    var status: ServerStatus
-    var logTail: LogTail
-}
 
 extension Server {
     private static func resolve(_ host: String, port: UInt16) throws(StartError) -> SocketAddress {
@@ -42,25 +31,12 @@ extension Server {
     static func makeAdmin(
         _ resources: LoopResources, _ sources: AdminSources
     ) throws -> AdminServer {
-        let configuration = resources.configuration
-        let address = try adminAddress(configuration, resources.certificates)
+        let address = try adminAddress(resources.configuration, resources.certificates)
         let loop = try AdminServer.makeLoop()
-        var threads = sources.ioLoops.map {
-            ServerMetrics.Thread(name: "pando-io-\($0.index)", metrics: $0.loop.metrics)
+        do throws(SocketError) {
+            return try AdminServer(at: address, on: loop, resources, sources)
+        } catch {
+            throw StartError.address("--admin-listen: \(error)")
         }
-        threads.append(ServerMetrics.Thread(name: "main", metrics: sources.main.metrics))
-        threads.append(ServerMetrics.Thread(name: "pando-admin", metrics: loop.metrics))
-        let metrics = ServerMetrics(
-            threads: threads, sessions: sources.ioLoops.map(\.services.metrics), database: sources.database,
-            storage: sources.storage, backups: sources.backups,
-            machine: MachineMetrics(dataDirectory: configuration.dataDirectory),
-            limiter: resources.limiter, memory: resources.memory, status: sources.status,
-            log: resources.log.writer, certificates: resources.certificates,
-            version: programVersion,
-            durability: configuration.isMemoryOnly ? "memory" : configuration.storage.durability.rawValue)
-        return try AdminServer(
-            at: address, on: loop, configuration: configuration,
-            metrics: metrics, authenticator: resources.authenticator, database: resources.database,
-            ioLoops: sources.ioLoops, certificates: resources.certificates, logTail: sources.logTail)
     }
 }

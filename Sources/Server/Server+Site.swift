@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import PandoSettings
 import PandoStaticFiles
 
 // The files that are served beside the data: those of `--public`, or the console that came with the program.

@@ -1,10 +1,14 @@
 import Logging
+import PandoAdministration
 import PandoDatabase
 import PandoEngine
 import PandoIdentity
 import PandoJournal
+import PandoLog
+import PandoLoops
 import PandoReactor
 import PandoRules
+import PandoSettings
 import PandoStaticFiles
 import PandoStorage
 import PandoTLS
@@ -124,7 +128,7 @@ package final class Server: @unchecked Sendable {
                 backups: backupMetrics, status: status, logTail: logTail))
         self.admin = admin
         for loop in ioLoops {
-            loop.services.answerServerQuestion = { admin.answer($0, $1) }
+            loop.answerServerQuestions { admin.answer($0, $1) }
         }
         // The port before the data directory: when it is taken, that is left as it was.
         listeners = try ServerListeners(configuration, resources, ioLoops)
@@ -140,10 +144,10 @@ package final class Server: @unchecked Sendable {
                 access: configuration.isDevelopment ? .open : .locked, fileRules: reload.rulesets),
             mark: mark, resources.database, storageMetrics, logger)
         journal = storage.journal
-        resources.history?.openDisk()
+        resources.openHistory()
         unruledNames = storage.state.databases.values.filter(\.hasNoRules).map(\.name).sorted()
         if let used = storage.state.unendedSessions.map(\.session.generation).max() {
-            for loop in ioLoops { loop.table.skipGenerations(upTo: used) }
+            for loop in ioLoops { loop.skipGenerations(upTo: used) }
         }
         resources.database.open(Self.makeHost(storage, resources, databaseMetrics))
         backups = try BackupServices(
@@ -161,12 +165,13 @@ package final class Server: @unchecked Sendable {
             journal: storage.journal?.queue, requestBackpressure: resources.requestBackpressure,
             outputs: OutputQueues(
                 resources.outputs, pool: resources.spareOutputs, backpressure: resources.outputBackpressure),
-            metrics: metrics, logger: resources.log.messages,
-            preparation: PreparationWorkers(
-                start: { job in workers.post(.prepare(job)) },
-                cancel: { session in workers.abandonJobs(of: session) },
-                release: { value in workers.release(value) }),
-            post: { message in database.post(message) })
+            services: DatabaseServices(
+                metrics: metrics, logger: resources.log.messages,
+                preparation: PreparationWorkers(
+                    start: { job in workers.post(.prepare(job)) },
+                    cancel: { session in workers.abandonJobs(of: session) },
+                    release: { value in workers.release(value) }),
+                post: { message in database.post(message) }))
     }
 
     /// - Returns: nil without TLS.
@@ -220,9 +225,7 @@ package final class Server: @unchecked Sendable {
         notify(.ready)
         main.run()
         if let ending { ending.join() } else { endStorage() }
-        resources.workers.stop()
-        resources.bodyThread.stop()
-        resources.history?.stop()
+        resources.stopWorkers()
         trimmer.stop()
         admin.stop()
     }
@@ -310,7 +313,7 @@ package final class Server: @unchecked Sendable {
         configuration.takeOver(from: new)
         backups.keep(configuration.backups.retention)
         for loop in ioLoops {
-            loop.loop.submit { [configuration] in loop.services.takeOver(from: configuration) }
+            loop.loop.submit { [configuration] in loop.takeOver(from: configuration) }
         }
         // This message is logged if either level allows it.
         let level = resources.log.level
@@ -360,7 +363,7 @@ package final class Server: @unchecked Sendable {
         let sent = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         resources.database.post(
             .drain {
-                for loop in ioLoops { loop.loop.submit { loop.shutdown.begin { sent.countDown() } } }
+                for loop in ioLoops { loop.loop.submit { loop.awaitClients { sent.countDown() } } }
                 main.submit {
                     _ = main.schedule(after: Self.unreadOutputTimeout) {
                         let seconds = Self.unreadOutputTimeout.components.seconds

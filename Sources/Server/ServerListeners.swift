@@ -1,5 +1,7 @@
 import Logging
+import PandoLoops
 import PandoReactor
+import PandoSettings
 
 /// Where clients reach the server: its listeners, and the port that redirects to them.
 struct ServerListeners {
@@ -30,7 +32,7 @@ struct ServerListeners {
                         onExhausted: { error in logger.error("accepting connections is paused: \(error)") },
                         limiter: resources.limiter,
                         evict: { count, isReserved, loop in
-                            byEventLoop[ObjectIdentifier(loop)]?.evictor.evict(count, ofReserved: isReserved)
+                            byEventLoop[ObjectIdentifier(loop)]?.evict(count, ofReserved: isReserved)
                         },
                         onLimit: { report in logger.warning("\(report)") }))
             }

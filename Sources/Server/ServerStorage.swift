@@ -1,7 +1,9 @@
 import Logging
+import PandoAdministration
 import PandoDatabase
 import PandoJournal
 import PandoReactor
+import PandoSettings
 import PandoStorage
 
 /// What a server recovers, and its journal; with `--memory` there is neither.

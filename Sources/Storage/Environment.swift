@@ -12,12 +12,8 @@ package enum Environment: Sendable {
     /// Milliseconds since 1970 on the machine's clock; may go back when the clock is set.
     package var wallMilliseconds: Int64 {
         switch self {
-        case .machine:
-            var time = timespec()
-            let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
-            precondition(result == 0, "the realtime clock is always there")
-            return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
-        case .scripted(let script): return script.wallMilliseconds
+        case .machine: wallTime()
+        case .scripted(let script): script.wallMilliseconds
         }
     }
 
@@ -65,4 +61,12 @@ package enum Environment: Sendable {
         case .scripted(let script): return script.randomBits()
         }
     }
+}
+
+/// The machine's wall clock: milliseconds since 1970.
+package func wallTime() -> Int64 {
+    var time = timespec()
+    let result = unsafe clock_gettime(CLOCK_REALTIME, &time)
+    precondition(result == 0, "the realtime clock is always there")
+    return Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000
 }

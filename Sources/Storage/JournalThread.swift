@@ -48,9 +48,10 @@ package final class JournalThread: Sendable {
         self.segments = segments
         let writer = JournalWriter(
             journal, options: options, queue: queue, environment: .machine, metrics: metrics, logger: logger,
-            report: report, writeCheckpoint: { checkpoints.post($0) },
-            preparer: SegmentPreparer(
-                prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() }), mark: mark)
+            JournalCallbacks(
+                report: report, writeCheckpoint: { checkpoints.post($0) },
+                preparer: SegmentPreparer(
+                    prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() })), mark: mark)
         try thread.start { incoming in
             var batch: [JournalRequest] = []
             do throws(JournalError) {

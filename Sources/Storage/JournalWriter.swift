@@ -20,10 +20,10 @@ import PandoTime
 package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private var journal: Journal<Storage>
     private let durability: Durability
-    private let report: @Sendable (StorageEvent) -> Void
     private let environment: Environment
     private let logger: Logger
     private let metrics: StorageMetrics
+    private let callbacks: JournalCallbacks
     /// Where it says how far the journal is on disk; nil where no thread asks.
     private let mark: JournalMark?
     /// Its space, its pool of batches, and the flag for a long journal are set here.
@@ -40,14 +40,12 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
     private var spaceRetryTime: MonotonicTime?
 
     private var checkpoints: CheckpointSchedule
-    private let writeCheckpoint: @Sendable (CheckpointJob) -> Void
     /// Whether the last checkpoint failed: then the space there is, is left to the next one.
     private var hasCheckpointFailed = false
 
     private var segmentCount: Int
     private var isRotationPostponed = false
     private var reportedPreparedCount = 0
-    private let preparer: SegmentPreparer
     private var isPreparingSegment = false
     /// How many segments there were when the preparation of one was last asked for: once for each.
     private var preparedAtCount = 0
@@ -66,19 +64,14 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
 
     /// - Parameters:
     ///   - queue: Where its requests come from, and where it publishes the space it has.
-    ///   - report: The sink of its events; called by ``process(_:)``.
-    ///   - writeCheckpoint: Has a checkpoint written, and later posts
-    ///     ``JournalRequest/checkpointFinished(isWritten:)``.
-    ///   - preparer: Has a segment prepared, and later posts ``JournalRequest/segmentPrepared(byteCount:)``.
+    ///   - callbacks: Called by ``process(_:)``.
     ///   - mark: Is set to how far the journal is on disk.
     package init(
         _ journal: consuming Journal<Storage>, options: StorageOptions, queue: JournalQueue,
         environment: Environment, metrics: StorageMetrics = StorageMetrics(), logger: Logger,
-        report: @escaping @Sendable (StorageEvent) -> Void,
-        writeCheckpoint: @escaping @Sendable (CheckpointJob) -> Void,
-        preparer: SegmentPreparer, mark: JournalMark? = nil
+        _ callbacks: JournalCallbacks, mark: JournalMark? = nil
     ) {
-        self.preparer = preparer
+        self.callbacks = callbacks
         self.metrics = metrics
         self.mark = mark
         // Recovery has made durable what it has read.
@@ -91,10 +84,8 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         self.journal = journal
         durability = options.durability
         minimumReservedByteCount = options.minimumReservedByteCount
-        self.report = report
         self.environment = environment
         self.queue = queue
-        self.writeCheckpoint = writeCheckpoint
         self.logger = logger
     }
 
@@ -143,7 +134,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
                 metrics.checkpoints.add(isWritten ? .written : .failed)
                 checkpoints.finished(isWritten: isWritten, at: now)
                 hasCheckpointFailed = !isWritten
-                if hasCheckpointFailed, isPreparingSegment { preparer.cancel() }
+                if hasCheckpointFailed, isPreparingSegment { callbacks.preparer.cancel() }
             case .segmentPrepared(let byteCount):
                 isPreparingSegment = false
                 if let byteCount { journal.usePreparedSegment(byteCount: byteCount) }
@@ -162,7 +153,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         // A checkpoint must not hold what its journal could lose.
         try syncIfDue(
             hasWritten: lastTicket != nil, must: !goesOn || snapshot != nil || !backups.isEmpty)
-        if let lastTicket { report(.durable(upTo: lastTicket)) }
+        if let lastTicket { callbacks.report(.durable(upTo: lastTicket)) }
         for (job, body) in backups { body(job) }
         try reserveSpace(for: wantedByteCount)
         if let snapshot { write(snapshot.content, at: snapshot.sequence) }
@@ -223,7 +214,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             var hasSpace = try journal.reserve(max(wanted, minimumReservedByteCount))
             if !hasSpace, wanted > 0 { hasSpace = try journal.reserve(wanted) }
             // A segment being prepared gives its space back; `process` asks again once it has.
-            if !hasSpace, isPreparingSegment { preparer.cancel() }
+            if !hasSpace, isPreparingSegment { callbacks.preparer.cancel() }
             noteDisk(isFull: !hasSpace)
         } else if isDiskFull, mayAsk {
             // There is space again. A write that was refused for its size asks for its own space when the
@@ -244,7 +235,7 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         } else {
             logger.notice("the disk has space again: writes are accepted")
             queue.space.update(granted: appendedByteCount + journal.reservedByteCount, isFull: false)
-            report(.spaceAvailable)
+            callbacks.report(.spaceAvailable)
         }
     }
 
@@ -277,21 +268,21 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
         else { return }
         isPreparingSegment = true
         preparedAtCount = segmentCount
-        preparer.prepare(journal.wantedPreparedByteCount)
+        callbacks.preparer.prepare(journal.wantedPreparedByteCount)
     }
 
     // MARK: Checkpoints
 
     private func requestCheckpointIfDue() {
         queue.hasLongJournal.store(checkpoints.isLongJournal, ordering: .relaxed)
-        if checkpoints.beginIfDue(at: now) { report(.checkpointDue) }
+        if checkpoints.beginIfDue(at: now) { callbacks.report(.checkpointDue) }
     }
 
     private func write(_ snapshot: Snapshot, at sequence: SequenceNumber) {
         // An empty journal needs none.
         guard sequence > .zero else { return checkpoints.finished(isWritten: false, at: now) }
         checkpoints.began()
-        writeCheckpoint(job(for: snapshot, at: sequence))
+        callbacks.writeCheckpoint(job(for: snapshot, at: sequence))
     }
 
     private func job(for snapshot: Snapshot, at sequence: SequenceNumber) -> CheckpointJob {
@@ -299,20 +290,5 @@ package final class JournalWriter<Storage: Disk>: @unchecked Sendable {
             directory: journal.directory, timeline: journal.timeline, sequence: sequence,
             timestamp: snapshot.time)
         return CheckpointJob(header: header, snapshot: snapshot)
-    }
-}
-
-/// How a ``JournalWriter`` has segments prepared: by another thread (``SegmentThread``), or by a simulation.
-package struct SegmentPreparer: Sendable {
-    /// Begins to make a file of this many bytes; one at a time.
-    package var prepare: @Sendable (_ byteCount: Int) -> Void
-    /// Gives it up, unless it is finished.
-    package var cancel: @Sendable () -> Void
-
-    package init(
-        prepare: @escaping @Sendable (_ byteCount: Int) -> Void, cancel: @escaping @Sendable () -> Void
-    ) {
-        self.prepare = prepare
-        self.cancel = cancel
     }
 }

@@ -104,8 +104,3 @@ final class Handshake {
         return TLSFacts(facts)
     }
 }
-
-/// The text up to the zero that ends it.
-func text(_ characters: [CChar]) -> String {
-    String(decoding: characters.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-}

@@ -28,3 +28,8 @@ package enum TLSError: Error, Equatable, Sendable {
     /// No memory or no randomness.
     case machine
 }
+
+/// The text up to the zero that ends it.
+func text(_ characters: [CChar]) -> String {
+    String(decoding: characters.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+}

@@ -221,6 +221,7 @@ struct MessageParser {
         let end = offset
         drafts.reader.cursor.offset = range.lowerBound
         let value = try body(&self)
+        assert(offset == range.upperBound, "the value has another end than when it was read first")
         drafts.reader.cursor.offset = end
         return value
     }

@@ -44,6 +44,7 @@ extension [UInt8] {
             append(UInt8(ascii: ":"))
             append(json: entry.node)
         }
+        assert(!isFirst, "a merge without entries, which clients ignore")
         append(UInt8(ascii: "}"))
     }
 
@@ -52,6 +53,7 @@ extension [UInt8] {
     ///   - ranges: In range order; at least one.
     ///   - path: The location of the listen.
     package mutating func append(rangeMergePush ranges: [RangeMerge], at path: Path) {
+        precondition(!ranges.isEmpty, "a range merge without ranges")
         append("{\"t\":\"d\",\"d\":{\"a\":\"rm\",\"b\":{\"p\":")
         append(jsonPath: path.keys[...])
         append(",\"d\":[")

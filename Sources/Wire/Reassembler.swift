@@ -75,7 +75,10 @@ package struct Reassembler: Sendable {
     /// - Throws: ``ReassemblyViolation``; then the reassembler must not be used.
     /// - Complexity: O(1) for a message in one frame, else O(payload).
     package mutating func accept(_ payload: RawSpan) throws(ReassemblyViolation) -> Event {
-        guard missing > 0 else { return try acceptWhenIdle(payload) }
+        guard missing > 0 else {
+            assert(received == 0 && gathered.isEmpty, "chunks were left of the message before")
+            return try acceptWhenIdle(payload)
+        }
         guard payload.byteCount <= Limits.chunkByteCount else {
             throw .chunkTooLong(byteCount: payload.byteCount)
         }
@@ -85,6 +88,7 @@ package struct Reassembler: Sendable {
         gathered.appendGrowing(payload)
         missing -= 1
         received += 1
+        assert(missing + received <= chunkLimit && gathered.count <= messageByteLimit)
         if payload.byteCount == Segmenter.chunkUnitLimit { objectEnd?.scan(payload) } else { objectEnd = nil }
         guard missing == 0 || (missing == 1 && isCompleteWithoutLastChunk) else { return .nothing }
         missing = 0

@@ -32,10 +32,12 @@ package enum Segmenter {
             while !cursor.isAtEnd {
                 let start = cursor.offset
                 skipChunk(&cursor)
+                assert(cursor.offset > start, "a chunk without bytes")
                 if start == 0, cursor.isAtEnd { return .whole }
                 guard chunks.count < chunkLimit else { return .tooBig }
                 chunks.append(start..<cursor.offset)
             }
+            assert(chunks.last?.upperBound == message.byteCount, "the chunks are not the whole message")
             return .chunks(chunks)
         }
     }

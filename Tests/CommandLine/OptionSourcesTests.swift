@@ -1,4 +1,4 @@
-import PandoServer
+import PandoSettings
 import Testing
 
 @testable import PandoCommandLine

@@ -92,13 +92,14 @@ final class Bench {
             options, recovered: state, journal: journal?.queue,
             requestBackpressure: Backpressure(byteLimit: 1 << 20),
             outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputCongestion),
-            environment: environment, metrics: DatabaseMetrics(SlowOperations(threshold: slowThreshold)),
-            logger: logger,
-            preparation: PreparationWorkers(
-                start: { [preparationJobs] job in preparationJobs.post(job) },
-                cancel: { [abandoned] session in abandoned.sessions.append(session) },
-                release: { [released] value in released.values.append(value) }),
-            post: { [mailbox] in mailbox.post($0) })
+            services: DatabaseServices(
+                environment: environment, metrics: DatabaseMetrics(SlowOperations(threshold: slowThreshold)),
+                logger: logger,
+                preparation: PreparationWorkers(
+                    start: { [preparationJobs] job in preparationJobs.post(job) },
+                    cancel: { [abandoned] session in abandoned.sessions.append(session) },
+                    release: { [released] value in released.values.append(value) }),
+                post: { [mailbox] in mailbox.post($0) }))
     }
 
     /// Sessions whose preparations are not wanted any more. On the thread of the test.

@@ -21,8 +21,9 @@ import Testing
                 requestBackpressure: Backpressure(byteLimit: 1 << 30),
                 outputs: OutputQueues(
                     outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
-                logger: Logger(label: "test"),
-                preparation: PreparationWorkers(start: { _ in }), post: { [executor] in executor.post($0) }))
+                services: DatabaseServices(
+                    logger: Logger(label: "test"), preparation: PreparationWorkers(start: { _ in }),
+                    post: { [executor] in executor.post($0) })))
         let database = try NamedThread.start("database") { executor.serve() }
         let logs = (0..<loopCount).map { _ in Log() }
         // Many rounds: after each one nothing more comes that could wake a thread that was forgotten.

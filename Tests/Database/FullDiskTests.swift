@@ -139,16 +139,7 @@ final class LimitedDisk: Disk {
                 bench.takeMessages().isEmpty,
                 "neither is done: the first has no space, and the second waits for it")
 
-            gauge.isFull.store(false, ordering: .relaxed)
-            let messages = bench.messages(until: "gone/3")
-            #expect(
-                messages.contains { $0.contains("gone/1") },
-                "the older one first: \(messages.map { $0.prefix(80) })")
-            bench.journal.stop()
-            var state = RecoveredState(access: .open)
-            try DataDirectory.read(directory, into: &state)
-            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
-            #expect(gone.children.count == 2)
+            _ = try Self.endedSessions(of: bench, directory, gauge)
         }
     }
 }
@@ -172,6 +163,25 @@ extension FullDiskTests {
         gauge.isFull.store(true, ordering: .relaxed)
         _ = try bench.fill(first: 2, refusal: refusal)
         return bench
+    }
+
+    /// The disk has space: the writes of the first session and then those of the third are done, which have
+    /// ended before.
+    /// - Returns: What the data directory holds then.
+    private static func endedSessions(
+        of bench: HostBench, _ directory: String, _ gauge: LimitedDisk.Gauge
+    ) throws -> RecoveredState {
+        gauge.isFull.store(false, ordering: .relaxed)
+        let messages = bench.messages(until: "gone/3")
+        #expect(
+            messages.contains { $0.contains("gone/1") },
+            "the older one first: \(messages.map { $0.prefix(80) })")
+        bench.journal.stop()
+        var state = RecoveredState(access: .open)
+        try DataDirectory.read(directory, into: &state)
+        let gone = try #require(state.database(named: "demo")).root["gone" as Key]
+        #expect(gone.children.count == 2)
+        return state
     }
 
     /// A start on a full disk: reads are served, and the sessions that the crash has ended are ended when
@@ -201,16 +211,8 @@ extension FullDiskTests {
             #expect(before.contains(#"7 {"t":"d","d":{"r":3,\#(Self.refusal)}}"#), "\(before)")
             #expect(before.allSatisfy { !$0.contains("gone/1") && !$0.contains("gone/3") })
 
-            gauge.isFull.store(false, ordering: .relaxed)
-            let messages = bench.messages(until: "gone/3")
-            #expect(
-                messages.contains { $0.contains("gone/1") },
-                "the older one first: \(messages.map { $0.prefix(80) })")
-            bench.journal.stop()
-            var state = RecoveredState(access: .open)
-            try DataDirectory.read(directory, into: &state)
-            let gone = try #require(state.database(named: "demo")).root["gone" as Key]
-            #expect(gone.children.count == 2 && state.unendedSessions.isEmpty)
+            let state = try Self.endedSessions(of: bench, directory, gauge)
+            #expect(state.unendedSessions.isEmpty)
         }
     }
 
@@ -278,11 +280,12 @@ private final class HostBench {
             requestBackpressure: Backpressure(byteLimit: 64 << 20),
             outputs: OutputQueues(
                 [outputs], pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 64 << 20)),
-            logger: logger,
-            preparation: PreparationWorkers(start: { job in
-                var hashes = HashMemo()
-                job.perform(&hashes)
-            }), post: { [mailbox] in mailbox.post($0) })
+            services: DatabaseServices(
+                logger: logger,
+                preparation: PreparationWorkers(start: { job in
+                    var hashes = HashMemo()
+                    job.perform(&hashes)
+                }), post: { [mailbox] in mailbox.post($0) }))
     }
 
     func process(_ messages: [DatabaseMessage]) {

@@ -1,5 +1,6 @@
 """The console: how its files are served, and what a person does with it in a real browser."""
 
+import contextlib
 import gzip
 import itertools
 import json
@@ -603,27 +604,36 @@ def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):
     page.wait_row(f"k{middle:07}x", '"between"')
 
 
-def test_the_console_is_back_after_the_server_was_restarted(servers, scene):
-    _, page = scene
-    server = servers()
-    proxy = Proxy(server.port)
-    try:
+@contextlib.contextmanager
+def through_proxy(server, page):
+    """The console of a server that holds 1 at `/n`, opened through a proxy."""
+    with Proxy(server.port) as proxy:
         Rest(server.port, "default").put("/n", 1)
         page.size(1280, 800)
         page.open(proxy.port)
         page.wait_row("n", "1")
+        yield proxy
+
+
+def start_again(server, proxy, page):
+    """Starts a killed server, and waits until the console is connected to it."""
+    server.start()
+    proxy.target = server.port
+    page.wait("document.getElementById('state').className === 'state open'")
+
+
+def test_the_console_is_back_after_the_server_was_restarted(servers, scene):
+    _, page = scene
+    server = servers()
+    with through_proxy(server, page) as proxy:
         server.kill()
         proxy.cut_all()
         page.wait("document.getElementById('state').className.includes('waiting') || document.getElementById('state').className.includes('connecting')")
-        server.start()
-        proxy.target = server.port
-        page.wait("document.getElementById('state').className === 'state open'")
+        start_again(server, proxy, page)
         Rest(server.port, "default").put("/n", 2)
         page.wait_row("n", "2")
         Rest(server.port, "default").put("/fresh", 3)
         page.wait_row("fresh", "3")
-    finally:
-        proxy.close()
 
 
 def test_a_dead_connection_is_found_by_its_silence(servers, scene):
@@ -631,23 +641,18 @@ def test_a_dead_connection_is_found_by_its_silence(servers, scene):
     _, page = scene
     server = servers()
     quick = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=QUICK_PROBES)
-    proxy = Proxy(server.port)
     try:
-        Rest(server.port, "default").put("/n", 1)
-        page.size(1280, 800)
-        page.open(proxy.port)
-        page.wait_row("n", "1")
-        page.wait("window.probes > 2")
-        assert page.run("document.getElementById('state').className") == "state open"
-        proxy.swallow()
-        page.wait("document.getElementById('state').className !== 'state open'")
-        Rest(server.port, "default").put("/n", 2)
-        proxy.swallows = False
-        page.wait("document.getElementById('state').className === 'state open'")
-        page.wait_row("n", "2")
+        with through_proxy(server, page) as proxy:
+            page.wait("window.probes > 2")
+            assert page.run("document.getElementById('state').className") == "state open"
+            proxy.swallow()
+            page.wait("document.getElementById('state').className !== 'state open'")
+            Rest(server.port, "default").put("/n", 2)
+            proxy.swallows = False
+            page.wait("document.getElementById('state').className === 'state open'")
+            page.wait_row("n", "2")
     finally:
         page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=quick["identifier"])
-        proxy.close()
 
 
 def test_a_value_is_found_in_a_loaded_level(desk):
@@ -1337,12 +1342,7 @@ def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
 def test_a_page_that_was_not_opened_yet_is_shown_while_the_server_is_gone(servers, scene):
     _, page = scene
     server = servers()
-    proxy = Proxy(server.port)
-    try:
-        Rest(server.port, "default").put("/n", 1)
-        page.size(1280, 800)
-        page.open(proxy.port)
-        page.wait_row("n", "1")
+    with through_proxy(server, page) as proxy:
         page.wait("performance.getEntriesByType('resource').some((one) => one.name.endsWith('/data/rules-mode.txt'))", "the other pages loaded")
         server.kill()
         proxy.cut_all()
@@ -1354,15 +1354,11 @@ def test_a_page_that_was_not_opened_yet_is_shown_while_the_server_is_gone(server
         page.size(390, 844, mobile=True)
         page.wait("parseFloat(getComputedStyle(document.getElementById('state')).fontSize) > 10")
         page.size(1280, 800)
-        server.start()
-        proxy.target = server.port
-        page.wait("document.getElementById('state').className === 'state open'")
+        start_again(server, proxy, page)
         page.run("location.hash = '#/data/default'")
         page.wait_row("n", "1")
         page.wait("!document.querySelector('.notice .problem')")
         assert page.complaints() == []
-    finally:
-        proxy.close()
 
 
 def test_the_phone_by_use(desk):

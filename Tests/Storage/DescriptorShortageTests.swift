@@ -31,8 +31,9 @@ import Testing
                 waitForSpace: {})
             writer = JournalWriter(
                 journal, options: storageOptions, queue: queue, environment: .machine, logger: log.logger,
-                report: { _ in }, writeCheckpoint: { _ in },
-                preparer: SegmentPreparer(prepare: { _ in }, cancel: {}))
+                JournalCallbacks(
+                    report: { _ in }, writeCheckpoint: { _ in },
+                    preparer: SegmentPreparer(prepare: { _ in }, cancel: {})))
             try writer.begin()
         }
 

@@ -41,10 +41,11 @@ import Testing
             writer = JournalWriter(
                 journal, options: storageOptions, queue: queue, environment: .scripted(environment),
                 logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() },
-                report: { [asked] _ in asked.eventCount += 1 }, writeCheckpoint: { _ in },
-                preparer: SegmentPreparer(
-                    prepare: { [asked] in asked.prepared.append($0) },
-                    cancel: { [asked] in asked.cancelCount += 1 }))
+                JournalCallbacks(
+                    report: { [asked] _ in asked.eventCount += 1 }, writeCheckpoint: { _ in },
+                    preparer: SegmentPreparer(
+                        prepare: { [asked] in asked.prepared.append($0) },
+                        cancel: { [asked] in asked.cancelCount += 1 })))
             try writer.begin()
         }
 

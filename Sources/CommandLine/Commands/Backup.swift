@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import PandoBytes
 import PandoJournal
-import PandoServer
 import PandoStorage
 
 /// `pando backup`: a consistent copy of all databases, whether a server runs or not.

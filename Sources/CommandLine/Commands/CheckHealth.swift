@@ -1,6 +1,6 @@
 import ArgumentParser
 import Foundation
-import PandoServer
+import PandoSettings
 
 /// `pando check health [URL]`
 struct CheckHealth: ParsableCommand {

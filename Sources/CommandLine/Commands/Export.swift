@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import PandoBytes
 import PandoREST
-import PandoServer
 import PandoTree
 
 /// `pando export`: the data of a location as JSON, whether a server runs on the directory or not.

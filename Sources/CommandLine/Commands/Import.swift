@@ -4,7 +4,6 @@ import PandoBytes
 import PandoEngine
 import PandoJournal
 import PandoReactor
-import PandoServer
 import PandoStorage
 import PandoTree
 

@@ -1,7 +1,6 @@
 import ArgumentParser
 import Foundation
 import PandoJournal
-import PandoServer
 import PandoStorage
 
 /// `pando namespace`: which databases a directory holds. Creating and deleting needs the server stopped.

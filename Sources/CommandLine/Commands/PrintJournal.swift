@@ -3,7 +3,6 @@ import Foundation
 import PandoBytes
 import PandoEngine
 import PandoJournal
-import PandoServer
 import PandoStorage
 
 /// `pando log DIR`: the journal as lines for people and scripts.

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import Glibc
 import PandoJournal
-import PandoServer
 import PandoStorage
 
 /// `pando restore`: creates a data directory from a backup, or from another directory as it was at some

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import PandoEngine
 import PandoRules
-import PandoServer
 
 /// `pando test`
 struct Test: ParsableCommand {

@@ -1,7 +1,7 @@
 import Glibc
 import Logging
 import PandoBytes
-import PandoServer
+import PandoLog
 import PandoTree
 
 /// Writes log messages as JSON, one object in each line:

@@ -1,4 +1,4 @@
-import PandoServer
+import PandoSettings
 import Synchronization
 
 /// Reads the configuration file again while the server runs (SIGHUP), and says what has changed.
@@ -21,7 +21,7 @@ final class OptionReload: Sendable {
         // Flags and variables of a process do not change.
         var sources = OptionSources(flags: atStart.flags, environment: atStart.environment)
         do throws(InputFile.Failure) {
-            sources.readFile(try Serve.content(of: path), &result.problems)
+            sources.readFile(try InputFile.content(of: path), &result.problems)
         } catch {
             result.problems.append("--config: \(error.text)")
             return result

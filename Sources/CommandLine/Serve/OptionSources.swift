@@ -1,7 +1,7 @@
 import Configuration
 import PandoBytes
 import PandoIdentity
-import PandoServer
+import PandoSettings
 import PandoTree
 import Synchronization
 
@@ -109,8 +109,8 @@ struct OptionSources {
 
     /// The configuration that all sources make together.
     /// - Parameter problems: Gets everything that is wrong, each with the flag, variable or key it came from.
-    func configuration(_ problems: inout [String]) -> PandoServer.Configuration {
-        var configuration = PandoServer.Configuration()
+    func configuration(_ problems: inout [String]) -> PandoSettings.Configuration {
+        var configuration = PandoSettings.Configuration()
         if let auth { configuration.identity.read(auth, &problems) }
         let origins = ValueOrigins()
         let reader = ConfigReader(

@@ -4,6 +4,7 @@ import PandoBytes
 import PandoIdentity
 import PandoReactor
 import PandoServer
+import PandoSettings
 
 /// `pando serve`
 struct Serve: ParsableCommand {
@@ -38,7 +39,7 @@ struct Serve: ParsableCommand {
         let file = config ?? environment[OptionSources.fileVariable]
         if let file {
             do throws(InputFile.Failure) {
-                sources.readFile(try Self.content(of: file), &problems)
+                sources.readFile(try InputFile.content(of: file), &problems)
             } catch {
                 // Nothing else is said: what is in the file would only seem to be missing.
                 let logFormat = sources.configuration(&problems).logFormat
@@ -63,13 +64,5 @@ struct Serve: ParsableCommand {
         if printConfig { return try writeOutput(sources.printed) }
         let options = file.map { OptionReload(of: $0, sources) }
         try ServerProcess.serve(configuration, warnings: sources.warnings) { options?.read() }
-    }
-
-    static func content(of path: String) throws(InputFile.Failure) -> [UInt8] {
-        var file = try InputFile.open(path)
-        while try file.fill() {}
-        var bytes: [UInt8] = []
-        bytes.append(file.bytes)
-        return bytes
     }
 }

@@ -1,5 +1,5 @@
 import ArgumentParser
-import PandoServer
+import PandoSettings
 
 //  ArgumentParser finds options by looking at the stored properties of a type (`Mirror`). A type may describe
 //  itself to `Mirror` (`CustomReflectable`), so this one shows a property for each row of the table, and

@@ -3,7 +3,7 @@ import PandoHTTP
 import PandoIdentity
 import PandoREST
 import PandoReactor
-import PandoServer
+import PandoSettings
 import PandoStorage
 
 extension ServeOption {

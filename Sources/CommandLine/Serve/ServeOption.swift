@@ -1,4 +1,4 @@
-import PandoServer
+import PandoSettings
 
 /// One option of `pando serve`. Its row in ``all`` is the only place that declares it: the flag
 /// (`--in-flight-limit`), the environment variable (`PANDO_IN_FLIGHT_LIMIT`), the key of the configuration

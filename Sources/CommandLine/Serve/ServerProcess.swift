@@ -2,8 +2,10 @@ import ArgumentParser
 import Foundation
 import Logging
 import PandoIdentity
+import PandoLog
 import PandoReactor
 import PandoServer
+import PandoSettings
 
 /// Runs a server, from its configuration to the exit code of the process.
 enum ServerProcess {

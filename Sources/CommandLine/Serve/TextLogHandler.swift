@@ -1,5 +1,5 @@
 import Logging
-import PandoServer
+import PandoLog
 
 /// Writes log messages as swift-log's handler for streams does: time, level, metadata, source, text.
 struct TextLogHandler: LogHandler {

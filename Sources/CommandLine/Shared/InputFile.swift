@@ -153,3 +153,14 @@ struct InputFile: ~Copyable {
         unsafe String(cString: strerror(errorNumber))
     }
 }
+
+extension InputFile {
+    /// The content of a whole file.
+    static func content(of name: String) throws(Failure) -> [UInt8] {
+        var file = try InputFile.open(name)
+        while try file.fill() {}
+        var bytes: [UInt8] = []
+        bytes.append(file.bytes)
+        return bytes
+    }
+}

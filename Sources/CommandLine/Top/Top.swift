@@ -1,6 +1,5 @@
 import ArgumentParser
 import Foundation
-import PandoServer
 
 /// `pando top`: what a running server does, live.
 struct Top: ParsableCommand {

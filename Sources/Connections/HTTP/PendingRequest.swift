@@ -87,7 +87,7 @@ final class PendingRequest {
         // Who may read a location may see its structure (rest §10).
         case nil, .data, .inspect("children", isPage: false): break
         case .inspect("databases", isPage: false) where isDevelopment: break
-        case .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
+        case .rules, .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
         }
     }
 
@@ -142,11 +142,11 @@ final class PendingRequest {
         case .data:
             try request.checkConditions()
             return .data(request, nil, credential)
-        case .settings("rules"):
+        case .rules:
             let publication = RulesPublication(
                 uid: identity?.subject?.string ?? "", keyID: identity?.keyID?.string ?? "", source: bytes)
             return .rules(request, publication, credential)
-        case .settings(let name): return .setting(name, request, value: bytes, credential)
+        case .settings(let setting): return .setting(setting, request, value: bytes, credential)
         case .inspect("databases", isPage: false): return .listDatabases(credential)
         case .inspect("denials", isPage: false): return .listDenials(credential)
         case .inspect("children", isPage: false):

@@ -7,7 +7,7 @@ import PandoREST
 import PandoTime
 
 /// A connection of a ``SimulatedLoop``: it gives a state machine of `Connections` its events, and carries out
-/// what the machine decides. The counterpart of the sessions in `Sources/Server/Loops`.
+/// what the machine decides. The counterpart of the sessions in `Sources/Loops`.
 ///
 /// Subclasses hold the state machines.
 class LoopConnection {

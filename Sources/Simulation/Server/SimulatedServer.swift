@@ -93,19 +93,20 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
         let (checkpointRequests, segmentRequests) = (checkpointRequests, segmentRequests)
         let writer = JournalWriter(
             journal, options: options.storage, queue: journalQueue, environment: environment, logger: logger,
-            report: { event in
-                // As `Server` does.
-                if case .durable(let ticket) = event {
-                    executor.release(upTo: ticket)
-                } else {
-                    executor.post(.storage(event))
-                }
-            }, writeCheckpoint: { checkpointRequests.post($0) },
-            preparer: SegmentPreparer(
-                prepare: { [abandonedSegment] byteCount in
-                    abandonedSegment.isSet = false
-                    segmentRequests.post(byteCount)
-                }, cancel: { [abandonedSegment] in abandonedSegment.isSet = true }))
+            JournalCallbacks(
+                report: { event in
+                    // As `Server` does.
+                    if case .durable(let ticket) = event {
+                        executor.release(upTo: ticket)
+                    } else {
+                        executor.post(.storage(event))
+                    }
+                }, writeCheckpoint: { checkpointRequests.post($0) },
+                preparer: SegmentPreparer(
+                    prepare: { [abandonedSegment] byteCount in
+                        abandonedSegment.isSet = false
+                        segmentRequests.post(byteCount)
+                    }, cancel: { [abandonedSegment] in abandonedSegment.isSet = true })))
         self.writer = writer
         turn.body = { () throws(JournalError) in
             var batch: [JournalRequest] = []
@@ -123,12 +124,13 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
             options.database, recovered: state, journal: journalQueue,
             requestBackpressure: seams.requestBackpressure,
             outputs: OutputQueues([outputs], pool: seams.outputPool, backpressure: seams.outputBackpressure),
-            environment: environment, logger: logger,
-            preparation: PreparationWorkers(start: { _ in
-                preconditionFailure("a simulation has no workers for databases")
-            }),
-            // Weak: the executor holds the host.
-            post: { [weak executor] message in executor?.post(message) })
+            services: DatabaseServices(
+                environment: environment, logger: logger,
+                preparation: PreparationWorkers(start: { _ in
+                    preconditionFailure("a simulation has no workers for databases")
+                }),
+                // Weak: the executor holds the host.
+                post: { [weak executor] message in executor?.post(message) }))
         var settings = ConnectionSettings()
         settings.messageByteLimit = Self.messageByteLimit
         loop = SimulatedLoop(

@@ -17,7 +17,7 @@ package enum BackupUse: String, CaseIterable, Sendable {
     package var option: String { self == .backups ? "--backup-to" : "--archive-to" }
 
     /// The file of the data directory that remembers which directory it uses.
-    package var recordName: String { self == .backups ? PlaceFile.backups : PlaceFile.archive }
+    package var recordName: String { (self == .backups ? PlaceFile.backups : .archive).rawValue }
 
     /// Whether a directory holds anything of the kind.
     func isUsed(_ names: [String]) -> Bool {

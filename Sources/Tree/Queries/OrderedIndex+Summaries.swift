@@ -7,16 +7,6 @@
 // anew: from the numbers of one page of up to 64 children, and from the summaries of up to 64 pages on each
 // level above. So an entry takes no more memory, and a summary is always that of the numbers as they are.
 
-/// The numbers below one ref. An object, so that a ref is as small as without one.
-final class PageSummary: Sendable {
-    let numbers: NumberSummary
-
-    init(_ numbers: NumberSummary) { self.numbers = numbers }
-
-    /// Bytes that it takes, about: itself, and the digits of its sum.
-    var byteCount: Int { 160 }
-}
-
 extension OrderedIndex {
     /// After the number of a child has changed whose place is the same.
     /// - Parameter value: By what the child is ordered.

@@ -197,8 +197,9 @@ extension RESTCall {
             request.summary + (body.map { " " + $0.summary } ?? "") + credential.summary + place
         case .rules(let request, let publication, let credential):
             "\(request.methodText) rules \(text(publication.source))" + credential.summary + place
-        case .setting(let name, let request, let value, let credential):
-            "\(request.methodText) \(name) \(text(value))" + credential.summary + place
+        case .setting(let setting, let request, let value, let credential):
+            "\(request.methodText) \(setting?.rawValue ?? "no setting") \(text(value))" + credential.summary
+                + place
         case .listDatabases(let credential): "list databases" + credential.summary
         case .listDenials(let credential): "list denials" + credential.summary
         case .listChildren(_, let credential): "list children" + credential.summary

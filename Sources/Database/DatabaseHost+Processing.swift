@@ -1,0 +1,150 @@
+import PandoEngine
+import PandoStorage
+import PandoTime
+
+// What becomes of one message.
+
+extension DatabaseHost {
+    /// What became of a message.
+    enum Progress {
+        case done
+        /// It waits for a computation, and everything behind it of its session does, too.
+        case suspended(SessionID, RequestBacklog.DatabaseID)
+        /// The sessions of ``AccessManager/takeUnsuspended()`` wait for the check of their listens.
+        case suspendedForChecks
+        /// It was what a suspended session waited for.
+        case resumed(SessionID)
+        /// The listens of these sessions are checked; most of the work was for the first one.
+        case checked(SessionID?, [SessionID])
+    }
+
+    /// Processes a message, and measures one of many.
+    func process(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
+        usageCountdown &-= 1
+        guard usageCountdown == 0 else { return perform(message, isLight: isLight) }
+        let measurement = processor.beginUsage(of: message)
+        let progress = perform(message, isLight: isLight)
+        // One that is suspended comes again, with a chance of its own.
+        var isSuspended = false
+        if case .suspended = progress { isSuspended = true }
+        usageCountdown = processor.endUsage(isSuspended ? nil : measurement)
+        return progress
+    }
+
+    /// - Parameter isLight: Nothing has to be computed first.
+    private func perform(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
+        // Before any other write: what waits was to be written first.
+        if !sessions.isIdle { sessions.performDeferredIfPossible() }
+        switch consume message {
+        case .request(let request):
+            if !isLight, let database = preparer.suspend(request) {
+                return .suspended(request.session, database)
+            }
+            processedByteCount += request.byteCount
+            processor.process(request)
+        case .rest(let session, let call, let byteCount):
+            // A small write may replace much.
+            if !isLight || call.isWrite,
+                let database = preparer.suspend(call, byteCount: byteCount, of: session)
+            {
+                return .suspended(session, database)
+            }
+            processedByteCount += byteCount
+            processor.encoder.noteRequest(received: burstBegan)
+            rest.process(call, byteCount: byteCount, of: session)
+            if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
+            // It may have brought new rules.
+            if access.hasUnsuspended { return .suspendedForChecks }
+        case .reply(let session, let reply, let byteCount):
+            processedByteCount += byteCount
+            processor.count(reply)
+            // The server has ended the session: nothing follows that.
+            if !isDraining || processor.sessions[session] != nil {
+                processor.encoder.reply(reply, to: session)
+            }
+        case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
+        case .lagging(let session):
+            if processor.sessions[session] != nil { processor.coalescer.begin(session) }
+        case .caughtUp(let session):
+            if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
+        case .open(let session, let request):
+            guard !isDraining else { return refuse(session) }
+            sessions.open(session, request)
+        case .identity(let session, let credential):
+            switch access.change(session, to: credential) {
+            case .applied: break
+            case .checking: return .suspendedForChecks
+            case .tooManyChecks:
+                processor.encoder.close(session, .finished)
+                sessions.end(session)
+            }
+        case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
+        case .closed(let session):
+            if sessions.endSomeListens(of: session) { break }
+            if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
+            sessions.end(session)
+        case .rules(let rulesets):
+            access.load(rulesets)
+            return .suspendedForChecks
+        case .listenChecks:
+            let (busiest, finished) = access.checkSome()
+            return .checked(busiest, finished)
+        case .prepared(let prepared):
+            guard !access.isChecking(prepared.session) else {
+                heldPreparations[prepared.session] = prepared
+                break
+            }
+            return resume(prepared)
+        case .indexed(let name, let result):
+            if let database = processor.databases[name] { processor.finish(result, in: database) }
+        // Noted when they arrived.
+        case .storage, .outputsDelivered: break
+        case .drain(let completion): drain(completion)
+        case .statistics(let request): processor.perform(request)
+        case .usage(let request): request(processor.pathUsage)
+        // Taken at the end of the batch.
+        case .backup(let request): backupRequest = request
+        }
+        return .done
+    }
+
+    /// Closes a session that comes while the server stops.
+    private func refuse(_ session: SessionID) -> Progress {
+        processor.encoder.close(session, .goingAway)
+        return .done
+    }
+
+    /// Executes a request that was suspended, with what was computed for it.
+    private func resume(_ prepared: PreparedRequest) -> Progress {
+        let isDone = preparer.finish(prepared, execute: execute)
+        // Freed by another thread: text, indexes and what only the snapshot holds may be large.
+        switch prepared.preparation {
+        case .printed, .write, .window: processor.releaseLater(prepared)
+        case .hash, .index, .abandoned: break
+        }
+        guard isDone else { return .done }
+        processedByteCount += prepared.byteCount
+        return .resumed(prepared.session)
+    }
+
+    /// Ends all sessions, and opens no more.
+    private func drain(_ completion: @escaping @Sendable () -> Void) {
+        for session in processor.sessions.ids {
+            processor.encoder.close(session, .goingAway)
+            sessions.end(session)
+        }
+        isDraining = true
+        onDrained = completion
+    }
+
+    /// Executes a request that was prepared.
+    private func execute(_ message: DatabaseMessage) {
+        switch message {
+        case .request(let request): processor.process(request)
+        case .rest(let session, let call, let byteCount):
+            rest.process(call, byteCount: byteCount, of: session)
+        case .closed(let session): sessions.end(session)
+        default: preconditionFailure("only requests and ends of sessions are prepared")
+        }
+    }
+}

@@ -1,0 +1,86 @@
+import COperatingSystem
+
+/// A system call on a file. The raw value is its name in messages.
+package enum DiskOperation: String, Sendable {
+    case makeDirectory = "mkdir"
+    case list = "readdir"
+    case open
+    case size = "fstat"
+    case read = "pread"
+    case write = "pwrite"
+    case sync = "fdatasync"
+    case reserve = "fallocate"
+    case truncate = "ftruncate"
+    case rename
+    case remove = "unlink"
+    case syncDirectory = "fsync"
+    case lock = "flock"
+    /// To start the thread that writes a file.
+    case startThread = "pthread_create"
+
+    /// Whether it is a sync. After a failed one it is unknown which of the earlier writes are on the disk, so
+    /// a second try does not help.
+    var isSync: Bool { self == .sync || self == .syncDirectory }
+}
+
+/// A failed system call on a file: the call, the path, and the error of the kernel.
+package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible {
+    package let operation: DiskOperation
+    package let path: String
+    /// `errno`; 0 when the file ended before the bytes that it should contain.
+    package let errorNumber: Int32
+    package let errorText: String
+
+    package init(operation: DiskOperation, path: String, errorNumber: Int32, errorText: String) {
+        self.operation = operation
+        self.path = path
+        self.errorNumber = errorNumber
+        self.errorText = errorText
+    }
+
+    /// The disk is full, or the quota is used up. There may be space later.
+    package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
+
+    /// Too many files are open, in the process or on the machine. There may be fewer later.
+    package var lacksDescriptors: Bool { pando_disk_lacks_descriptors(errorNumber) != 0 }
+
+    /// Space on the disk or descriptors are short. There may be more later.
+    package var isShortage: Bool { isOutOfSpace || lacksDescriptors }
+
+    /// A shortage that changed nothing, so that the same call may succeed later. Never true for a sync: after
+    /// a failed one it is unknown which of the earlier writes are on the disk.
+    package var mayBeRetried: Bool { isShortage && !operation.isSync }
+
+    /// There is no file of that name.
+    package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
+
+    /// What should be a directory is something else.
+    package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
+
+    /// Why a directory, or a file in it, cannot be opened as it is, and what to do: for what only another
+    /// path or other permissions mend. nil for all other failures.
+    package var advice: String? {
+        switch operation {
+        case .makeDirectory, .list, .open, .lock: break
+        default: return nil
+        }
+        if pando_disk_is_not_permitted(errorNumber) != 0 {
+            return
+                "\(path): \(errorText): this process runs as user \(pando_disk_user_id()), who may not do that; run it "
+                + "as the user that owns the directory (sudo -u USER), or change the owner (chown -R USER)"
+        }
+        if pando_disk_is_read_only(errorNumber) != 0 {
+            return "\(path): the file system is mounted read-only"
+        }
+        if isNoDirectory { return "\(path): not a directory; give the path of a directory" }
+        if isMissing, operation == .makeDirectory {
+            return
+                "\(path): the directory above it does not exist; make it first (mkdir -p), or correct the path"
+        }
+        return nil
+    }
+
+    package var description: String {
+        "\(path): \(operation.rawValue) failed: \(errorText) (errno \(errorNumber))"
+    }
+}

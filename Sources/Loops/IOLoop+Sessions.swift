@@ -1,0 +1,112 @@
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoReactor
+import PandoTLS
+import PandoWebSocket
+
+// How sessions begin, and what becomes of a connection that is upgraded.
+
+extension IOLoop {
+    /// Begins to speak HTTP on a new connection, through TLS where the server has certificates.
+    package func adopt(_ socket: ConnectedSocket) {
+        let readsProxyHeader = services.trustedProxies.contains(socket.peer)
+        var grant: AddressLimiter.Grant?
+        // Of a proxy, the connections of its clients are counted. Programs of this machine have one address.
+        if let addresses, !readsProxyHeader, !socket.peer.isUnix {
+            grant = addresses.admit(socket)
+            if grant == nil { return addresses.refuse(socket) }
+        }
+        let tls = resources.certificates.map { TLSConnection(server: $0.context) }
+        // Out of memory for one more epoll entry: the socket is closed, the client tries again.
+        _ = try? Channel.adopt(socket, on: loop, tls: tls, readsProxyHeader: readsProxyHeader) { channel in
+            channel.grant = grant
+            return makeConnection(on: channel)
+        }
+    }
+
+    func makeConnection(on channel: Channel) -> HTTPSession {
+        let connection = table.add { HTTPSession($0, on: channel, services) }
+        connection.judgePeer()
+        evictor.accepted(connection)
+        return connection
+    }
+
+    /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the
+    /// object exists.
+    /// - Parameter client: nil where that is not known.
+    func admit(_ client: SocketAddress?) -> AddressAdmission { addresses?.admit(client) ?? .uncounted }
+
+    /// Goes on with a connection that wants to be a WebSocket: on the loop of its session by long polling, if
+    /// there is one that is to move there.
+    /// - Parameter rest: What the client has sent behind the request.
+    func upgrade(_ connection: HTTPSession, _ request: UpgradeRequest, rest: [UInt8]) {
+        let polling = request.polling.flatMap { resources.directory[$0] }
+        if let polling, polling.loop != index, Int(polling.loop) < resources.outputs.count {
+            return move(connection, connection.move(request, rest: rest), toLoop: polling.loop)
+        }
+        let joined = polling.flatMap { table.polling($0) }.flatMap { session in
+            session.mayBeJoined && NamespaceName.areSame(request.openRequest.namespace, session.namespace)
+                ? session : nil
+        }
+        let channel = connection.channel
+        let client = connection.isTrustedProxy ? connection.peerAddress : nil
+        switch admit(connection.namedClient) {
+        case .uncounted: break
+        case .granted(let grant): channel.grant = grant
+        case .refused:
+            addresses?.refuse(channel)
+            return
+        }
+        guard connection.upgrade(request, mayJoin: joined != nil) else { return }
+        // Its HTTP side is over.
+        evictor.forget(connection)
+        connection.letGo()
+        table.remove(connection)
+        let session = begin(on: channel, request, joined, compressingFor: connection.window)
+        if let client { session.remember(client: client) }
+        var bytes = rest
+        var span = bytes.mutableSpan
+        var raw = unsafe span.mutableBytes
+        session.received(&raw, on: channel)
+    }
+
+    /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its
+    /// client finds that the WebSocket works.
+    /// - Parameter window: The deflate window for which its messages are compressed; nil where they are not.
+    private func begin(
+        on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?,
+        compressingFor window: DeflateWindow?
+    ) -> WebSocketSession {
+        let former = request.joins ? joined : nil
+        let session = table.add { id in
+            WebSocketSession(id, on: channel, joining: former?.id, compressingFor: window, services)
+        }
+        channel.delegate = session
+        if let former {
+            former.join(session.id)
+            session.offerMove()
+            return session
+        }
+        services.context.post(.open(session.id, request.openRequest))
+        if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate(inScript: false) {
+            session.becomeAdministrator()
+        }
+        return session
+    }
+
+    /// The session goes on over the WebSocket, by its own id.
+    func replace(_ polling: PollingSession, by webSocket: WebSocketSession) {
+        resources.directory.remove(polling.publicID)
+        table.replace(polling, by: webSocket)
+        webSocket.takeOver(from: polling)
+    }
+
+    /// The connection is gone.
+    func remove(_ id: SessionID) {
+        guard let session = table[id] else { return }
+        evictor.forget(session)
+        table.remove(session)
+        shutdown.sessionHasEnded()
+    }
+}

@@ -1,0 +1,187 @@
+import Logging
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoIdentity
+import PandoREST
+import PandoReactor
+import PandoSettings
+import PandoTime
+
+/// One I/O thread: its event loop, its sessions, and its queues to the other threads.
+///
+///     socket ──▶ Channel ──▶ session (``SessionTable``) ──▶ its state machine ──messages──▶ databases
+///                               ▲      ▲                                                       │
+///        workers, verifier ─────┘      └────────────────────── outputs ◀───────────────────────┘
+///
+/// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs.
+package final class IOLoop: @unchecked Sendable {
+    let resources: LoopResources
+    package let loop: EventLoop
+    package let index: UInt8
+    let logger: Logger
+    let table: SessionTable
+    /// What the sessions use.
+    let services: SessionServices
+    let evictor: ConnectionEvictor
+    let verifier: TokenVerifier
+    let polls: PollingSessions
+    /// nil where the connections of one address are not limited.
+    let addresses: AddressAdmissions?
+    /// See ``DeliveryMeasurements``.
+    let measurements: DeliveryMeasurements
+    private let memory: LoopMemory
+    private let sweep: SessionSweep
+    /// The mailbox of what the databases send; nil before it is attached.
+    var outputs: MailboxAttachment?
+    var foreignRequests = ForeignRequestLog()
+    var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
+    let shutdown: ShutdownWait
+
+    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one,
+    /// and it does not stop by itself.
+    private static let plainClientReportInterval: Duration = .seconds(3600)
+
+    /// - Parameter index: The loop's number, by which its event loop and mailboxes stand in `resources`.
+    package init(_ resources: LoopResources, index: UInt8) {
+        self.resources = resources
+        self.index = index
+        let configuration = resources.configuration
+        loop = resources.eventLoops[Int(index)]
+        logger = resources.log.messages
+        table = SessionTable(loopIndex: index)
+        services = SessionServices(resources, loop: index)
+        measurements = DeliveryMeasurements(services.metrics)
+        evictor = ConnectionEvictor(table, on: loop, index: index, resources.limiter)
+        verifier = TokenVerifier(table, on: loop, resources.authenticator, services.metrics, logger)
+        let loopCount = resources.eventLoops.count
+        polls = PollingSessions(table, on: loop, resources.directory, loopCount: loopCount, logger)
+        memory = LoopMemory(table, services, loopCount: loopCount, resources.memory, logger)
+        sweep = SessionSweep(table, on: loop, configuration)
+        shutdown = ShutdownWait(table, on: loop)
+        addresses = resources.addresses.map { [loop, services, logger] addresses in
+            AddressAdmissions(
+                addresses, on: loop, configuration, speaksTLS: resources.certificates != nil,
+                services.metrics, logger)
+        }
+        services.router = self
+        if let addresses {
+            services.context.settings.limits.admitClient = { [unowned services] forwardedFor in
+                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
+            }
+        }
+        if !configuration.writeRates.isUnlimited {
+            services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
+                services.client(forwardedFor: forwardedFor).map { client in
+                    let network = AddressNetwork(client)
+                    return ClientNetwork(family: network.family, prefix: network.prefix)
+                }
+            }
+        }
+        attachMailboxes()
+        loop.onTickEnd = { [unowned self] in
+            flushMessages()
+            // What the answers have led to must not wait until something else wakes the loop.
+            if polls.endTick(), hasMessages { loop.wakeup.signal() }
+            memory.publishHeldBytes()
+        }
+        // Once in each tick, at its end.
+        loop.onTickMeasured = { [measurements, services, compression = services.context.compression] time in
+            measurements.end(at: time)
+            compression?.refillBudgets()
+            services.context.printing.refill()
+        }
+        sweep.schedule()
+    }
+
+    private func attachMailboxes() {
+        outputs = loop.attach(resources.outputs[Int(index)]) { [self] batches in
+            deliver(&batches)
+        }
+        loop.attach(services.encoded) { [table] messages in
+            for message in messages { table[message.session]?.encoded(message.message) }
+        }
+        loop.attach(services.measured) { [table] sizes in
+            for size in sizes { table[size.session]?.measured(size) }
+        }
+        loop.attach(services.parsed) { [table] messages in
+            for message in messages { table[message.session]?.parsed(message) }
+        }
+        loop.attach(services.inspected) { [table] results in
+            for result in results { table[result.session]?.inspected(result.report) }
+        }
+        loop.attach(services.bodies) { [table] bodies in
+            for body in bodies { table[body.session]?.bodyRead(body) }
+        }
+        // One by one: a turn is as much as a session may do before others have theirs.
+        loop.attach(services.turns, sliceCount: 1) { [table] turns in
+            for id in turns { table[id]?.nextTurn() }
+        }
+        loop.attach(resources.directory.moves[Int(index)]) { [self] connections in
+            for connection in connections { adopt(connection) }
+        }
+        verifier.attach()
+    }
+
+    // MARK: What the server says
+
+    /// Has sessions begin behind a generation that an earlier process has used, so that none gets the id of a
+    /// session whose onDisconnect writes still wait. Before the loop runs.
+    package func skipGenerations(upTo used: UInt32) { table.skipGenerations(upTo: used) }
+
+    /// Sets what answers the questions of clients that no database answers. Before the loop runs.
+    package func answerServerQuestions(
+        with answer: @escaping (ServerQuestion, @escaping @Sendable (RESTReport) -> Void) -> Void
+    ) {
+        services.answerServerQuestion = answer
+    }
+
+    /// The options of a running server have changed.
+    package func takeOver(from configuration: Configuration) { services.takeOver(from: configuration) }
+
+    /// Closes so many connections for new ones, if there are so many that may be closed. O(count).
+    /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
+    package func evict(_ count: Int, ofReserved isReserved: Bool) {
+        evictor.evict(count, ofReserved: isReserved)
+    }
+
+    /// Keys or revocations have changed.
+    package func apply(_ revocations: RevocationState) {
+        verifier.forgetAll()
+        for session in table.slots { session?.recheck(revocations) }
+    }
+
+    // MARK: For administrators
+
+    /// Any thread may read them.
+    package var metrics: SessionMetrics { services.metrics }
+
+    /// Lists the sessions that sort first.
+    /// - Parameter finish: Called on this loop.
+    package func list(
+        _ request: ConnectionListRequest, finish: @escaping @Sendable ([ConnectionEntry], Int) -> Void
+    ) {
+        SessionListing(table: table, loop: loop, thread: Int(index)).list(request, finish: finish)
+    }
+
+    /// Closes a client's connection with RST; its session ends.
+    /// - Returns: Whether there was one.
+    package func disconnect(_ id: SessionID) -> Bool {
+        guard let session = table[id] else { return false }
+        session.cut()
+        return true
+    }
+
+    // MARK: The end
+
+    /// Ends all sessions and idle connections that there are now, one after the other over a time.
+    /// - Parameter done: Called on the loop after the last.
+    package func dismiss(over time: Duration, _ done: @escaping () -> Void) {
+        SessionDismissal(table: table, loop: loop).begin(over: time, done)
+    }
+
+    /// Closes connections that are idle, and waits until clients have taken what they were sent.
+    /// - Parameter done: Called on the loop once: when the last session is gone, or nothing is unsent and
+    ///   nothing more was sent for a while (``ShutdownWait``).
+    package func awaitClients(_ done: @escaping () -> Void) { shutdown.begin(done) }
+}

@@ -1,0 +1,105 @@
+import PandoConnections
+import PandoDatabase
+import PandoIdentity
+import PandoJournal
+import PandoLog
+import PandoReactor
+import PandoSettings
+import PandoStaticFiles
+import PandoStorage
+import PandoTLS
+
+/// What all I/O loops share. Made once, before the first of them.
+package struct LoopResources: Sendable {
+    package let configuration: Configuration
+    package let authenticator: Authenticator
+    /// nil without TLS.
+    package let certificates: CertificateStore?
+    package let site: StaticSiteHolder
+    package let log: ServerLog
+
+    // MARK: Other threads
+
+    package let eventLoops: [EventLoop]
+    package let database: DatabaseExecutor
+    package let workers: SnapshotWorkers
+    let bodyThread: BodyThread
+    /// nil where there is no journal.
+    let history: HistoryThread?
+    /// What the databases have for each loop, by the loop's number.
+    package let outputs: [Mailbox<OutputBatch>]
+    package let spareOutputs: BufferPool<OutputBatch>
+
+    // MARK: Limits of the process
+
+    package let memory: MemoryBudget
+    /// Bytes of requests that the databases have not handled yet.
+    package let requestBackpressure: Backpressure
+    /// Bytes of outputs that the loops have not dealt out yet.
+    package let outputBackpressure: Backpressure
+    package let limiter: ConnectionLimiter
+    /// nil where the connections of one address are not limited.
+    let addresses: AddressLimiter?
+    /// nil where neither the connections nor the writes of users are limited.
+    let users: UserLimiter?
+    let directory: SessionDirectory
+
+    /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few
+    /// milliseconds.
+    private static let outputByteLimit = 4 << 20
+    /// Large requests that are parsed and not finished may take such a part of ``MemoryBudget``.
+    private static let parsedShare = 4
+
+    /// Makes the event loops, and starts the threads of workers.
+    /// - Throws: What the system refuses: descriptors, threads.
+    package init(
+        _ configuration: Configuration, _ authenticator: Authenticator, _ certificates: CertificateStore?,
+        site: StaticSiteHolder, log: ServerLog, descriptors: DescriptorBudget
+    ) throws {
+        self.configuration = configuration
+        self.authenticator = authenticator
+        self.certificates = certificates
+        self.site = site
+        self.log = log
+        eventLoops = try (0..<configuration.effectiveLoopCount).map { _ in
+            var options = EventLoop.Configuration()
+            options.outboundByteLimit = configuration.outboundByteLimit
+            options.handshakeTimeout = configuration.requestTimeout
+            return try EventLoop(options)
+        }
+        outputs = eventLoops.map { Mailbox<OutputBatch>(signalling: $0.wakeup) }
+        spareOutputs = OutputBatch.pool(loopCount: outputs.count)
+        directory = SessionDirectory(moves: eventLoops.map { Mailbox(signalling: $0.wakeup) })
+        requestBackpressure = Backpressure(byteLimit: configuration.inFlightByteLimit)
+        outputBackpressure = Backpressure(byteLimit: Self.outputByteLimit)
+        memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
+        limiter = ConnectionLimiter(
+            ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
+            loopCount: eventLoops.count)
+        addresses =
+            configuration.addressConnectionLimit > 0
+            ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
+        users = configuration.makeUserLimiter()
+        database = try DatabaseExecutor()
+        let parsing = ParsingBudget(byteLimit: memory.byteLimit / Self.parsedShare)
+        workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit, parsing: parsing)
+        bodyThread = try BodyThread(parsing)
+        if let path = configuration.dataDirectory {
+            history = try HistoryThread { () throws(DiskFailure) in
+                try SystemDisk(directory: path, create: false)
+            }
+        } else {
+            history = nil
+        }
+    }
+
+    /// Has the thread that reads the past open the data directory, once that is there.
+    package func openHistory() { history?.openDisk() }
+
+    /// Ends the threads of workers.
+    package func stopWorkers() {
+        workers.stop()
+        bodyThread.stop()
+        history?.stop()
+    }
+}

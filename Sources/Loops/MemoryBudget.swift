@@ -1,0 +1,56 @@
+import PandoBytes
+import Synchronization
+
+/// What clients make the server hold beside the data: output they have not read, input that is not complete,
+/// requests that wait, listens and queued onDisconnect writes. Counted for the whole process, in one place,
+/// so that what many clients hold together is bounded too.
+///
+///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
+///       all are read       those that hold most are not     those that hold most are disconnected,
+///                          read, and are disconnected       until 3/4 is left
+///                          when it lasts
+///
+/// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections
+/// share is counted once, by ``SharedBytes`` itself.
+package final class MemoryBudget: Sendable {
+    enum Pressure: Equatable {
+        case none
+        /// Sessions that hold most are not read, and are disconnected when the pressure lasts
+        /// (``LoopMemory``).
+        case high
+        /// Those who hold most are disconnected.
+        case exceeded
+    }
+
+    package let byteLimit: Int
+    private let held = Atomic<Int>(0)
+
+    /// - Parameter byteLimit: Bytes, about: blocks of the heap are a little larger than what they hold.
+    init(byteLimit: Int) {
+        self.byteLimit = max(1, byteLimit)
+    }
+
+    /// Any thread: so many bytes more are held, or fewer.
+    func change(by byteCount: Int) {
+        held.add(byteCount, ordering: .relaxed)
+    }
+
+    /// Bytes that are held.
+    package var byteCount: Int { held.load(ordering: .relaxed) + SharedBytes.liveByteCount }
+
+    var pressure: Pressure {
+        let byteCount = byteCount
+        if byteCount > byteLimit { return .exceeded }
+        return byteCount > highByteCount ? .high : .none
+    }
+
+    /// Bytes from which on those who hold most are not read.
+    var highByteCount: Int { byteLimit / 4 * 3 }
+
+    /// Bytes below which paused sessions are read again at once; between this and ``highByteCount``, after a
+    /// while.
+    var calmByteCount: Int { byteLimit / 2 }
+
+    /// Bytes that must go before the pressure is over.
+    var excessByteCount: Int { max(0, byteCount - highByteCount) }
+}

@@ -1,0 +1,253 @@
+import PandoBytes
+import PandoConnections
+import PandoDatabase
+import PandoEngine
+import PandoHTTP
+import PandoREST
+import PandoReactor
+import PandoSettings
+import PandoStaticFiles
+import PandoStorage
+import PandoTime
+import PandoTree
+import PandoWebSocket
+
+/// What the sessions of one loop use: its clock and timers, the context of their state machines, workers,
+/// counts. Confined to the loop.
+final class SessionServices {
+    let loop: EventLoop
+    /// What the state machines of all sessions are given with an event, and what it leads to.
+    var context: ConnectionContext
+    let metrics = SessionMetrics()
+    /// An empty buffer for actions.
+    var spareActions = ContiguousArray<ConnectionAction>()
+    /// Actions that lead to further events, in the order of the events that decided them; nil where one was
+    /// taken out.
+    private var routedActions: [(session: LoopSession, action: ConnectionAction)?] = []
+    private var isRouting = false
+    /// Bytes that sessions hold of what is not complete, and of outputs that wait.
+    var unfinishedByteCount = 0
+    var waitingByteCount = 0
+    /// Bytes that the databases hold for sessions.
+    var databaseByteCount = 0
+    /// Sessions that are not read because the databases or the disk are behind.
+    var paused: [SessionID] = []
+    /// The databases or the disk are behind.
+    var isUnderBackpressure = false
+    /// The loop, which knows the other sessions. Both live as long as the process.
+    var router: (any SessionRouter)?
+    /// The proxies whose word about their clients counts.
+    let trustedProxies: TrustedProxies
+    /// The trusted proxy on whose connection the present event is.
+    var proxy: SocketAddress?
+
+    private let resources: LoopResources
+    /// Has the server answer what is asked of itself, and of no database. Set before the loop runs.
+    var answerServerQuestion: ((ServerQuestion, @escaping @Sendable (RESTReport) -> Void) -> Void)?
+    private let clock = WallClock()
+    private var dateTime = MonotonicTime(nanoseconds: 0)
+
+    /// Results of workers, on their way to sessions.
+    let encoded: Mailbox<EncodedMessage>
+    let measured: Mailbox<NodeSizeCheck>
+    let parsed: Mailbox<ParsedMessage>
+    let inspected: Mailbox<InspectionResult>
+    let bodies: Mailbox<BodyResult>
+    /// Sessions that go on when others have had their turn.
+    let turns: Mailbox<SessionID>
+
+    /// - Parameter index: The loop's number.
+    init(_ resources: LoopResources, loop index: UInt8) {
+        self.resources = resources
+        let configuration = resources.configuration
+        loop = resources.eventLoops[Int(index)]
+        trustedProxies = configuration.trustedProxies
+        context = ConnectionContext(
+            ConnectionSettings(
+                configuration, loop: index, of: resources.eventLoops.count, loop.configuration,
+                site: resources.site),
+            now: loop.now)
+        context.settings.limits.users = resources.users
+        context.printing = PrintingBudget(byteCount: Self.printedByteCount)
+        if configuration.compressesMessages {
+            context.compression = SharedCompression(
+                deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: Self.inflationByteCount,
+                budget: Self.compressionBudget)
+        }
+        encoded = Mailbox(signalling: loop.wakeup)
+        measured = Mailbox(signalling: loop.wakeup)
+        parsed = Mailbox(signalling: loop.wakeup)
+        inspected = Mailbox(signalling: loop.wakeup)
+        bodies = Mailbox(signalling: loop.wakeup)
+        turns = Mailbox(signalling: loop.wakeup)
+    }
+
+    /// The options of a running server have changed. A head that is being read keeps the limit that it began
+    /// with.
+    func takeOver(from configuration: Configuration) {
+        context.settings.logsAccess = configuration.logsAccess
+        context.settings.readByteLimit = configuration.readByteLimit
+        context.settings.headLimits = configuration.headLimits
+    }
+
+    /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the
+    /// seconds, anew each second.
+    func refreshDate() {
+        guard context.dateLine.isEmpty || loop.now - dateTime >= .seconds(1) else { return }
+        dateTime = loop.now
+        let seconds = clock.now() / 1000
+        var line: [UInt8] = []
+        line.append("Date: ")
+        line.append(httpDate: seconds)
+        line.append("\r\n")
+        context.dateLine = line
+        context.wallSeconds = seconds
+    }
+
+    /// The client behind the trusted proxy on whose connection the present event is.
+    /// - Parameter forwardedFor: ``RequestHead/forwardedFor``.
+    /// - Returns: nil where there is no such proxy, or it does not say who its client is.
+    func client(forwardedFor: [UInt8]) -> SocketAddress? {
+        proxy.flatMap { trustedProxies.namedClient(forwardedFor: forwardedFor, by: $0) }
+    }
+
+    // MARK: Actions that lead to events
+
+    /// Appends an action for ``routeActions()``.
+    func route(_ action: consuming ConnectionAction, of session: LoopSession) {
+        routedActions.append((session, action))
+    }
+
+    /// Carries out the appended actions, and those that they lead to, until there are none. A call from
+    /// inside does nothing: the outer call goes on with them. So no chain of events takes stack, however many
+    /// requests a client has sent ahead, and each event's actions on its own socket and timers come before
+    /// the next event.
+    func routeActions() {
+        guard !isRouting, !routedActions.isEmpty else { return }
+        isRouting = true
+        var next = 0
+        while next < routedActions.count {
+            if let (session, action) = exchange(&routedActions[next], with: nil) { session.perform(action) }
+            next += 1
+        }
+        routedActions.removeAll(keepingCapacity: routedActions.capacity <= Self.keptRoutedCount)
+        isRouting = false
+    }
+
+    /// Capacity for such actions that is kept.
+    private static let keptRoutedCount = 1024
+
+    /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A
+    /// client may ask for the same value of 31 KiB any number of times in one packet. Frames for several
+    /// receivers count once.
+    static let compressionBudget = CompressedByteBudget(byteCount: 256 << 10)
+
+    /// What a loop inflates in one tick before workers inflate and parse further messages, but for the
+    /// smallest: at most 3 ms of its time, for JSON that takes longest. One packet may hold hundreds of
+    /// messages of 64 KiB each.
+    static let inflationByteCount = 128 << 10
+
+    /// What a loop prints for REST in one tick before further responses take turns: about 2 ms of its time.
+    static let printedByteCount = 256 << 10
+
+    /// Messages from which on the database thread begins while the loop goes on.
+    static let burstCount = 256
+
+    /// Counts the bytes that an event of a session has posted to the databases.
+    /// - Returns: Whether the session must not be read for a while. A client that has posted little is read
+    ///   all the same: it is others whose requests wait.
+    func countPosted(hasManyRequests: @autoclosure () -> Bool) -> Bool {
+        let byteCount = context.takePostedByteCount()
+        guard byteCount > 0 else { return false }
+        switch resources.requestBackpressure.add(byteCount) {
+        case .goOn: break
+        case .pause: isUnderBackpressure = true
+        case .resumeAll:
+            for loop in resources.outputs { loop.post(OutputBatch(items: [.resumeReading])) }
+        }
+        return isUnderBackpressure && (byteCount >= ConnectionLimits.smallByteCount || hasManyRequests())
+    }
+
+    // MARK: Workers
+
+    /// Has a worker encode a large message; the session's `encoded` gets it.
+    /// - Parameter window: The deflate window for which it is compressed; nil for a session without
+    ///   compression.
+    func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
+        resources.workers.post(
+            .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))
+    }
+
+    /// Has a worker parse a large message; the session's `parsed` gets the result.
+    /// - Parameter isCompressed: It is to be inflated first.
+    func parse(_ message: [UInt8], isCompressed: Bool = false, for session: SessionID) {
+        resources.workers.post(
+            .parse(
+                ParsingJob(
+                    session: session, message: message,
+                    inflatedByteLimit: isCompressed ? resources.configuration.messageByteLimit : nil,
+                    nodeLimit: resources.configuration.writeNodeLimit,
+                    results: parsed)))
+    }
+
+    /// Has a worker measure large data; the session's `measured` gets the result.
+    /// - Parameter query: What of the node is wanted; nil for all of it.
+    func measure(
+        _ node: Node, _ query: IndexedQuery?, byteLimit: Int?, wantsETag: Bool, for session: SessionID
+    ) {
+        resources.workers.post(
+            .sizeCheck(
+                NodeSizeCheckJob(
+                    session: session, node: node, query: query, byteLimit: byteLimit, wantsETag: wantsETag,
+                    results: measured)))
+    }
+
+    /// Has another thread free the body of a PATCH.
+    func release(_ update: consuming RESTUpdate) { resources.workers.release(update) }
+
+    /// The session needs no result of workers any more.
+    func abandonJobs(of session: SessionID) {
+        resources.workers.abandonJobs(of: session)
+        resources.history?.cancel(session)
+    }
+
+    /// Has another thread do what the databases have deferred; the session's `inspected` gets the result.
+    func inspect(_ job: InspectionJob, for session: SessionID) {
+        let inspected = inspected
+        switch job {
+        case .history(let question):
+            // The databases ask nothing of a journal that there is not.
+            guard let history = resources.history else { return assertionFailure("there is no journal") }
+            history.ask(question, for: session) { answer in
+                inspected.post(InspectionResult(session: session, report: RESTReport(answer, to: question)))
+            }
+        case .server(let question):
+            answerServerQuestion?(question) { report in
+                inspected.post(InspectionResult(session: session, report: report))
+            }
+        case .evaluation(let job): report(.evaluation(job), to: session)
+        case .children(let listing, let root): report(.children(listing, root), to: session)
+        }
+    }
+
+    /// Has a worker make a report; the session's `inspected` gets it.
+    private func report(_ work: ReportJob.Work, to session: SessionID) {
+        let inspected = inspected
+        resources.workers.post(
+            .report(
+                ReportJob(session: session, work: work) { report in
+                    inspected.post(InspectionResult(session: session, report: report))
+                }))
+    }
+
+    /// Has the body thread inflate and parse a body; the session's `bodyRead` gets the result.
+    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob
+    {
+        let job = BodyJob(
+            bytes, isGzip: isGzip, byteLimit: resources.configuration.writeByteLimit, of: request,
+            for: session,
+            results: bodies)
+        resources.bodyThread.post(job)
+        return job
+    }
+}
