@@ -24,7 +24,6 @@ final class AddressAdmissions {
     private static let refusalTimeout: Duration = .seconds(1)
 
     private let loop: EventLoop
-    private let limit: Int
     private let addresses: AddressLimiter
     private let speaksTLS: Bool
     private let metrics: SessionMetrics
@@ -35,12 +34,11 @@ final class AddressAdmissions {
     private var throttle = ReportThrottle()
 
     init(
-        _ addresses: AddressLimiter, on loop: EventLoop, _ configuration: Configuration, speaksTLS: Bool,
-        _ metrics: SessionMetrics, _ logger: Logger
+        _ addresses: AddressLimiter, on loop: EventLoop, speaksTLS: Bool, _ metrics: SessionMetrics,
+        _ logger: Logger
     ) {
         self.addresses = addresses
         self.loop = loop
-        limit = configuration.addressConnectionLimit
         self.speaksTLS = speaksTLS
         self.metrics = metrics
         self.logger = logger
@@ -97,7 +95,7 @@ final class AddressAdmissions {
         refusedCount += 1
         guard throttle.mayReport(at: loop.now) else { return }
         logger.warning(
-            "refused \(refusedCount) connections: more than \(limit) from one address (--max-connections-per-address)"
+            "refused \(refusedCount) connections: more than \(addresses.limit) from one address (--max-connections-per-address)"
         )
         refusedCount = 0
     }

@@ -27,7 +27,7 @@ package final class IOLoop: @unchecked Sendable {
     let verifier: TokenVerifier
     let polls: PollingSessions
     /// nil where the connections of one address are not limited.
-    let addresses: AddressAdmissions?
+    private(set) var addresses: AddressAdmissions?
     /// See ``DeliveryMeasurements``.
     let measurements: DeliveryMeasurements
     private let memory: LoopMemory
@@ -59,25 +59,15 @@ package final class IOLoop: @unchecked Sendable {
         memory = LoopMemory(table, services, loopCount: loopCount, resources.memory, logger)
         sweep = SessionSweep(table, on: loop, configuration)
         shutdown = ShutdownWait(table, on: loop)
-        addresses = resources.addresses.map { [loop, services, logger] addresses in
-            AddressAdmissions(
-                addresses, on: loop, configuration, speaksTLS: resources.certificates != nil,
-                services.metrics, logger)
-        }
         services.router = self
-        if let addresses {
-            services.context.settings.limits.admitClient = { [unowned services] forwardedFor in
-                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
+        // State machines ask only where writes have a rate.
+        services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
+            services.client(forwardedFor: forwardedFor).map { client in
+                let network = AddressNetwork(client)
+                return ClientNetwork(family: network.family, prefix: network.prefix)
             }
         }
-        if !configuration.writeRates.isUnlimited {
-            services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
-                services.client(forwardedFor: forwardedFor).map { client in
-                    let network = AddressNetwork(client)
-                    return ClientNetwork(family: network.family, prefix: network.prefix)
-                }
-            }
-        }
+        limitClients(resources.clientLimiters)
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()
@@ -92,6 +82,26 @@ package final class IOLoop: @unchecked Sendable {
             services.context.printing.refill()
         }
         sweep.schedule()
+    }
+
+    /// The options of a running server have changed.
+    package func takeOver(from configuration: Configuration, _ limiters: ClientLimiters) {
+        services.takeOver(from: configuration)
+        limitClients(limiters)
+    }
+
+    /// Counts what begins from now on. What another limiter has counted, it counts to its end.
+    private func limitClients(_ limiters: ClientLimiters) {
+        services.context.settings.limits.users = limiters.users
+        addresses = limiters.addresses.map { addresses in
+            AddressAdmissions(
+                addresses, on: loop, speaksTLS: resources.certificates != nil, services.metrics, logger)
+        }
+        services.context.settings.limits.admitClient = addresses.map { addresses in
+            { [unowned services] forwardedFor in
+                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
+            }
+        }
     }
 
     private func attachMailboxes() {

@@ -38,10 +38,8 @@ package struct LoopResources: Sendable {
     /// Bytes of outputs that the loops have not dealt out yet.
     package let outputBackpressure: Backpressure
     package let limiter: ConnectionLimiter
-    /// nil where the connections of one address are not limited.
-    let addresses: AddressLimiter?
-    /// nil where neither the connections nor the writes of users are limited.
-    let users: UserLimiter?
+    /// As at the start: SIGHUP may replace them.
+    package let clientLimiters: ClientLimiters
     let directory: SessionDirectory
 
     /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few
@@ -76,10 +74,7 @@ package struct LoopResources: Sendable {
         limiter = ConnectionLimiter(
             ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
             loopCount: eventLoops.count)
-        addresses =
-            configuration.addressConnectionLimit > 0
-            ? AddressLimiter(limit: configuration.addressConnectionLimit) : nil
-        users = configuration.makeUserLimiter()
+        clientLimiters = ClientLimiters(configuration)
         database = try DatabaseExecutor()
         let parsing = ParsingBudget(byteLimit: memory.byteLimit / Self.parsedShare)
         workers = try SnapshotWorkers(encodedByteLimit: memory.byteLimit, parsing: parsing)

@@ -67,7 +67,6 @@ final class SessionServices {
                 configuration, loop: index, of: resources.eventLoops.count, loop.configuration,
                 site: resources.site),
             now: loop.now)
-        context.settings.limits.users = resources.users
         context.printing = PrintingBudget(byteCount: Self.printedByteCount)
         if configuration.compressesMessages {
             context.compression = SharedCompression(
@@ -88,6 +87,7 @@ final class SessionServices {
         context.settings.logsAccess = configuration.logsAccess
         context.settings.readByteLimit = configuration.readByteLimit
         context.settings.headLimits = configuration.headLimits
+        context.settings.limits.rates = configuration.writeRates
     }
 
     /// Sets the wall clock's time for the state machines: the line of a head (RFC 9110 §6.6.1) and the

@@ -42,6 +42,7 @@ import Synchronization
 package final class Server: @unchecked Sendable {
     /// As at the start, but for what SIGHUP changes.
     private var configuration: Configuration
+    private var clientLimiters: ClientLimiters
     private let readOptions: @Sendable () -> ReloadedOptions?
     private let logger: Logger
     /// The main thread's loop.
@@ -116,6 +117,7 @@ package final class Server: @unchecked Sendable {
             site: StaticSiteHolder(try Self.loadSite(configuration, logger)), log: log,
             descriptors: descriptors)
         self.resources = resources
+        clientLimiters = resources.clientLimiters
         trimmer = try HeapTrimmer(logger)
         ioLoops = resources.eventLoops.indices.map { IOLoop(resources, index: UInt8($0)) }
         let (databaseMetrics, storageMetrics) = (DatabaseMetrics(), StorageMetrics())
@@ -310,10 +312,13 @@ package final class Server: @unchecked Sendable {
         } catch {
             return logger.error("SIGHUP: \(error); the options stay as they were")
         }
+        clientLimiters = clientLimiters.updated(from: configuration, to: new)
         configuration.takeOver(from: new)
         backups.keep(configuration.backups.retention)
         for loop in ioLoops {
-            loop.loop.submit { [configuration] in loop.takeOver(from: configuration) }
+            loop.loop.submit { [configuration, clientLimiters] in
+                loop.takeOver(from: configuration, clientLimiters)
+            }
         }
         // This message is logged if either level allows it.
         let level = resources.log.level

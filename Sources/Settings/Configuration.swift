@@ -167,6 +167,11 @@ package struct Configuration: Sendable {
         connectionLimit > 0 ? min(connectionLimit, ceiling) : ceiling
     }
 
+    /// nil where the connections of one address are not limited.
+    package func makeAddressLimiter() -> AddressLimiter? {
+        addressConnectionLimit > 0 ? AddressLimiter(limit: addressConnectionLimit) : nil
+    }
+
     /// nil where users have no limits.
     package func makeUserLimiter() -> UserLimiter? {
         guard userConnectionLimit > 0 || writeRates != WriteRates() else { return nil }

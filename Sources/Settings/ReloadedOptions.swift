@@ -22,5 +22,9 @@ extension Configuration {
         drainTime = new.drainTime
         readByteLimit = new.readByteLimit
         headByteLimit = new.headByteLimit
+        addressConnectionLimit = new.addressConnectionLimit
+        userConnectionLimit = new.userConnectionLimit
+        writesPerSecond = new.writesPerSecond
+        bytesPerSecond = new.bytesPerSecond
     }
 }

@@ -103,6 +103,11 @@ struct OptionSourcesTests {
                 ["auth", "port"]
             ),
             (#"{"log-level":"info","port":1}"#, [], ["auth"]),
+            (
+                #"{"max-connections-per-address":1,"max-connections-per-user":1,"max-connections":9}"#,
+                ["log-level", "max-connections-per-address", "max-connections-per-user"],
+                ["auth", "max-connections", "port"]
+            ),
         ] as [(String, [String], [String])])
     func differences(file: String, atOnce: [String], later: [String]) {
         var problems: [String] = []

@@ -1,6 +1,6 @@
 """What a person feels of the console: the time to its first view, to places among many children, and its frames under load.
 
-No test: its figures are the machine's too (public/docs/performance.md, *Console*). It needs Chromium and `pando`; all that it makes
+No test: its figures are the machine's too. It needs Chromium and `pando`; all that it makes
 is in a temporary folder. Chromium draws without a graphics processor here, so that a desktop's browser is faster.
 """
 
@@ -16,7 +16,8 @@ import time
 from console_page import ConsolePage
 from devtools import Browser
 from pando_client import Connection
-from rest_client import Rest, bearer
+from rest_client import Rest
+from tokens import bearer
 from server import Server
 
 STEP = 50_000  # children of one PATCH

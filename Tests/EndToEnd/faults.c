@@ -1,9 +1,10 @@
 // What a bad disk and a busy machine do to the server, as long as a file exists: each variable names a file.
 //
-//   FAULT_SLOW_SYNC     fdatasync(2) takes 150 ms
-//   FAULT_SLOW_SEND     send(2), sendmsg(2) and writev(2) to a socket take 150 ms: a tick of a loop takes as long
-//   FAULT_NO_CHECKPOINT no checkpoint can be made: ENOSPC
-//   FAULT_SMALL_DISK    the file system says that a twentieth of it is free
+//   FAULT_SLOW_SYNC          fdatasync(2) takes 150 ms
+//   FAULT_SLOW_SEND          send(2), sendmsg(2) and writev(2) to a socket take 150 ms: a tick of a loop takes as long
+//   FAULT_NO_CHECKPOINT      no checkpoint can be made: ENOSPC
+//   FAULT_SMALL_DISK         the file system says that a twentieth of it is free
+//   FAULT_SMALL_BACKUP_DISK  the same of the directories of backups and archive, which are asked by descriptor
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -64,8 +65,16 @@ SHOWN int openat(int directory, const char *path, int flags, ...) {
     return NEXT(int, openat, int, const char *, int, mode_t)(directory, path, flags, mode);
 }
 
+static void shrink(struct statvfs *about) { about->f_bfree = about->f_bavail = about->f_blocks / 20; }
+
+SHOWN int fstatvfs(int file, struct statvfs *about) {
+    int result = NEXT(int, fstatvfs, int, struct statvfs *)(file, about);
+    if (result == 0 && is_on("FAULT_SMALL_BACKUP_DISK")) shrink(about);
+    return result;
+}
+
 SHOWN int statvfs(const char *path, struct statvfs *about) {
     int result = NEXT(int, statvfs, const char *, struct statvfs *)(path, about);
-    if (result == 0 && is_on("FAULT_SMALL_DISK")) about->f_bfree = about->f_bavail = about->f_blocks / 20;
+    if (result == 0 && is_on("FAULT_SMALL_DISK")) shrink(about);
     return result;
 }

@@ -107,6 +107,8 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
         "descriptor limit": troubled(memory=True, limit=300),
         "backups failing": servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder]),
         "disk nearly full": troubled("FAULT_SMALL_DISK"),
+        "backup disk nearly full": troubled("FAULT_SMALL_BACKUP_DISK", arguments=[
+            "--backup-every", "1s", "--backup-to", tmp_path / "small", "--archive-to", tmp_path / "small-journal"]),
         "fsync slow": troubled("FAULT_SLOW_SYNC"),
         "loop lag": troubled("FAULT_SLOW_SEND", memory=True),
         "checkpoint overdue": troubled(
@@ -115,7 +117,7 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
     expected = {
         ("denial storm", "PandoDenialStorm"), ("descriptor limit", "PandoDescriptorLimit"),
         ("backups failing", "PandoBackupsFail"), ("disk nearly full", "PandoDiskNearlyFull"),
-        ("fsync slow", "PandoFsyncSlow"), ("loop lag", "PandoLoopLag"),
+        ("backup disk nearly full", "PandoBackupDiskNearlyFull"), ("fsync slow", "PandoFsyncSlow"), ("loop lag", "PandoLoopLag"),
         ("checkpoint overdue", "PandoCheckpointOverdue"), ("checkpoint overdue", "PandoCheckpointsFail"),
     }
     deadline = time.monotonic() + DEADLINE
@@ -196,6 +198,16 @@ SERIES = [
     ("PandoSlowClients", {'pando_slow_client_disconnects_total{instance="a",cause="stalled"}': "0+120x20"}, "15m", set()),
     ("PandoCertificateEnds", {
         'pando_tls_certificate_expiry_timestamp_seconds{instance="a"}': "600000x20"}, "10m", set()),
+    ("PandoBackupDiskNearlyFull", {
+        'pando_backup_disk_free_bytes{instance="a",use="archive"}': "50x20",
+        'pando_backup_disk_size_bytes{instance="a",use="archive"}': "1000x20"}, "10m", {'use="archive"'}),
+    # Half of the disk is free, and that is no room for two backups.
+    ("PandoBackupDiskNearlyFull", {
+        'pando_backup_disk_free_bytes{instance="a",use="backup"}': "500x20",
+        'pando_backup_disk_size_bytes{instance="a",use="backup"}': "1000x20",
+        'pando_backup_disk_free_bytes{instance="a",use="archive"}': "500x20",
+        'pando_backup_disk_size_bytes{instance="a",use="archive"}': "1000x20",
+        'pando_scheduled_backup_size_bytes{instance="a"}': "300x20"}, "10m", {'use="backup"'}),
     ("PandoDiskNearlyFull", {
         'pando_disk_full{instance="a"}': "1x10", 'pando_disk_free_bytes{instance="a"}': "50x10",
         'pando_disk_size_bytes{instance="a"}': "100x10"}, "5m", set()),
@@ -206,6 +218,9 @@ QUIET = {
     'pando_scheduled_backup_timestamp_seconds{instance="a"}': "0x40",
     'pando_backup_download_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
     'pando_archive_enabled{instance="a"}': "0x40",
+    'pando_backup_disk_free_bytes{instance="a",use="backup"}': "0x40",
+    'pando_backup_disk_size_bytes{instance="a",use="backup"}': "0x40",
+    'pando_scheduled_backup_size_bytes{instance="a"}': "0x40",
     'pando_disk_free_bytes{instance="a"}': "0x40", 'pando_disk_size_bytes{instance="a"}': "0x40",
     'pando_disk_full{instance="a"}': "0x40", 'pando_journal_uncovered_bytes{instance="a"}': "0x40",
     'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",
@@ -218,7 +233,8 @@ ALERT = re.compile(r"- alert: (\w+)\n(?:.*\n)*?        labels: \{severity: (\w+)
 def promtool_test(folder, series, moment, name, labels):
     """Runs one unit test of the rules: the alert fires at the moment, or with labels None it does not."""
     severity, summary = {one[0]: one[1:] for one in ALERT.findall(RULES.read_text())}[name]
-    summary = summary.replace("{{ $labels.instance }}", "a")
+    for label, value in [("instance", "a"), *(text.replace('"', "").split("=") for text in labels or ())]:
+        summary = summary.replace(f"{{{{ $labels.{label} }}}}", value)
     input_series = "".join(f"      - series: '{text}'\n        values: '{values}'\n" for text, values in series.items())
     extra = "".join(f", {label.replace('=', ': ')}" for label in sorted(labels or ()))
     expected = "[]" if labels is None else (

@@ -599,9 +599,26 @@ def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):
     page.type("/many")
     page.press("Enter")
     page.wait("location.hash.endsWith('/many')")
-    # In the middle of it a row comes.
-    desk.rest.put(f"/many/k{middle:07}x", "between")
-    page.wait_row(f"k{middle:07}x", '"between"')
+    # By the beginning of a key: the first that has it.
+    page.press("/")
+    page.run("document.activeElement.select()")
+    page.type(f"k{middle + 1000:07}"[:-3])
+    page.press("Enter")
+    page.wait(f"({SELECTED}) === 'k{middle + 1000:07}'")
+    # By the wheel as many rows as it turns, by the scroll bar to any place.
+    first = "Math.min(...[...document.querySelectorAll('.row:not([hidden]) .key')].map((key) => Number(key.textContent.slice(1))).filter((number) => number >= 0))"
+    before = page.run(first)
+    page.browser.call("Input.dispatchMouseEvent", type="mouseWheel", x=300, y=400, deltaX=0, deltaY=2400)
+    page.wait(f"Math.abs({first} - {before + 100}) <= 1", "100 rows further")
+    page.wait_rows(lambda rows: all(row["kind"] == "number" for row in rows if row["level"] > 1), "every row loaded")
+    page.run("(tree => tree.scrollTop = tree.scrollHeight * 0.9)(document.querySelector('.tree'))")
+    page.wait(f"Math.abs({first} - {MANY_CHILDREN} * 0.9) < {MANY_CHILDREN} / 100", "nine tenths down")
+    page.wait_rows(lambda rows: all(row["kind"] == "number" for row in rows), "every row loaded there")
+    assert page.run("document.querySelectorAll('.row').length") < 120
+    # Among those in view a row comes.
+    shown = page.run(first) + 20
+    desk.rest.put(f"/many/k{shown:07}x", "between")
+    page.wait_row(f"k{shown:07}x", '"between"')
 
 
 @contextlib.contextmanager
@@ -1350,9 +1367,15 @@ def test_a_page_that_was_not_opened_yet_is_shown_while_the_server_is_gone(server
         page.wait("document.querySelector('.notice .problem')?.textContent.includes('does not answer')")
         page.run("location.hash = '#/history/default'")
         page.wait("document.querySelector('.panel .problem')?.textContent.includes('does not answer')")
-        # On a phone too the state is in words.
+        # What is made now has its icons: they are in the page.
+        page.run("document.getElementById('actor').click()")
+        page.dialog("Run as")
+        page.wait("document.querySelector('dialog header use').getBBox().width > 0", "the icon that closes the dialog")
+        page.press("Escape")
+        # On a phone too the state is in words, in the line of the other things.
         page.size(390, 844, mobile=True)
         page.wait("parseFloat(getComputedStyle(document.getElementById('state')).fontSize) > 10")
+        page.wait("document.querySelector('.bar').getBoundingClientRect().height < 100", "one line above the pages' names")
         page.size(1280, 800)
         start_again(server, proxy, page)
         page.run("location.hash = '#/data/default'")
@@ -1390,6 +1413,17 @@ def test_the_phone_by_use(desk):
         page.type("2")
         page.press("Enter")
         desk.wait_for("/list/a", 2)
+        # The details leave their place to the tree, but for the name and the actions, until they are asked for.
+        height = "document.querySelector('.details').clientHeight"
+        shown = page.run(height)
+        tap(".fold")
+        page.wait(f"{height} < 60 && {height} < {shown} / 2", "the details folded")
+        assert page.run("document.querySelector('.fold').ariaExpanded") == "false"
+        tap(".row.object:not([hidden]) .key")
+        page.wait("document.querySelector('.details h2').textContent === 'list'")
+        assert page.run(height) < 60
+        tap(".fold")
+        page.wait(f"{height} > 60 && document.querySelector('.fold').ariaExpanded === 'true'", "the details again")
     finally:
         page.browser.call("Emulation.setTouchEmulationEnabled", enabled=False)
         page.size(1280, 800)

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import signal
 import socket
 import ssl
 import subprocess
@@ -612,6 +613,61 @@ def test_connections_in_all(servers):
     assert limit_counts(Admin(server))["connections"] == 1
     for connection in kept:
         connection.close()
+
+
+def test_limits_of_clients_change_while_the_server_runs(servers, tmp_path):
+    """SIGHUP: a limit holds for what begins from then on, and can be taken away again."""
+    file = tmp_path / "pando.json"
+    file.write_text("{}")
+    server = servers(memory=True, arguments=["--config", file, "--loops", "2"])
+    kept = []
+
+    def change(options, *changed):
+        file.write_text(json.dumps(options))
+        before = len(server.stderr(limit=1 << 30))
+        server.signal(signal.SIGHUP)
+        wait_for(lambda: f"options read again; {', '.join(changed)} changed" in server.stderr(limit=1 << 30)[before:])
+
+    def begin():
+        """A connection that stays."""
+        kept.append(connect(server.port))
+        return begun(kept[-1], "event stream")
+
+    def write():
+        """Over a connection of its own."""
+        with Wire(server.port) as rest:
+            return rest.ask("PUT", "/a.json", b"1", fields=[bearer(unsigned("ada"))]).status
+
+    def sign_in():
+        kept.append(Connection(server.port))
+        return kept[-1].ask("auth", {"cred": unsigned("ada")})["s"]
+
+    assert [begin() for _ in range(3)] == ["200"] * 3
+    change({"max-connections-per-address": 1}, "max-connections-per-address")
+    # The loops hear of it a moment later.
+    wait_for(lambda: begin() == "429")
+    change({"max-writes-per-second": 1}, "max-connections-per-address", "max-writes-per-second")
+    wait_for(lambda: begin() == "200")
+    with Wire(server.port) as rest:
+        wait_for(lambda: rest.ask("PUT", "/a.json", b"1").status == 429)
+    wait_for(lambda: write() == 429)
+    change({"max-bytes-per-second": 2, "max-connections-per-user": 1},
+           "max-connections-per-user", "max-writes-per-second", "max-bytes-per-second")
+    wait_for(lambda: write() == 429)
+    wait_for(lambda: sign_in() == "unavailable")
+    change({}, "max-connections-per-user", "max-bytes-per-second")
+    wait_for(lambda: sign_in() == "ok")
+    with Wire(server.port) as rest:
+        wait_for(lambda: {rest.ask("PUT", "/a.json", b"1").status for _ in range(40)} == {200})
+    for connection in kept:
+        connection.close()
+
+
+def wait_for(condition):
+    deadline = time.monotonic() + DEADLINE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 def test_clients_without_tls_behind_a_proxy(servers):

@@ -1,8 +1,8 @@
 import {h} from "./dom.js"
+import {readTable} from "./json.js"
 import {render} from "./markdown.js"
 
-const PAGES = "index guide console operating guarantees performance architecture moving protocol/index protocol/realtime protocol/rest protocol/rules protocol/auth".split(" ")
-const labelOf = page => page.replace(/\/index$/, "").replace(/^.*\//, "").replace("rest", "REST")
+const PAGES = await readTable("docs")
 const nav = h("nav", {label: "Documents"})
 const article = h("article", {id: "main", tabIndex: -1})
 document.getElementById("app").append(h("div.docs", nav, article))
@@ -27,8 +27,8 @@ async function show() {
 		shown = name
 		article.replaceChildren(...elements)
 		document.title = `${article.querySelector("h1")?.textContent ?? "Documents"} · Pando`
-		nav.replaceChildren(h("a", {href: "/"}, "← Console"), ...PAGES.flatMap(page => [
-			h("a.page-link", {href: `#/${page}.md`, "aria-current": `${page}.md` === name && "page"}, labelOf(page)),
+		nav.replaceChildren(h("a", {href: "/"}, "← Console"), ...Object.entries(PAGES).flatMap(([page, label]) => [
+			h("a", {href: `#/${page}.md`, "aria-current": `${page}.md` === name && "page"}, label),
 			...(`${page}.md` === name ? [...article.querySelectorAll("h2")].map(heading => h("a.inner", {href: `#/${name}#${heading.id}`}, heading.textContent)) : []),
 		]))
 		scrollTo(0, 0)

@@ -27,7 +27,12 @@ export function svg(tag, attributes, ...children) {
 	return element
 }
 
-export const icon = name => svg("svg", {viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon"}, svg("use", {href: `/icons.svg#${name}`}))
+// Their shapes are in the page: those of a file are asked for again, and the server may be gone.
+const icons = new XMLHttpRequest()
+icons.onload = () => document.body.append(icons.responseXML.documentElement)
+icons.open("GET", "/icons.svg")
+icons.send()
+export const icon = name => svg("svg", {viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon"}, svg("use", {href: "#" + name}))
 
 export const button = (label, onclick, kind = "", properties = {}) => h(`button${kind}`, {onclick, ...properties}, label)
 

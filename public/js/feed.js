@@ -1,10 +1,10 @@
-import {session} from "./session.js"
+import {session, Emitter} from "./session.js"
 import {h, visible, formatCount, formatMoment} from "./dom.js"
 
 const RETRY_MS = 2000
 const PAUSE_FACTOR = 10 // between two readings, which may be of all the journal
 
-class Feed extends EventTarget {
+class Feed extends Emitter {
 	async start() {
 		this.abort?.abort()
 		const {signal} = (this.abort = new AbortController())
@@ -12,7 +12,7 @@ class Feed extends EventTarget {
 			try {
 				const response = await session.request("/.settings/profile.json", {}, {asSelf: true, signal, headers: {Accept: "text/event-stream"}})
 				if (response.ok) {
-					this.dispatchEvent(new Event("open"))
+					this.emit("open")
 					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader())
 				}
 			} catch { /* tried again */ }
@@ -28,14 +28,14 @@ class Feed extends EventTarget {
 			const blocks = (rest + value).split("\n\n")
 			rest = blocks.pop()
 			const detail = blocks.filter(block => block.startsWith("event: log")).map(block => JSON.parse(block.slice(block.indexOf("data: ") + 6)))
-			if (detail.length) this.dispatchEvent(new CustomEvent("records", {detail}))
+			if (detail.length) this.emit("records", detail)
 		}
 	}
 }
 
 export const isWrite = record => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false
 
-export const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key)
+const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key)
 
 export const writerName = ({by, uid}) => by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by
 
@@ -46,8 +46,8 @@ export function writeParts(write, from) {
 	return [h("time", formatMoment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)]
 }
 
-// Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes, a tenth of the time at most.
-export function journalReader(delay, read) {
+// Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
+export function journalReader(delay, shown, read) {
 	let timer, reading, isStale, until = 0
 	const start = wait => setTimeout(() => {
 		timer = undefined
@@ -78,6 +78,10 @@ export function journalReader(delay, read) {
 		clearTimeout(timer)
 		reading = timer = undefined
 	}
+	feed.addEventListener("records", ({detail}) => {
+		const keys = shown()
+		if (keys && detail.some(record => concerns(record, keys))) later()
+	})
 	return {now, later, soon, stop}
 }
 

@@ -1,5 +1,5 @@
 import {session, link} from "./session.js"
-import {feed, concerns, writeParts, journalReader} from "./feed.js"
+import {writeParts, journalReader} from "./feed.js"
 import {h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes} from "./dom.js"
 import {TreeModel} from "./tree-model.js"
 import * as view from "./tree-view.js"
@@ -21,14 +21,18 @@ const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], {onchange
 const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
 const notice = h("div.notice", {role: "status"})
 const writers = h("ol.writes")
-const details = h("aside.details", {label: "Selected node"})
+const name = h("h2")
+const facts = h("div")
+const fold = iconButton("right", "Show or hide the details", () => (fold.ariaExpanded = !details.classList.toggle("folded")), {class: "icon-button fold", ariaExpanded: true})
+const details = h("aside.details", {label: "Selected node"}, h("header", name, iconButton("copy", "Copy path", () => copy(detailed.path, "Path copied")),
+	iconButton("more", "Actions", event => showMenu(detailed, event.currentTarget)), fold), facts)
 view.connect({
 	edit: editLeaf, add, remove: edit.remove, more: showMenu, open: branch => open(branch.keys), up: () => keys.length && open(keys.slice(0, -1)),
 	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn,
 })
-let keys, database, model, detailVersion, detailTimer
+let keys, database, model, detailed, detailVersion, detailTimer
 let isClosed = true
-const journal = journalReader(WRITERS_AGAIN_MS, async signal => {
+const journal = journalReader(WRITERS_AGAIN_MS, () => element.isConnected && view.selected?.keys, async signal => {
 	const {path} = target()
 	const list = await session.history(path, {limit: WRITES, part: "writes"}, signal)
 		.then(found => found.writes.map(write => h("li", writeParts(write, path))), error => [h("li.hint", error.message)])
@@ -166,34 +170,30 @@ function selected(branch) {
 	journal.stop()
 	if (session.isAdmin) journal.later(WRITERS_MS)
 	showDetails(branch)
-	session.dispatchEvent(new CustomEvent("selected", {detail: branch.keys}))
+	session.emit("selected", branch.keys)
 }
 
 function showDetails(branch) {
+	detailed = branch
 	detailVersion = branch.version
 	const {kind, count, length, priority} = branch
-	const facts = {
+	const all = {
 		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && formatCount(count),
 		Size: length > 0 && formatBytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
 	}
-	details.replaceChildren(...[
-		h("header", h("h2", visible(branch.key, 80)), iconButton("copy", "Copy path", () => copy(branch.path, "Path copied")),
-			iconButton("more", "Actions", event => showMenu(branch, event.currentTarget))),
+	name.textContent = visible(branch.key, 80)
+	facts.replaceChildren(...[
 		h("div.path-line", visible(branch.path, 400)),
-		h("dl", Object.entries(facts).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
+		h("dl", Object.entries(all).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
 		branch.isLeaf && h("pre", {class: `value-box ${kind}`, tabIndex: 0}, visible(view.valueText(branch), 4000)),
 		length > 0 && h("p", button("Show all", () => editLeaf(branch), ".small")),
 		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", {href: link("history", branch.keys)}, "History")), writers),
-		h("details", {open: details.querySelector("details")?.open, ontoggle: ({target}) => showCode(target.lastChild, branch.keys)}, h("summary", "Code"), h("div")),
+		h("details", {open: facts.querySelector("details")?.open, ontoggle: ({target}) => showCode(target.lastChild, branch.keys)}, h("summary", "Code"), h("div")),
 	].filter(Boolean))
 }
 
 const showCode = async (place, keys) => place.replaceChildren((await import("./snippets.js")).codeTable(keys))
 
-feed.addEventListener("records", ({detail}) => {
-	const {selected} = view
-	if (element.isConnected && selected && detail.some(record => concerns(record, selected.keys))) journal.later()
-})
 edit.onWritten(path => {
 	model?.touchPath(split(path))
 	showUndo()

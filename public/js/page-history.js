@@ -1,5 +1,5 @@
 import {session, link} from "./session.js"
-import {feed, concerns, writeParts, journalReader} from "./feed.js"
+import {writeParts, journalReader} from "./feed.js"
 import {h, button, panel, visible, visibleLines, toast, formatBytes, formatMoment} from "./dom.js"
 import {join} from "./keys.js"
 import {stringify} from "./json.js"
@@ -47,7 +47,7 @@ export function show({keys: shownKeys, parameters}) {
 
 const list = () => (past.length ? past : writes)
 
-const journal = journalReader(SETTLE_MS, async (signal, before) => {
+const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, async (signal, before) => {
 	const moment = at
 	const ask = parameters => session.history(join(keys), parameters, signal)
 	try {
@@ -91,7 +91,7 @@ function drawMoment() {
 	const shown = at ?? end
 	const words = at === null ? "now" : formatMoment(at)
 	Object.assign(slider, {value: at === null ? SLIDER_STEPS : ((at - since) / (end - since)) * SLIDER_STEPS, ariaValueText: words})
-	field.value = new Date(shown - 60000 * new Date(shown).getTimezoneOffset()).toISOString().slice(0, 19)
+	field.valueAsNumber = shown - (shown % 1000) - 60000 * new Date(shown).getTimezoneOffset()
 	when.textContent = words
 	thenTitle.textContent = at === null ? "Now" : "Then"
 	reach.textContent = formatMoment(since)
@@ -124,5 +124,3 @@ async function askRestore() {
 	toast("Restored. Undo is under Data.")
 	go(null)
 }
-
-feed.addEventListener("records", ({detail}) => element.isConnected && detail.some(record => concerns(record, keys)) && journal.later())

@@ -39,7 +39,7 @@ const SOURCES = {
 		return 1000 * lower
 	},
 }
-const {meters: METERS, state: STATE} = await readTable("meters")
+const {meters: METERS, state: STATE, lists: LISTS} = await readTable("meters")
 
 const placeLink = (keys, namespace, orderBy, words = join(keys)) =>
 	h("a", {href: orderBy ? queryLink(keys, {orderBy, limitToFirst: 50}, namespace) : link("data", keys, namespace)}, visible(words, 120))
@@ -59,23 +59,23 @@ let namespace, visit, before, lastMessage // visit: ends when the page is left
 
 const fix = (keys, order, database) => ["no index: add ", indexFix(keys, order, database)]
 
-// [title, names of columns, rows, words where there is none]
 const lists = [
-	["Slow operations of the last hour", ["ms", "at", "operation", "database", "path", "ordered by", "count", "to make it faster"], async () =>
+	async () =>
 		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, time, protocol, kind, database, path, location, order, indexed, count}) =>
 			[milliseconds(1000 * seconds), formatMoment(time), `${protocol} ${kind}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
-				visible(order ?? "", 60), formatCount(count), indexed === false && location && order ? fix(split(location), order, database) : ""]), "None took a millisecond or more."],
-	["Costly paths of this database since the console is open", ["path", "count", "ms in all", "bytes", "to make it faster"], () =>
+				visible(order ?? "", 60), formatCount(count), indexed === false && location && order ? fix(split(location), order, database) : ""]),
+	() =>
 		[...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({keys, count, millis, bytes, order}) =>
-			[placeLink(keys, namespace, order), formatCount(count), millis.toFixed(2), formatBytes(bytes), order ? fix(keys, order) : ""]), "None."],
-	[["Connections with most ", order], ["client", "by", "user", "listens to", "unread", "memory", "sent", "silent", "connected"], async () =>
+			[placeLink(keys, namespace, order), formatCount(count), millis.toFixed(2), formatBytes(bytes), order ? fix(keys, order) : ""]),
+	async () =>
 		(await session.inspect("connections", {sort: order.value, limit: ROW_LIMIT})).connections.map(one => [
 			one.peer ?? "", one.transport.replace("_", " "), one.administrator ? "administrator" : visible(one.uid ?? "", 40),
 			one.listens?.length ? [placeLink(split(one.listens[0]), one.database), one.listen_count > 1 && ` and ${formatCount(one.listen_count - 1)} more`] : "",
-			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(formatBytes), ...[one.idle_seconds, one.age_seconds].map(formatSpan)]), "None."],
-].map(([title, heads, rows, empty]) => {
+			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(formatBytes), ...[one.idle_seconds, one.age_seconds].map(formatSpan)]),
+].map((rows, number) => {
+	const [title, heads, empty] = LISTS[number]
 	const content = h("div")
-	return {element: panel(title, content), look: async () => showTable(content, heads, await rows(), empty)}
+	return {element: panel([title, number === 2 && order], content), look: async () => showTable(content, heads, await rows(), empty)}
 })
 lists.unshift(denialPanel())
 

@@ -2,18 +2,16 @@ import {session, link, restPath} from "./session.js"
 import {h, choice, inNextFrame, panel, table, visible, formatCount} from "./dom.js"
 import {split, join, compareKeys, compareValues} from "./keys.js"
 import {stringify, parse, kindOf, isObject, unwrap, own} from "./json.js"
-import {codeTable, wireQuery} from "./snippets.js"
+import {codeTable, wireQuery, ORDERS, BOUNDS, LIMITS} from "./snippets.js"
 import {indexFix, queryLink} from "./rules-index.js"
 import {explain} from "./denials.js"
 import {valueField} from "./edit.js"
 
 const SHOWN_ROWS = 500
 const COLUMN_LIMIT = 8
-const BOUNDS = [["none", "everything"], ["equalTo", "equal to"], ["startAt", "from"], ["startAfter", "after"], ["endAt", "up to"], ["endBefore", "before"]]
-const LIMITS = [["limitToFirst", "first"], ["limitToLast", "last"]]
 
 const path = h("input.path-input", {label: "Path"})
-const order = choice("Order by", [["$key", "key"], ["child", "child…"], ["$value", "value"], ["$priority", "priority"]])
+const order = choice("Order by", ORDERS)
 const child = h("input.path-input", {placeholder: "child, or path/below", label: "Child to order by"})
 const bounds = [["First bound", BOUNDS], ["Second bound", [["none", "nothing else"], ...BOUNDS.slice(4)]]].map(([label, options]) =>
 	({kind: choice(label, options), field: valueField("", [["bare", "value"], "string"])}))

@@ -22,7 +22,13 @@ async function textUpTo(limit, response) {
 	}
 }
 
-class Session extends EventTarget {
+export class Emitter extends EventTarget {
+	emit(name, detail) {
+		this.dispatchEvent(new CustomEvent(name, {detail}))
+	}
+}
+
+class Session extends Emitter {
 	credential = null // of the person at the console
 	isAdmin = false
 	databases = undefined // [{name}], for administrators
@@ -63,7 +69,7 @@ class Session extends EventTarget {
 		})
 		this.isAdmin = this.databases !== undefined
 		if (isKept) sessionStorage.setItem(STORED, credential)
-		this.dispatchEvent(new Event("database"))
+		this.emit("database")
 	}
 
 	signOut() {
@@ -80,9 +86,9 @@ class Session extends EventTarget {
 		database = this.database = new Database({url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
 			if (database !== this.database && state !== "connecting") return
 			onState(state, error)
-			this.dispatchEvent(new CustomEvent("state", {detail: {state, error}}))
+			this.emit("state", {state, error})
 		}})
-		this.dispatchEvent(new Event("database"))
+		this.emit("database")
 	}
 
 	async actAs(actor) {

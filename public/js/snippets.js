@@ -3,13 +3,13 @@ import {table, iconButton, copy} from "./dom.js"
 import {encodePath} from "./keys.js"
 import {stringify, readTable} from "./json.js"
 
-const BOUNDS = ["startAt", "startAfter", "endAt", "endBefore", "equalTo"]
-const LIMITS = ["limitToFirst", "limitToLast"]
-const ORDERS = {$key: "orderByKey", $value: "orderByValue", $priority: "orderByPriority"}
+// By their names: the words of orders, bounds and limits; the SDKs' methods of orders; how bounds are sent (realtime §7.1).
+export const {orders: ORDERS, bounds: BOUNDS, limits: LIMITS, sides: SIDES} = await readTable("query")
+const NAMES = [...BOUNDS, ...LIMITS].map(([name]) => name)
 
 function restURL(keys, query) {
 	const parameters = new URLSearchParams()
-	for (const name of ["orderBy", ...BOUNDS, ...LIMITS]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]))
+	for (const name of ["orderBy", ...NAMES]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]))
 	parameters.set("ns", session.namespace)
 	return `${location.origin}/${encodePath(keys)}.json?${parameters}`
 }
@@ -19,7 +19,7 @@ export function wireQuery(query) {
 	const wire = {}
 	if (query.orderBy !== "$priority") wire.i = {$key: ".key", $value: ".value"}[query.orderBy] ?? query.orderBy
 	if (query.equalTo !== undefined) Object.assign(wire, {sp: query.equalTo, sin: true, ep: query.equalTo, ein: true})
-	for (const [name, side, isInclusive, furthest] of [["startAt", "s", true], ["startAfter", "s", false, "[MAX_NAME]"], ["endAt", "e", true], ["endBefore", "e", false, "[MIN_NAME]"]]) {
+	for (const [name, side, isInclusive, furthest] of SIDES) {
 		if (query[name] === undefined) continue
 		Object.assign(wire, {[`${side}p`]: query[name], [`${side}in`]: isInclusive})
 		if (furthest && wire.i !== ".key") wire[`${side}n`] = furthest
@@ -40,14 +40,14 @@ function literal(value, {words, escapes = [], wholeNumberEnd = ""}) {
 export function codeTable(keys, query = {}) {
 	const path = keys.join("/")
 	const {orderBy} = query
-	const order = ORDERS[orderBy] ? [ORDERS[orderBy]] : ["orderByChild", orderBy]
-	const methods = orderBy ? [order, ...[...BOUNDS, ...LIMITS].filter(name => name in query).map(name => [name, query[name]])] : []
+	const [, , method] = ORDERS.find(([name]) => name === orderBy) ?? []
+	const methods = orderBy ? [method ? [method] : ["orderByChild", orderBy], ...NAMES.filter(name => name in query).map(name => [name, query[name]])] : []
 	const reference = `ref(database, ${JSON.stringify(path || "/")})`
 	const parts = methods.map(([name, value]) => `, ${name}(${value === undefined ? "" : stringify(value)})`).join("")
 	const line = sdk => {
 		const lacking = methods.find(([name]) => sdk.lacks?.includes(name))
 		if (lacking) return `(this SDK has no ${lacking[0]})`
-		const calls = methods.map(([name, value]) => `.${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : LIMITS.includes(name) ? value : literal(value, sdk)})`)
+		const calls = methods.map(([name, value]) => `.${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : literal(value, sdk)})`)
 		return sdk.begin.replace("PATH", () => literal(path, sdk)) + calls.join("") + sdk.end
 	}
 	const lines = [

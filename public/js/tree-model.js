@@ -1,7 +1,7 @@
 // The tree as far as it is looked at. Pages of rows, with kind and size in place of data, are loaded when they come into
 // view, and again when the feed names a write there; without a feed every second.
 
-import {session} from "./session.js"
+import {session, Emitter} from "./session.js"
 import {feed, isWrite} from "./feed.js"
 import {stringify} from "./json.js"
 import {join} from "./keys.js"
@@ -66,7 +66,7 @@ export class Branch {
 	}
 }
 
-export class TreeModel extends EventTarget {
+export class TreeModel extends Emitter {
 	loads = 0
 
 	constructor(keys) {
@@ -92,7 +92,7 @@ export class TreeModel extends EventTarget {
 	}
 
 	changed() {
-		this.dispatchEvent(new Event("change"))
+		this.emit("change")
 	}
 
 	get rowCount() {
@@ -160,7 +160,7 @@ export class TreeModel extends EventTarget {
 			branch.error = error
 			if (error.code === "permission_denied") Object.assign(branch, {count: 0, kind: "denied"})
 			branch.version++
-			if (isNew) this.dispatchEvent(new CustomEvent("problem", {detail: {branch, error}}))
+			if (isNew) this.emit("problem", {branch, error})
 		} finally {
 			this.loads--
 			entry.isLoading = false

@@ -38,7 +38,7 @@ function put(element, attributes) {
 const write = (element, text) => element.textContent === text || (element.textContent = text)
 
 const changed = inNextFrame(() => model && draw())
-const handlers = {onkeydown: pressed, onclick: clicked, ondblclick: doubleClicked, oncontextmenu: menuAsked, onscroll: scrolled}
+const handlers = {onkeydown: pressed, onclick: onRow(clicked), ondblclick: onRow(doubleClicked), oncontextmenu: onRow(menuAsked), onscroll: scrolled}
 const spacer = h("div.spacer", {role: "presentation"})
 export const element = h("div.tree", {role: "tree", tabIndex: 0, label: "Data", ...handlers}, spacer)
 element.style.setProperty("--row", `${ROW}px`)
@@ -224,28 +224,29 @@ export function selectRow(row) {
 	changed()
 }
 
-const branchOf = event => event.target.closest(".row")?.branch
+function onRow(run) {
+	return event => {
+		const branch = event.target.closest(".row")?.branch
+		if (branch) run(event, branch)
+	}
+}
+
 const toggle = branch => (branch.isExpanded ? model.collapse(branch) : model.expand(branch))
 
-function clicked(event) {
-	const branch = branchOf(event)
-	if (!branch) return
+function clicked(event, branch) {
 	const button = event.target.closest("[data-action]")
 	select(branch, {reveals: false})
 	if (event.target.closest(".twisty")) toggle(branch)
 	else if (button) actions[button.dataset.action](branch, button)
 }
 
-function doubleClicked(event) {
-	const branch = branchOf(event)
-	if (!branch || event.target.closest("button")) return
+function doubleClicked(event, branch) {
+	if (event.target.closest("button")) return
 	if (branch.kind === "object") toggle(branch)
 	else actions.edit(branch)
 }
 
-function menuAsked(event) {
-	const branch = branchOf(event)
-	if (!branch) return
+function menuAsked(event, branch) {
 	event.preventDefault()
 	select(branch, {reveals: false})
 	const show = () => actions.more(branch, event)

@@ -268,7 +268,8 @@ extension ServeOption {
             """
             Connections of one address, or of one IPv6 network of 64 bits; 0 for no limit. Clients behind one router \
             share its address.
-            """),
+            """
+        ).reloading,
         number(
             "max-connections", .count, in: 1...DescriptorBudget.connectionMaximum,
             zero: "as many as the descriptors allow", \.connectionLimit,
@@ -276,16 +277,19 @@ extension ServeOption {
         ),
         number(
             "max-connections-per-user", .count, in: 0...1 << 23, zero: "no limit", \.userConnectionLimit,
-            "Realtime sessions and event streams of one user; 0 for no limit. Administrators have none."),
+            "Realtime sessions and event streams of one user; 0 for no limit. Administrators have none."
+        ).reloading,
         number(
             "max-writes-per-second", .count, in: 0...1 << 30, zero: "no limit", \.writesPerSecond,
             """
             Writes in a second, on average over 10 s, of one connection, and of one user over all connections; 0 for no \
             limit. Administrators have none. Realtime writes beyond it wait, those by REST are answered 429.
-            """),
+            """
+        ).reloading,
         number(
             "max-bytes-per-second", .bytes, in: 0...1 << 40, zero: "no limit", \.bytesPerSecond,
-            "Bytes of these writes in a second, inflated, in the same way; 0 for no limit."),
+            "Bytes of these writes in a second, inflated, in the same way; 0 for no limit."
+        ).reloading,
         number(
             "max-head-bytes", .bytes, in: 1 << 10...1 << 20, \.headByteLimit,
             "Size of the head of an HTTP request."
