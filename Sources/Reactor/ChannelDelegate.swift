@@ -18,7 +18,8 @@ package protocol ChannelDelegate: AnyObject {
     /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.
     func channelDidDrain(_ channel: Channel)
 
-    /// The last call, made exactly once, at the end of a tick: never from inside a call to the channel.
+    /// The last call, made exactly once, at the end of this tick or of a later one: never from inside a call
+    /// to the channel.
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason)
 }
 

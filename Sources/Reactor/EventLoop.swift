@@ -12,10 +12,10 @@ import Synchronization
 ///
 /// Each step has a type: ``Poller``, ``LoopMailboxes``, ``TimerWheel``, ``FlushList``, ``CloseList``.
 ///
-/// - A tick with much to do is bounded in time: events, messages, timers and flushes each have
-///   ``LoopConfiguration/tickShare``, and what is left waits for the next tick. There everyone who has waited
-///   comes before everyone who was served (``Pollable/round``), and those whose events take long come last
-///   (``Pollable/isBulk``).
+/// - A tick with much to do is bounded in time: events, messages, timers, flushes and closed channels each
+///   have ``LoopConfiguration/tickShare``, and what is left waits for the next tick. There everyone who has
+///   waited comes before everyone who was served (``Pollable/round``), and those whose events take long come
+///   last (``Pollable/isBulk``).
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
 /// - `channelDidClose` is called only at the end of a tick, never from inside a call to the channel.
 /// - An object that the kernel may name in this batch of events is not freed before the batch is handled.
@@ -60,7 +60,7 @@ public final class EventLoop: @unchecked Sendable {
         self.configuration = configuration
         buffers = LoopBuffers(configuration)
         flushes = FlushList(configuration)
-        closes = CloseList()
+        closes = CloseList(configuration)
         mailboxes = LoopMailboxes(configuration)
         tasks = Mailbox(signalling: wakeup)
         timers = TimerWheel(tick: configuration.timerTick, now: .now)
@@ -162,11 +162,11 @@ public final class EventLoop: @unchecked Sendable {
         onTickEnd?()
         defer { onTickEnd?() }
         flushes.flush(isLast: isLast)
-        closes.notify()
+        closes.notify(isLast: isLast)
         // A deinit may run any code, and close more channels.
         while poller.hasUnwatched {
             poller.releaseUnwatched()
-            closes.notify()
+            if isLast { closes.notify(isLast: true) }
         }
     }
 
@@ -199,6 +199,21 @@ public final class EventLoop: @unchecked Sendable {
     @inlinable public func attach<Message: Sendable>(
         _ mailbox: Mailbox<Message>, sliceCount: Int = 16,
         handler: @escaping (_ batch: inout [Message]) -> Void
+    ) -> MailboxAttachment {
+        attach(
+            MailboxSlot(mailbox, sliceCount: sliceCount) { batch in
+                handler(&batch)
+                return false
+            })
+    }
+
+    /// As ``attach(_:sliceCount:handler:)``, for messages that may each take longer than a tick may.
+    /// - Parameter handler: Returns whether it has kept a part of what it was given. Then it is called again,
+    ///   with an empty batch, in this tick or the next one, and gets no other messages before.
+    @discardableResult
+    @inlinable public func attachInParts<Message: Sendable>(
+        _ mailbox: Mailbox<Message>, sliceCount: Int = 16,
+        handler: @escaping (_ batch: inout [Message]) -> Bool
     ) -> MailboxAttachment {
         attach(MailboxSlot(mailbox, sliceCount: sliceCount, handler: handler))
     }

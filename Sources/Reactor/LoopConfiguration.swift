@@ -15,7 +15,7 @@ package struct LoopConfiguration: Sendable {
     /// A TLS handshake that is not done after this long ends the connection.
     package var handshakeTimeout: Duration = .seconds(30)
     /// Time after which what is left of a tick's events waits for the next tick; the same again for its
-    /// messages, its timers, and its flushes. One of each is always handled.
+    /// messages, its timers, its flushes, and the channels that have closed. One of each is always handled.
     package var tickShare: Duration = .milliseconds(2)
     /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
     package var longRead: Duration = .microseconds(200)
