@@ -16,6 +16,7 @@ extension Channel {
         guard phase == .open, let peer = socketAddress else { return nil }
         flush()
         guard phase == .open else { return nil }
+        output.uncork(in: loop.buffers)
         let unsent = output.queuedBytes(in: loop.buffers)
         loop.metrics.droppedBytes.add(output.removeAll(in: loop.buffers))
         loop.metrics.detached.add()
