@@ -30,52 +30,82 @@ extension IOLoop {
 
     // MARK: From the databases
 
-    /// Deals outputs out, and gives back what held them.
-    func deliver(_ batches: inout [OutputBatch]) {
+    /// Deals a piece of the outputs out (``OutputPosition``), and gives back what held them.
+    /// - Parameter batches: Those that have come; empty where some are left of earlier ones.
+    /// - Returns: Whether some are left.
+    func deliver(_ batches: inout [OutputBatch]) -> Bool {
+        if batches.isEmpty { swap(&batches, &restOfOutputs) }
+        position.beginPiece()
         for index in batches.indices {
             let batch = exchange(&batches[index], with: OutputBatch())
             deliver(batch)
+            guard position.isBehind(batch) else {
+                batches[index] = batch
+                restOfOutputs = Array(batches[index...])
+                return true
+            }
+            measurements.add(
+                began: batch.began, replyCount: batch.replyCount,
+                pushCount: batch.pushCount + position.sharedCount)
+            position.beginBatch()
             if resources.outputBackpressure.remove(batch.byteCount) {
                 resources.database.post(.outputsDelivered)
             }
             OutputBatch.recycle(consume batch, into: resources.spareOutputs)
         }
+        return false
     }
 
+    /// Deals out what is left of a batch, or of the piece.
     private func deliver(_ batch: OutputBatch) {
         let arena = batch.arena.rawSpan
-        var pushCount = batch.pushCount
-        for item in batch.items {
-            switch item {
-            case .frames(let id, let range): table[id]?.send(arena.extracting(range))
+        while !position.isPieceOver, !position.isBehind(batch) {
+            switch batch.items[position.item] {
             case .shared(let bytes, let recipients):
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.
                 let slots = table.slots
-                for id in recipients {
+                for id in recipients[position.nextRecipients(of: recipients.count)] {
                     guard let session = table.session(id, among: slots) else { continue }
                     session.send(bytes)
-                    pushCount += 1
+                    position.sharedCount += 1
                 }
             case .compressible(let frames, let recipients):
                 let slots = table.slots
-                var forms = FramesByWindow(frames)
-                for id in recipients {
+                var forms = position.forms.take() ?? FramesByWindow(frames)
+                let range = position.nextRecipients(of: recipients.count)
+                for id in recipients[range] {
                     guard let session = table.session(id, among: slots) else { continue }
                     session.send(forms.bytes(for: session.window, services.context.compression))
-                    pushCount += 1
+                    position.sharedCount += 1
                 }
-            case .large(let id, let message): table[id]?.send(message)
-            case .rest(let id, let result): table[id]?.receive(result)
+                if range.upperBound < recipients.count { position.forms = forms }
+            case .frames(let id, let range):
+                position.nextItem()
+                table[id]?.send(arena.extracting(range))
+            case .large(let id, let message):
+                position.nextItem()
+                table[id]?.send(message)
+            case .rest(let id, let result):
+                position.nextItem()
+                table[id]?.receive(result)
             case .events(let id, let events):
+                position.nextItem()
                 table[id]?.receive(events)
-                pushCount += 1
-            case .windowMark(let id): table[id]?.windowMarkReturned()
-            case .held(let id, let byteCount): table[id]?.hold(inDatabases: byteCount)
-            case .close(let id, let reason): table[id]?.close(reason)
-            case .resumeReading: resumeReading()
+                position.sharedCount += 1
+            case .windowMark(let id):
+                position.nextItem()
+                table[id]?.windowMarkReturned()
+            case .held(let id, let byteCount):
+                position.nextItem()
+                table[id]?.hold(inDatabases: byteCount)
+            case .close(let id, let reason):
+                position.nextItem()
+                table[id]?.close(reason)
+            case .resumeReading:
+                position.nextItem()
+                resumeReading()
             }
         }
-        measurements.add(began: batch.began, replyCount: batch.replyCount, pushCount: pushCount)
     }
 
     private func resumeReading() {

@@ -34,6 +34,9 @@ package final class IOLoop: @unchecked Sendable {
     private let sweep: SessionSweep
     /// The mailbox of what the databases send; nil before it is attached.
     var outputs: MailboxAttachment?
+    /// What was taken out of it and is not dealt out yet, the first of them up to ``position``.
+    var restOfOutputs: [OutputBatch] = []
+    var position = OutputPosition()
     var foreignRequests = ForeignRequestLog()
     var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
     let shutdown: ShutdownWait
@@ -105,7 +108,7 @@ package final class IOLoop: @unchecked Sendable {
     }
 
     private func attachMailboxes() {
-        outputs = loop.attach(resources.outputs[Int(index)]) { [self] batches in
+        outputs = loop.attachInParts(resources.outputs[Int(index)]) { [self] batches in
             deliver(&batches)
         }
         loop.attach(services.encoded) { [table] messages in

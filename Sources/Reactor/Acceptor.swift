@@ -40,6 +40,7 @@ package final class Acceptor: Pollable {
         unsafe pando_accept(descriptor, &peer)
     }
 
+    private let loop: EventLoop
     private let configuration: Configuration
     private let targets: [EventLoop]
     private var nextTarget = 0
@@ -102,12 +103,13 @@ package final class Acceptor: Pollable {
         self.limiter = limiter
         self.evict = evict
         self.onLimit = onLimit
-        super.init(descriptor: socket.takeDescriptor(), loop: loop)
+        self.loop = loop
+        super.init(descriptor: socket.takeDescriptor())
         limiter?.attach(
             loop.mailbox { [weak self] _ in
                 self?.setInterest(PANDO_READABLE)
             })
-        try watch(PANDO_READABLE)
+        try loop.poller.watch(self, PANDO_READABLE)
     }
 
     /// Stops listening. Accepted connections stay open; connections in the kernel's queue are reset.
@@ -116,7 +118,7 @@ package final class Acceptor: Pollable {
         guard descriptor >= 0 else { return }
         // The name first: a client that connects from now on gets the error for a server that does not run.
         if let path { unsafe pando_remove_socket(path) }
-        closeDescriptor()
+        loop.poller.close(self)
     }
 
     override func loopDidStop() {
@@ -192,6 +194,8 @@ package final class Acceptor: Pollable {
             adopt(socket, target)
         }
     }
+
+    private func setInterest(_ interest: UInt32) { loop.poller.setInterest(interest, of: self) }
 
     /// At once where the target is the acceptor's own loop.
     private func perform(on target: EventLoop, _ task: @escaping @Sendable () -> Void) {

@@ -1,25 +1,4 @@
 import PandoBytes
-import PandoTLS
-
-/// Why a channel was closed.
-package enum ChannelCloseReason: Equatable, Sendable {
-    /// By this side: `close()`, `reset()`, or `closeAfterFlush()` after everything was sent.
-    case requested
-    /// By the peer (ECONNRESET, EPIPE).
-    case reset
-    /// The peer did not read, and its unsent output exceeded `outboundByteLimit`.
-    case outboundLimitExceeded
-    /// After `closeAfterFlush()` the peer acknowledged nothing for `closeStallTimeout`.
-    case stalled
-    /// The TLS connection cannot go on; during the handshake, or because a record is bad.
-    case insecure(TLSError)
-    /// The TLS handshake was not done within `handshakeTimeout`.
-    case handshakeTimedOut
-    /// Any other errno; ETIMEDOUT when the peer's system stopped answering.
-    case failed(Int32)
-    /// The loop was stopped.
-    case loopStopped
-}
 
 /// Gets a channel's events, on its loop. The channel holds its delegate until `channelDidClose`.
 package protocol ChannelDelegate: AnyObject {
@@ -39,7 +18,8 @@ package protocol ChannelDelegate: AnyObject {
     /// `outboundByteCount` was above `outboundLowWaterByteCount`, and no longer is.
     func channelDidDrain(_ channel: Channel)
 
-    /// The last call, made exactly once, at the end of a tick: never from inside a call to the channel.
+    /// The last call, made exactly once, at the end of this tick or of a later one: never from inside a call
+    /// to the channel.
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason)
 }
 

@@ -3,6 +3,7 @@ import PandoTLS
 
 /// One attempt to connect. Its loop keeps it until it has succeeded or failed.
 package final class Connector: Pollable {
+    private let loop: EventLoop
     private let address: SocketAddress
     private let tls: TLSConnection?
     private let makeDelegate: (Channel) -> any ChannelDelegate
@@ -17,7 +18,8 @@ package final class Connector: Pollable {
         self.tls = tls
         self.makeDelegate = makeDelegate
         self.onFailure = onFailure
-        super.init(descriptor: descriptor, loop: loop)
+        self.loop = loop
+        super.init(descriptor: descriptor)
     }
 
     /// Connects without blocking. Loop only. Exactly one of the two closures is called, later, on the loop;
@@ -41,7 +43,7 @@ package final class Connector: Pollable {
         let connector = Connector(
             descriptor: descriptor, address: address, loop: loop, tls: tls, makeDelegate: makeDelegate,
             onFailure: onFailure)
-        try connector.watch(PANDO_WRITABLE)
+        try loop.poller.watch(connector, PANDO_WRITABLE)
         connector.timeout = loop.schedule(after: timeout) { [weak connector] in
             connector?.finish(PANDO_ETIMEDOUT)
         }
@@ -55,11 +57,11 @@ package final class Connector: Pollable {
         guard isWatched else { return }
         if let timeout { loop.cancel(timeout) }
         guard code == 0 else {
-            closeDescriptor()
+            loop.poller.close(self)
             onFailure(SocketError(code: code, attempt: "connect to \(address)"))
             return
         }
-        let socket = ConnectedSocket(descriptor: surrenderDescriptor(), peer: address)
+        let socket = ConnectedSocket(descriptor: loop.poller.surrender(self), peer: address)
         do {
             try Channel.adopt(socket, on: loop, tls: tls, makeDelegate: makeDelegate)
         } catch {
@@ -68,6 +70,6 @@ package final class Connector: Pollable {
     }
 
     override func loopDidStop() {
-        closeDescriptor()
+        loop.poller.close(self)
     }
 }

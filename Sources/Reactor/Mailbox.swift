@@ -137,26 +137,34 @@ public struct MailboxAttachment: Sendable {
 
     /// - Parameters:
     ///   - sliceCount: Most messages that the handler is given at once; it is given all where it must.
-    ///   - handler: Gets each batch, and may leave anything in it.
+    ///   - handler: Gets each batch, and may leave anything in it. Returns whether it has kept a part of it:
+    ///     then it is called with an empty batch, until it has handled that.
     @inlinable init<Message: Sendable>(
-        _ mailbox: Mailbox<Message>, sliceCount: Int, handler: @escaping (inout [Message]) -> Void
+        _ mailbox: Mailbox<Message>, sliceCount: Int, handler: @escaping (inout [Message]) -> Bool
     ) {
         var batch = MessageBatch<Message>()
+        var hasKept = false
         self.init(
             deliver: { all in
-                let isRest = !batch.isEmpty
-                if isRest {
+                func handleKept() {
+                    var nothing: [Message] = []
+                    repeat { hasKept = handler(&nothing) } while hasKept && all
+                }
+                func handleSlice() {
                     var messages = batch.remove(all ? .max : sliceCount)
-                    handler(&messages)
+                    hasKept = handler(&messages)
                     batch.recycle(messages)
-                    guard all else { return batch.isEmpty ? .inMailbox : .inBatch }
+                    if hasKept, all { handleKept() }
+                }
+                if hasKept || !batch.isEmpty {
+                    if hasKept { handleKept() } else { handleSlice() }
+                    guard all else { return hasKept || !batch.isEmpty ? .inBatch : .inMailbox }
+                    if !batch.isEmpty { handleSlice() }
                 }
                 batch.fill(from: mailbox)
                 guard !batch.isEmpty else { return .nothing }
-                var messages = batch.remove(all ? .max : sliceCount)
-                handler(&messages)
-                batch.recycle(messages)
-                return batch.isEmpty ? .nothing : .inBatch
+                handleSlice()
+                return hasKept || !batch.isEmpty ? .inBatch : .nothing
             }, close: { mailbox.close() })
     }
 

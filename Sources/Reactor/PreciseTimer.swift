@@ -5,6 +5,7 @@ import PandoTime
 /// Timeouts use the loop's timers (`schedule`), which need no system call and are as coarse as `timerTick`.
 /// Confined to its loop.
 package final class PreciseTimer: Pollable {
+    private let loop: EventLoop
     private let handler: () -> Void
 
     /// - Parameter handler: Called on the loop, once for each ``set(at:)`` that was not replaced by another
@@ -12,8 +13,9 @@ package final class PreciseTimer: Pollable {
     /// - Throws: EMFILE, ENFILE, ENOMEM.
     package init(on loop: EventLoop, handler: @escaping () -> Void) throws(SocketError) {
         self.handler = handler
-        super.init(descriptor: try checked(pando_timerfd_create(), "create a timer"), loop: loop)
-        try watch(PANDO_READABLE)
+        self.loop = loop
+        super.init(descriptor: try checked(pando_timerfd_create(), "create a timer"))
+        try loop.poller.watch(self, PANDO_READABLE)
     }
 
     /// Fires at `deadline`, at once when that is past. Replaces an earlier deadline. One system call.
@@ -26,7 +28,7 @@ package final class PreciseTimer: Pollable {
 
     /// Ends the timer; it cannot be set again.
     package func close() {
-        closeDescriptor()
+        loop.poller.close(self)
     }
 
     override func ready(_ events: UInt32) {
@@ -36,6 +38,6 @@ package final class PreciseTimer: Pollable {
     }
 
     override func loopDidStop() {
-        closeDescriptor()
+        loop.poller.close(self)
     }
 }

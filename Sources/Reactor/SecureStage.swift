@@ -32,7 +32,7 @@ package final class SecureStage: @unchecked Sendable {
     private(set) var batchDataByteCount = 0
     /// Bytes that the peer has acknowledged, at least: never less than before.
     private var acknowledged = 0
-    /// What the loop counts for this stage (``EventLoop/secureByteCount``).
+    /// What the loop counts for this stage (``LoopBuffers/secureByteCount``).
     private var countedByteCount = 0
     /// Ends a handshake that takes too long.
     var timeout: TimerToken?
@@ -44,8 +44,8 @@ package final class SecureStage: @unchecked Sendable {
     }
 
     /// The channel begins: a client has something to say.
-    func begin(_ loop: EventLoop) {
-        let output = loop.secureBuffers.sealed
+    func begin(_ buffers: LoopBuffers) {
+        let output = buffers.secure.sealed
         output.removeAll()
         connection.begin(to: output)
         if output.count > 0 { unsent += output.array() }
@@ -77,8 +77,8 @@ package final class SecureStage: @unchecked Sendable {
     }
 
     /// Receives at most `byteLimit` bytes and decrypts them. Replies are queued.
-    func read(_ descriptor: Int32, atMost byteLimit: Int, _ loop: EventLoop) -> Input {
-        let buffers = loop.secureBuffers
+    func read(_ descriptor: Int32, atMost byteLimit: Int, _ buffers: LoopBuffers) -> Input {
+        let buffers = buffers.secure
         let headroom = TLSConnection.headroomByteCount
         let byteLimit = min(byteLimit, SecureBuffers.receivedByteCount)
         // In bounds: the buffer has room for the headroom and `receivedByteCount` bytes.
@@ -117,37 +117,72 @@ package final class SecureStage: @unchecked Sendable {
 
     // MARK: Sending
 
-    /// Encrypts a batch of data and sends it as far as the kernel accepts it.
-    /// - Parameters:
-    ///   - sliceCount: Slices of data at the beginning of the loop's list of slices.
-    /// - Returns: Bytes of data that were taken, and a negative errno, or 0.
+    /// Most batches of a flush; the rest waits for the next tick, so that other channels are flushed in this
+    /// one.
+    private static let batchLimit = 8
+
+    /// As ``PlainStage/flush(_:to:_:)``: records that wait first, then batches of data. One system call for
+    /// each batch.
+    func flush(_ output: inout ChannelOutput, to descriptor: Int32, _ buffers: LoopBuffers) -> Int64 {
+        var rounds = Self.batchLimit
+        while output.unsentByteCount > 0 || hasUnsent {
+            let error: Int64
+            if hasUnsent {
+                error = sendUnsent(descriptor)
+            } else {
+                // Before the handshake is done, data waits.
+                guard isEstablished else { break }
+                error = sendBatch(of: &output, to: descriptor, buffers)
+            }
+            guard error == 0 else { return error }
+            rounds -= 1
+            if hasUnsent {
+                output.isBlocked = true
+                break
+            }
+            output.countSent(exchange(&batchDataByteCount, with: 0))
+            if rounds == 0, output.unsentByteCount > 0 {
+                output.isBlocked = true
+                break
+            }
+        }
+        count(in: buffers)
+        if output.unsentByteCount == 0, !hasUnsent { output.isBlocked = false }
+        return 0
+    }
+
+    /// Encrypts a batch of data, what was written first, and sends it as far as the kernel accepts it.
+    /// - Returns: A negative errno, or 0.
     /// - Precondition: ``isEstablished``, and not ``hasUnsent``.
-    func sendBatch(_ descriptor: Int32, sliceCount: Int, _ loop: EventLoop) -> (taken: Int, error: Int64) {
-        let sealed = loop.secureBuffers.sealed
+    private func sendBatch(
+        of output: inout ChannelOutput, to descriptor: Int32, _ buffers: LoopBuffers
+    ) -> Int64 {
+        let sealed = buffers.secure.sealed
         sealed.removeAll()
-        let slices = unsafe loop.slices
+        let (sliceCount, _) = output.gather(in: buffers)
+        let slices = unsafe buffers.slices
         let taken: Int
         do throws(TLSError) {
             taken = try unsafe connection.seal(
                 sliceCount: sliceCount, byteLimit: Self.batchByteLimit, to: sealed
             ) { index in
-                // In bounds: the caller has filled `sliceCount` slices, and nothing changes what they point
-                // to.
+                // In bounds: `gather` has filled `sliceCount` slices, and nothing changes what they point to.
                 let slice = unsafe slices[index]
                 return unsafe UnsafeRawBufferPointer(start: slice.base, count: slice.count)
             }
         } catch {
             failure = error
-            return (0, -Int64(PANDO_ENOMEM))
+            return -Int64(PANDO_ENOMEM)
         }
+        output.remove(taken, in: buffers)
         batchDataByteCount = taken
         // In bounds: `sealed` has as many bytes.
         let accepted = unsafe pando_send(descriptor, sealed.baseAddress, sealed.count)
-        guard accepted >= 0 || accepted == -Int64(PANDO_EAGAIN) else { return (taken, accepted) }
+        guard accepted >= 0 || accepted == -Int64(PANDO_EAGAIN) else { return accepted }
         let sent = max(0, Int(accepted))
         if sent < sealed.count { unsent = sealed.array(from: sent) }
         sealed.removeAll()
-        return (taken, 0)
+        return 0
     }
 
     /// Sends records that wait, as far as the kernel accepts them.
@@ -167,15 +202,9 @@ package final class SecureStage: @unchecked Sendable {
         return 0
     }
 
-    /// The batch is sent: how many bytes of data it had.
-    func takeSentDataByteCount() -> Int {
-        defer { batchDataByteCount = 0 }
-        return batchDataByteCount
-    }
-
     /// Queues the message that no more data follows (close_notify).
-    func close(_ loop: EventLoop) {
-        let output = loop.secureBuffers.sealed
+    func close(_ buffers: LoopBuffers) {
+        let output = buffers.secure.sealed
         output.removeAll()
         connection.close(to: output)
         if output.count > 0 { unsent += output.array() }
@@ -196,38 +225,18 @@ package final class SecureStage: @unchecked Sendable {
     }
 
     /// Counts the memory of this stage in its loop's sum.
-    func count(in loop: EventLoop) {
+    func count(in buffers: LoopBuffers) {
         let byteCount = heldByteCount
-        loop.secureByteCount += byteCount - countedByteCount
+        buffers.secureByteCount += byteCount - countedByteCount
         countedByteCount = byteCount
     }
 
-    /// The channel has closed, or the socket leaves the loop.
-    func leave(_ loop: EventLoop) {
-        loop.secureByteCount -= countedByteCount
+    /// The channel has closed, or the socket leaves the loop. The channel cancels ``timeout``.
+    func leave(_ buffers: LoopBuffers) {
+        buffers.secureByteCount -= countedByteCount
         countedByteCount = 0
         acknowledged = 0
         batchDataByteCount = 0
-        if let timeout { loop.cancel(timeout) }
         timeout = nil
-    }
-}
-
-/// Memory that the secure stages of a loop use in turn.
-@safe
-final class SecureBuffers {
-    /// Most bytes of one read: with the smallest records, a few milliseconds of work.
-    static let receivedByteCount = 128 << 10
-
-    let received: UnsafeMutableRawBufferPointer
-    let sealed = SealedBuffer(capacity: 80 << 10)
-
-    init() {
-        unsafe received = .allocate(
-            byteCount: TLSConnection.headroomByteCount + Self.receivedByteCount, alignment: 64)
-    }
-
-    deinit {
-        unsafe received.deallocate()
     }
 }

@@ -13,6 +13,7 @@ package enum Signal: Sendable {
 /// SIGHUP, SIGINT and SIGTERM as events of a loop (signalfd): the handler is no signal handler, and may call
 /// any function. Confined to its loop.
 package final class Signals: Pollable {
+    private let loop: EventLoop
     private let handler: (Signal) -> Void
 
     /// Blocks the three signals in this thread and in those that it starts, and ignores SIGPIPE and SIGXFSZ
@@ -38,8 +39,9 @@ package final class Signals: Pollable {
     @discardableResult
     package init(on loop: EventLoop, handler: @escaping (Signal) -> Void) throws(SocketError) {
         self.handler = handler
-        super.init(descriptor: try checked(pando_signalfd_create(), "create a signalfd"), loop: loop)
-        try watch(PANDO_READABLE)
+        self.loop = loop
+        super.init(descriptor: try checked(pando_signalfd_create(), "create a signalfd"))
+        try loop.poller.watch(self, PANDO_READABLE)
     }
 
     override func ready(_ events: UInt32) {
@@ -54,6 +56,6 @@ package final class Signals: Pollable {
     }
 
     override func loopDidStop() {
-        closeDescriptor()
+        loop.poller.close(self)
     }
 }

@@ -88,7 +88,7 @@ import Testing
         let connected = unsafe pando_connect(&raw, &options)
         defer { _ = pando_close(connected) }
         #expect(throws: SocketError.self, "a connected socket") { try ListeningSocket.adopt(connected) }
-        #expect(throws: SocketError.self, "no socket") { try ListeningSocket.adopt(loop.poll) }
+        #expect(throws: SocketError.self, "no socket") { try ListeningSocket.adopt(loop.poller.descriptor) }
         #expect(throws: SocketError.self, "not open") { try ListeningSocket.adopt(1_000_000) }
     }
 }

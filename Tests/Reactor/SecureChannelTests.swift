@@ -285,4 +285,64 @@ private final class HeldChannel: @unchecked Sendable {
         #expect(bytes == pattern(0..<200_000) + pattern(0..<100))
         #expect(log.bytes(of: 2) == pattern(0..<100), "the second loop has the connection")
     }
+
+    /// What was written inside `received` before the move goes with the socket, also where records of earlier
+    /// output wait.
+    @Test func movesWithAReplyBehindRecordsThatWait() throws {
+        let log = Log<Event>()
+        let second = try Host { _, _ in }
+        defer { second.stop() }
+        let target = second.loop
+        let piece = SharedBytes(pattern(0..<60_000))
+        let host = try secureHost(.init(), log) { delegate, channel in
+            var pieceCount = 0
+            /// As above.
+            func fill() {
+                guard channel.outboundByteCount == 0 else { return log.add(.opened(pieceCount)) }
+                channel.write(piece)
+                pieceCount += 1
+                channel.loop.schedule(after: .milliseconds(1)) { fill() }
+            }
+            delegate.onReceived = { bytes, channel in
+                switch array(bytes.bytes) {
+                case [1]: channel.write([1].rawSpan)
+                case [2]: fill()
+                default:
+                    channel.write(pattern(0..<100).rawSpan)
+                    guard let (socket, unsent) = channel.detach() else {
+                        Issue.record("an open channel was not detached")
+                        return
+                    }
+                    target.submit {
+                        _ = try? Channel.adopt(socket, on: target) { channel in
+                            channel.write(unsent.rawSpan)
+                            return Scripted(2, log: log)
+                        }
+                    }
+                }
+            }
+        }
+        defer { host.stop() }
+        let held = HeldChannel()
+        let client = try SecureClient(host.address, log) { delegate, channel in
+            held.channel = channel
+            channel.write([1].rawSpan)
+            delegate.onReceived = { bytes, channel in
+                guard array(bytes.bytes) == [1] else { return }
+                channel.pauseReading()
+                channel.write([2].rawSpan)
+            }
+        }
+        defer { client.stop() }
+        var pieceCount = 0
+        log.wait("records that wait") { events in
+            for case .opened(let count) in events { pieceCount = count }
+            return pieceCount > 0
+        }
+        client.loop.submit { held.channel?.write([3].rawSpan) }
+        log.wait("the request behind them") { $0.contains(.received(0, [3])) }
+        client.loop.submit { held.channel?.resumeReading() }
+        let count = 1 + pieceCount * 60_000 + 100
+        #expect(log.waitForBytes(count, of: 1).suffix(100) == pattern(0..<100)[...])
+    }
 }

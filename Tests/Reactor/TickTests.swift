@@ -244,4 +244,104 @@ private struct Done: Equatable, Sendable {
         #expect(all.map(\.id) == Array(0..<60))
         #expect(most(all) == 16, "the clock is looked at after eight, and again after eight")
     }
+
+    /// A message that takes long is handled in parts, between which other mailboxes have their turn, and
+    /// behind which the next messages come.
+    @Test func partsOfAMessageAreSharedOutOverTicks() throws {
+        let clock = ScriptedClock()
+        let loop = try EventLoop(clock.configuration)
+        let done = Log<Done>()
+        let large = Mailbox<Int>(signalling: loop.wakeup)
+        let small = Mailbox<Int>(signalling: loop.wakeup)
+        var kept: [Int] = []
+        loop.attachInParts(large, sliceCount: 1) { batch in
+            #expect(batch.isEmpty != kept.isEmpty, "no other message before it has handled this one")
+            kept += batch.flatMap { message in (0..<20).map { 100 * message + $0 } }
+            clock.advance(.milliseconds(1))
+            done.add(Done(tick: loop.tickCount, id: kept.removeFirst()))
+            return !kept.isEmpty
+        }
+        loop.attach(small) { batch in
+            for message in batch { done.add(Done(tick: loop.tickCount, id: message)) }
+        }
+        large.post(contentsOf: [1, 2])
+        small.post(0)
+        let thread = try NamedThread.start("loop") { loop.run() }
+        let all = done.wait("all parts") { $0.count == 41 }
+        loop.stop()
+        thread.join()
+        #expect(all.map(\.id).filter { $0 > 0 } == Array(100..<120) + Array(200..<220), "in order")
+        #expect(most(all) <= 5)
+        #expect(all.prefix(2).contains { $0.id == 0 }, "the other mailbox does not wait for all parts")
+    }
+
+    /// Parts that a handler has kept when the loop is stopped are handled.
+    @Test func stopHandlesKeptParts() throws {
+        let clock = ScriptedClock()
+        let loop = try EventLoop(clock.configuration)
+        let done = Log<Int>()
+        let mailbox = Mailbox<Int>(signalling: loop.wakeup)
+        var kept: [Int] = []
+        loop.attachInParts(mailbox, sliceCount: 1) { batch in
+            kept += batch.flatMap { message in (0..<20).map { 100 * message + $0 } }
+            clock.advance(.milliseconds(3))
+            let part = kept.removeFirst()
+            if part == 101 { loop.stop() }
+            done.add(part)
+            return !kept.isEmpty
+        }
+        mailbox.post(contentsOf: [1, 2])
+        loop.run()
+        #expect(done.all == Array(100..<120) + Array(200..<220))
+    }
+
+    /// Many channels that close in the same tick: their delegates are told in several.
+    @Test func closesOfManyChannelsAreSharedOutOverTicks() throws {
+        let clock = ScriptedClock()
+        let log = Log<Event>()
+        let done = Log<Done>()
+        let channels = Confined<[Channel]>([])
+        let host = try Host(
+            clock.configuration,
+            adopt: scripting(log) { delegate, channel in
+                let id = delegate.id
+                channels.value.append(channel)
+                delegate.onClose = { channel in
+                    clock.advance(.milliseconds(1))
+                    done.add(Done(tick: channel.loop.tickCount, id: id))
+                }
+            })
+        defer { host.stop() }
+        var peers: [Peer] = []
+        for id in 0..<60 {
+            peers.append(try Peer(host.address))
+            log.wait("adoption") { $0.contains(.opened(id)) }
+        }
+        host.on { _ in
+            for channel in exchange(&channels.value, with: []) { channel.close() }
+        }
+        let all = done.wait("all closes") { $0.count == 60 }
+        #expect(all.map(\.id) == Array(0..<60), "in the order in which they have closed")
+        #expect(most(all) == 16, "the clock is looked at after eight, and again after eight")
+        for peer in peers { #expect(peer.receive() == []) }
+    }
+
+    /// A loop that is stopped tells all of them.
+    @Test func stopTellsAllOfManyClosedChannels() throws {
+        let clock = ScriptedClock()
+        let log = Log<Event>()
+        let host = try Host(
+            clock.configuration,
+            adopt: scripting(log) { delegate, _ in
+                delegate.onClose = { _ in clock.advance(.milliseconds(3)) }
+            })
+        var peers: [Peer] = []
+        for id in 0..<40 {
+            peers.append(try Peer(host.address))
+            log.wait("adoption") { $0.contains(.opened(id)) }
+        }
+        host.stop()
+        let closed = log.all.filter { if case .closed(_, .loopStopped) = $0 { true } else { false } }
+        #expect(closed.count == 40)
+    }
 }

@@ -2,32 +2,33 @@ import PandoBytes
 import PandoDatabase
 import PandoEngine
 import PandoHTTP
-import PandoIdentity
 import PandoREST
-import PandoStaticFiles
 import PandoTime
 import PandoWebSocket
 
 /// A connection that speaks HTTP: REST requests one after the other, polls, an event stream, or the upgrade
 /// to a WebSocket.
 ///
-///     head ──▶ body ──▶ answering ──▶ head …
-///       │  admitting ⇅      a large body comes only where something may come of it
-///       └─▶ ended: upgraded, moved     ├─▶ streaming, until the connection ends
-///                                      └─▶ draining ──▶ head …   where polls are answered
+///     head ──▶ rest ──▶ head …
+///       │        └─▶ streaming, until the connection ends
+///       ├────▶ poll ──▶ draining ──▶ head …
+///       └────▶ ended: upgraded, moved
+///
+/// It decides what a request is, and in which order requests are read and answered. What becomes of one is
+/// decided by ``RESTExchange``, ``PollExchange`` or ``UpgradeExchange``.
 ///
 /// A request is read when the one before it is answered, so responses need no other order; what a client
-/// sends ahead waits, and the socket is not read meanwhile.
+/// sends ahead waits in ``RequestInput``, and the socket is not read meanwhile.
 package struct HTTPConnection {
-    enum Stage {
+    enum State {
+        /// The next request is expected, or its head is not complete.
         case head
-        /// ``input`` gathers its bytes.
-        case body(PendingRequest)
-        /// A large body waits, announced or begun, until it is known that the request is not refused whatever
-        /// it says.
-        case admitting(PendingRequest)
-        case answering(PendingRequest)
-        /// The response is large, and is to be taken before the next request is read (``mustDrain(_:)``).
+        /// A request of REST is in progress: ``rest`` knows how far.
+        case rest
+        /// A request of long polling is in progress: ``polls``.
+        case poll
+        /// The last response is large, and is to be taken before the next request is read
+        /// (``PollExchange/mustDrain(_:)``).
         case draining
         /// ``stream`` has the events.
         case streaming
@@ -44,53 +45,42 @@ package struct HTTPConnection {
         case idle
     }
 
-    /// By which the databases know the connection.
-    package let id: SessionID
     /// It was accepted in the administrators' reserve.
-    let isReserved: Bool
-    var stage = Stage.head
-    package internal(set) var activity = Activity.silent
+    private let isReserved: Bool
+    var state = State.head
+    package private(set) var activity = Activity.silent
     package internal(set) var pauses: PauseReasons = []
     var input: RequestInput
-    var client = RequestClient()
-    /// What another thread does for the request in progress.
-    var work = RequestWork.none
-    var response = ResponseOutput()
-    var outputRate = OutputRate()
-    var stream: StreamOutput?
+    private var client = RequestClient()
+    var rest: RESTExchange
     var polls = PollExchange()
-    /// Requests that the client has sent ahead are read when others have had their turn.
-    private(set) var isYielding = false
+    private var upgrade = UpgradeExchange()
+    var output = ResponseOutput()
+    var stream: StreamOutput?
     /// When the client last sent anything, or had its last response.
     var idleSince: MonotonicTime
-    /// The request has a time of its own.
-    private var hasTimeout = false
-    /// A request was posted to the databases.
-    private var hasPosted = false
     /// The client, or the process, ends with the response in progress.
     var endsAfterResponse = false
-    /// For which the messages of a WebSocket that this connection has become are compressed; nil where they
-    /// are not.
-    package internal(set) var window: DeflateWindow?
-    /// The request in progress, where requests are logged.
-    var loggedRequest: LoggedRequest?
-    /// Bytes of a body that is not complete, or that a thread has.
-    package internal(set) var unfinishedByteCount = 0
     /// Bytes of the socket's next reads: a body comes as fast as it may.
-    package internal(set) var readByteLimit = RequestInput.headReadByteCount
+    package private(set) var readByteLimit = RequestInput.headReadByteCount
 
-    /// - Parameter isReserved: It was accepted in the administrators' reserve.
+    /// - Parameters:
+    ///   - id: By which the databases know the connection.
+    ///   - isReserved: It was accepted in the administrators' reserve.
     package init(_ id: SessionID, isReserved: Bool, _ context: inout ConnectionContext) {
-        self.id = id
         self.isReserved = isReserved
-        input = RequestInput(context.settings.headLimits, at: context.now)
+        input = RequestInput(context.settings.headLimits)
+        rest = RESTExchange(id, isReserved: isReserved, at: context.now)
         idleSince = context.now
     }
 
+    // MARK: What its owner asks
+
+    /// Bytes of a body that is not complete, or that a thread has.
+    package var unfinishedByteCount: Int { rest.unfinishedByteCount }
+
     /// Bytes of a head that is not complete, of later requests, and of events that were not read.
-    package var waitingByteCount: Int {
-        input.waitingByteCount + (stream?.waitingByteCount ?? 0)
-    }
+    package var waitingByteCount: Int { input.waitingByteCount + (stream?.waitingByteCount ?? 0) }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + waitingByteCount }
@@ -111,33 +101,38 @@ package struct HTTPConnection {
     /// Of the last request, what its trusted proxy says of its client; empty for all others.
     package var forwardedFor: [UInt8] { client.forwardedFor }
 
+    /// For which the messages of a WebSocket that this connection has become are compressed; nil where they
+    /// are not.
+    package var window: DeflateWindow? { upgrade.window }
+
+    /// Whether a request is with the databases, or its response is on its way.
+    package var awaitsAnswers: Bool {
+        switch state {
+        case .rest: rest.isUnderWay
+        case .poll: true
+        case .head, .draining, .streaming, .ended: false
+        }
+    }
+
+    /// Whether it has ended the connection, or given it away.
+    package var hasEnded: Bool { if case .ended = state { true } else { false } }
+
     /// The socket is not read for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.
     package mutating func resume(after reason: PauseReasons) { pauses.remove(reason) }
 
-    /// Whether a request is with the databases, or its response is on its way.
-    package var awaitsAnswers: Bool {
-        switch stage {
-        case .admitting, .answering: true
-        case .head, .body, .draining, .streaming, .ended: false
-        }
-    }
-
-    /// Whether it has ended the connection, or given it away.
-    package var hasEnded: Bool { if case .ended = stage { true } else { false } }
-
     // MARK: Reading
 
     /// Reads what a read event brought.
     package mutating func received(_ bytes: inout MutableRawSpan, _ context: inout ConnectionContext) {
         idleSince = context.now
-        switch stage {
-        case .answering, .admitting, .draining: keepAhead(bytes.bytes)
-        case .head where isYielding: keepAhead(bytes.bytes)
+        switch state {
         case .streaming, .ended: break
-        case .head, .body:
+        case .head where input.isYielding: keepAhead(bytes.bytes)
+        case .head, .rest, .poll, .draining:
+            if isUnderWay { return keepAhead(bytes.bytes) }
             var offset = 0
             read(&bytes, from: &offset, &context)
         }
@@ -147,72 +142,69 @@ package struct HTTPConnection {
     /// most clients send nothing, and for them that would be two system calls a request.
     private mutating func keepAhead(_ bytes: RawSpan) {
         guard bytes.byteCount > 0 else { return }
-        input.ahead.append(bytes)
+        input.keep(bytes)
         pauses.insert(.request)
     }
 
     /// A request waits for its response, or to be admitted; what follows it waits, too.
     private var isUnderWay: Bool {
-        switch stage {
-        case .answering, .admitting, .draining: true
-        case .head, .body, .streaming, .ended: false
+        switch state {
+        case .rest: rest.isUnderWay
+        case .poll, .draining: true
+        case .head, .streaming, .ended: false
         }
     }
-
-    /// Requests that are answered at once, and bytes of their heads, that are read before others have their
-    /// turn: one read of a socket may hold ten thousand.
-    static let turnRequestCount = 32
-    static let turnByteCount = 16 << 10
 
     /// Reads until the bytes are used up, a request is in progress, behind which they wait, or others have
     /// their turn.
     private mutating func read(
         _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
     ) {
-        var (requestCount, headByteCount) = (0, 0)
+        var turn = RequestInput.Turn()
         while true {
-            switch stage {
+            switch state {
             case .head:
-                let mayRead = requestCount < Self.turnRequestCount && headByteCount < Self.turnByteCount
-                guard mayRead || offset == bytes.byteCount else {
-                    isYielding = true
+                guard !turn.isOver || offset == bytes.byteCount else {
+                    input.yield()
                     activity = .busy
                     pauses.insert(.request)
-                    if !input.ahead.isReading { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
+                    keepRest(of: bytes.bytes, from: offset)
                     return context.append(.nextTurn)
                 }
                 let start = offset
-                defer {
-                    requestCount += 1
-                    headByteCount += offset - start
-                }
+                defer { turn.count(headBytes: offset - start) }
                 guard readHead(bytes.bytes, from: &offset, &context) else { return }
-            case .body(let pending):
-                guard readBody(pending, bytes.bytes, from: &offset, &context) else { return }
-            case .answering, .admitting, .draining:
-                if !input.ahead.isReading { keepAhead(bytes.bytes.extracting(offset..<bytes.byteCount)) }
-                return
+            case .rest where rest.awaitsBody:
+                carryOut(rest.readBody(bytes.bytes, from: &offset, &context), &context)
+                // It has used all bytes, and needs more.
+                if case .rest = state, rest.awaitsBody { return }
+            case .rest, .poll, .draining: return keepRest(of: bytes.bytes, from: offset)
             case .streaming, .ended: return
             }
         }
     }
 
+    /// Keeps what is not read of new bytes.
+    private mutating func keepRest(of bytes: RawSpan, from offset: Int) {
+        if !input.isReadingAhead { keepAhead(bytes.extracting(offset..<bytes.byteCount)) }
+    }
+
     /// Goes on with what has come meanwhile.
     mutating func readAhead(_ context: inout ConnectionContext) {
-        isYielding = false
-        guard var (bytes, offset) = input.ahead.begin() else { return resume() }
+        guard var (bytes, offset) = input.beginAhead() else { return resumeReading() }
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
             read(&raw, from: &offset, &context)
         }
-        input.ahead.end(bytes, from: isUnderWay || isYielding ? offset : bytes.count)
-        if input.ahead.byteCount == 0 { resume() }
+        let isKept = isUnderWay || input.isYielding
+        if input.endAhead(bytes, from: isKept ? offset : bytes.count) { resumeReading() }
     }
 
     /// The next request may come.
-    mutating func resume() { pauses.remove(.request) }
+    private mutating func resumeReading() { pauses.remove(.request) }
 
+    /// Reads a head, and begins its request.
     /// - Returns: false when more bytes are needed, or none of them any more.
     private mutating func readHead(
         _ bytes: RawSpan, from offset: inout Int, _ context: inout ConnectionContext
@@ -232,11 +224,10 @@ package struct HTTPConnection {
         }
         activity = .busy
         noteClient(of: head, &context)
-        if !input.ahead.isReading, !polls.deliveries.isEmpty {
-            polls.deliveries.settleAcknowledged(&context)
-        }
+        polls.noteRequest(isAhead: input.isReadingAhead, &context)
         if let foreign = client.refusal(of: head, context.settings) {
-            refuse(head, foreign, &context)
+            state = .rest
+            carryOut(rest.refuse(head, foreign, &context), &context)
             return false
         }
         if UpgradeRequest.isPath(head.pathBytes) {
@@ -244,9 +235,10 @@ package struct HTTPConnection {
             return false
         }
         if LongPollingRequest.isPath(head.pathBytes) {
-            return poll(head, rest: bytes.extracting(offset..<bytes.byteCount), &context)
+            return beginPoll(head, rest: bytes.extracting(offset..<bytes.byteCount), &context)
         }
-        begin(head, &context)
+        state = .rest
+        carryOut(rest.begin(head, of: &client, &context), &context)
         return true
     }
 
@@ -254,61 +246,155 @@ package struct HTTPConnection {
     private mutating func noteClient(of head: RequestHead, _ context: inout ConnectionContext) {
         let isSecure = client.note(head, &context)
         guard context.settings.logsAccess else { return }
-        loggedRequest = LoggedRequest(head, isSecure: isSecure, at: context.now)
+        output.log(LoggedRequest(head, isSecure: isSecure, at: context.now))
+    }
+
+    // MARK: Kinds of requests
+
+    /// Takes a request of long polling.
+    /// - Parameter rest: What follows it.
+    /// - Returns: Whether that is to be read here.
+    private mutating func beginPoll(
+        _ head: RequestHead, rest: RawSpan, _ context: inout ConnectionContext
+    ) -> Bool {
+        if isReserved {
+            refuseReserved(head, &context)
+            return true
+        }
+        state = .poll
+        switch polls.begin(head, rest: rest, &context) {
+        case .wait: return true
+        case .respond(let response):
+            send(response, &context)
+            return true
+        case .move: return false
+        }
+    }
+
+    /// Asks for the upgrade to a WebSocket.
+    private mutating func beginUpgrade(
+        _ head: RequestHead, rest: RawSpan, _ context: inout ConnectionContext
+    ) {
+        if isReserved { return refuseReserved(head, &context) }
+        state = .ended
+        upgrade.begin(head, rest: rest, &context)
+    }
+
+    private mutating func refuseReserved(_ head: RequestHead, _ context: inout ConnectionContext) {
+        state = .rest
+        let response = ResponseContext(head, dateLine: context.dateLine)
+        carryOut(rest.refuseReserved(response, &context), &context)
     }
 
     /// Goes on with a request that another loop has read, and with what came behind it.
     package mutating func received(_ moved: MovedRequest, _ context: inout ConnectionContext) {
         idleSince = context.now
-        polls.moveCount = moved.moveCount
+        polls.arrived(with: moved)
         activity = .busy
         noteClient(of: moved.head, &context)
         var bytes = moved.rest
         if UpgradeRequest.isPath(moved.head.pathBytes) {
             return beginUpgrade(moved.head, rest: bytes.rawSpan, &context)
         }
-        guard poll(moved.head, rest: bytes.rawSpan, &context) else { return }
+        guard beginPoll(moved.head, rest: bytes.rawSpan, &context) else { return }
         var span = bytes.mutableSpan
         var raw = unsafe span.mutableBytes
         var offset = 0
         read(&raw, from: &offset, &context)
     }
 
-    // MARK: To the databases
-
-    /// Posts a request that is in progress, or waits to be admitted.
-    /// - Parameter grant: What a large body takes of the process's memory.
-    mutating func post(
-        _ action: RESTCall.Action, _ pending: PendingRequest, byteCount: Int,
-        grant: ParsingBudget.Grant? = nil, _ context: inout ConnectionContext
-    ) {
-        switch stage {
-        case .admitting: break
-        case .head, .body, .answering, .draining, .streaming, .ended: stage = .answering(pending)
+    /// Answers the handshake of ``HTTPAction/upgrade(_:rest:)``.
+    /// - Parameter mayJoin: Whether the session by long polling that the request names is here, and may move.
+    /// - Returns: Whether the connection is a WebSocket from now on; otherwise it ends.
+    package mutating func upgrade(
+        _ request: UpgradeRequest, mayJoin: Bool, _ context: inout ConnectionContext
+    ) -> Bool {
+        guard upgrade.answer(request, mayJoin: mayJoin, &context) else {
+            endConnection(&context)
+            return false
         }
-        if case .refuse(.payloadTooLarge) = action { context.append(.countLimit(.bodyBytes)) }
-        hasPosted = true
-        let call = RESTCall(namespace: pending.namespace, action: action, grant: grant)
-        context.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount)
+        output.announce(.switchingProtocols, &context)
+        input.drop()
+        return true
     }
 
-    /// Posts the end of the connection to the databases, where a request of it was posted before.
-    mutating func endSession(_ context: inout ConnectionContext) {
-        guard hasPosted else { return }
-        hasPosted = false
-        context.post(.closed(id))
+    /// Moves the connection, with a request for an upgrade, to the loop of the session that it names.
+    package func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest {
+        polls.moved(request.head, rest: rest)
     }
 
-    // MARK: The request's own time
-
-    mutating func setTimeout(_ timeout: Duration, _ context: inout ConnectionContext) {
-        hasTimeout = true
-        context.append(.wake(at: context.now + timeout))
+    /// The socket was taken away, to another loop.
+    package mutating func leaveForOtherLoop(_ context: inout ConnectionContext) {
+        state = .ended
+        input.drop()
+        polls.leave(&context)
+        rest.endSession(&context)
     }
 
-    mutating func cancelTimeout(_ context: inout ConnectionContext) {
-        guard hasTimeout else { return }
-        hasTimeout = false
-        context.append(.wake(at: nil))
+    // MARK: Responses
+
+    /// Carries out what a request of REST has led to.
+    mutating func carryOut(_ step: RESTExchange.Step, _ context: inout ConnectionContext) {
+        switch step {
+        case .wait: break
+        case .readBody: readByteLimit = .max
+        case .respond(let response): send(response, &context)
+        case .stream(let request, let pending): openStream(request, pending, &context)
+        case .refuse(let status, let isHead): refuse(status, isHead: isHead, &context)
+        }
+    }
+
+    mutating func send(_ response: consuming RESTResponse, _ context: inout ConnectionContext) {
+        advance(output.begin(response, &context), &context)
+    }
+
+    mutating func sendMore(isTurn: Bool = false, _ context: inout ConnectionContext) {
+        if output.isActive { advance(output.proceed(isTurn: isTurn, &context), &context) }
+    }
+
+    private mutating func advance(_ progress: ResponseOutput.Progress, _ context: inout ConnectionContext) {
+        switch progress {
+        case .waits: break
+        case .yields: context.append(.nextTurn)
+        case .ended(let closes): endResponse(closes: closes, &context)
+        }
+    }
+
+    /// All of the response was written.
+    mutating func endResponse(closes: Bool, _ context: inout ConnectionContext) {
+        rest.end(&context)
+        polls.end()
+        guard !closes, !endsAfterResponse else { return endConnection(&context) }
+        guard !polls.mustDrain(context) else { return state = .draining }
+        state = .head
+        readByteLimit = RequestInput.headReadByteCount
+        activity = .idle
+        idleSince = context.now
+        readAhead(&context)
+    }
+
+    /// Nothing more is read or written.
+    private mutating func endConnection(_ context: inout ConnectionContext) {
+        rest.end(&context)
+        state = .ended
+        activity = .idle
+        context.append(.closeAfterFlush)
+    }
+
+    /// The response to what is no request. Nothing can be read behind it.
+    mutating func refuse(_ status: HTTPStatus, isHead: Bool, _ context: inout ConnectionContext) {
+        var response = RESTResponse.refusal(status, isHead: isHead, dateLine: context.dateLine)
+        while let bytes = response.next() { context.write(bytes) }
+        endConnection(&context)
+    }
+
+    private mutating func openStream(
+        _ request: RESTRequest, _ pending: PendingRequest, _ context: inout ConnectionContext
+    ) {
+        output.announce(.ok, &context)
+        state = .streaming
+        stream = StreamOutput(
+            rest.id, request, for: pending.identity, dateLine: pending.response.dateLine, &context)
+        resumeReading()
     }
 }

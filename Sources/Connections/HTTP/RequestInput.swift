@@ -1,10 +1,9 @@
 import PandoBytes
 import PandoHTTP
-import PandoREST
 import PandoTime
 
-/// What an HTTP connection has received and not used yet: a head or a body that is not complete, and what the
-/// client sent behind the request in progress.
+/// What an HTTP connection has received and not used yet: a head that is not complete, and what the client
+/// sent behind the request in progress.
 struct RequestInput {
     /// Bytes of the socket's next read where a head is expected.
     static let headReadByteCount = 64 << 10
@@ -13,28 +12,26 @@ struct RequestInput {
     private let headLimits: HeadLimits
     /// When the head that is not complete began; nil where none has begun.
     private(set) var headBegan: MonotonicTime?
-    private var content: RequestContent?
-    private var bodyRate: MinimumRateMonitor
-    /// What the client sent behind the request in progress.
-    var ahead = InputAhead()
+    private var ahead = InputAhead()
+    /// Requests that the client has sent ahead are read when others have had their turn.
+    private(set) var isYielding = false
 
-    init(_ headLimits: HeadLimits, at now: MonotonicTime) {
+    init(_ headLimits: HeadLimits) {
         self.headLimits = headLimits
         headReader = RequestHeadReader(limits: headLimits)
-        bodyRate = MinimumRateMonitor(at: now)
     }
 
-    /// Bytes that wait, without those of a body.
+    /// Bytes that wait.
     var waitingByteCount: Int { ahead.byteCount + headReader.byteCount }
 
-    /// Drops everything but the body.
+    /// Drops everything.
     mutating func drop() {
         ahead = InputAhead()
         headReader = RequestHeadReader(limits: headLimits)
         headBegan = nil
     }
 
-    // MARK: The head
+    // MARK: Heads
 
     /// Whether the head that is not complete is that of a HEAD request.
     var isReadingHEAD: Bool { headReader.isHead }
@@ -54,41 +51,48 @@ struct RequestInput {
         return head
     }
 
-    // MARK: The body
+    // MARK: Turns
 
-    /// Bytes of the body that are here.
-    var bodyByteCount: Int { content?.bytes.count ?? 0 }
+    /// What was read since others had their turn: one read of a socket may hold ten thousand requests.
+    struct Turn {
+        /// Requests that are answered at once, and bytes of their heads, that are read in one turn.
+        static let requestCount = 32
+        static let headByteCount = 16 << 10
 
-    /// Prepares for the body of a request.
-    /// - Parameter byteLimit: Most bytes, as they travel.
-    mutating func beginBody(of head: RequestHead, byteLimit: Int) throws(RequestContent.Refusal) {
-        content = try RequestContent(of: head, byteLimit: byteLimit)
+        private var requestCount = 0
+        private var headByteCount = 0
+
+        /// Whether others have their turn before one more is read.
+        var isOver: Bool { requestCount >= Self.requestCount || headByteCount >= Self.headByteCount }
+
+        /// A request was read.
+        mutating func count(headBytes byteCount: Int) {
+            requestCount += 1
+            headByteCount += byteCount
+        }
     }
 
-    /// The minimum rate counts from now on.
-    mutating func restartBodyRate(at now: MonotonicTime) {
-        bodyRate = MinimumRateMonitor(bodyByteCount, at: now)
+    /// The turn is over: the rest is read in the next one.
+    mutating func yield() { isYielding = true }
+
+    // MARK: What was sent ahead
+
+    /// What was sent ahead is being read, and what is not read of it stays.
+    var isReadingAhead: Bool { ahead.isReading }
+
+    /// Keeps what came behind the request in progress.
+    mutating func keep(_ bytes: RawSpan) { ahead.append(bytes) }
+
+    /// Takes out what was sent ahead, to be read from the offset on; nil where there is nothing.
+    mutating func beginAhead() -> (bytes: [UInt8], offset: Int)? {
+        isYielding = false
+        return ahead.begin()
     }
 
-    /// Reads bytes from `offset` on, and moves `offset` behind them.
-    /// - Returns: Whether the body is complete.
-    mutating func readBody(_ bytes: RawSpan, from offset: inout Int) throws(RequestContent.Refusal) -> Bool {
-        try content?.append(bytes, from: &offset) ?? true
-    }
-
-    /// Whether the client sends its body more slowly than ``ConnectionLimits/slowestBytesPerSecond``.
-    mutating func isBodyTooSlow(at now: MonotonicTime, window: Duration) -> Bool {
-        bodyRate.isTooSlow(
-            bodyByteCount, at: now, window: window,
-            bytesPerSecond: ConnectionLimits.slowestBytesPerSecond)
-    }
-
-    /// Removes the body, or what of it is here.
-    mutating func takeBody() -> (bytes: [UInt8], isGzip: Bool) {
-        guard content != nil else { return ([], false) }
-        let isGzip = content?.isGzip ?? false
-        let bytes = content?.takeBytes() ?? []
-        content = nil
-        return (bytes, isGzip)
+    /// - Parameter offset: What is behind it was not read, and is kept.
+    /// - Returns: Whether nothing is left.
+    mutating func endAhead(_ bytes: consuming [UInt8], from offset: Int) -> Bool {
+        ahead.end(bytes, from: offset)
+        return ahead.byteCount == 0
     }
 }

@@ -1,6 +1,8 @@
+import PandoHTTP
 import PandoREST
 
-/// A response on its way to the socket: a piece at a time, as the client reads.
+/// A response on its way to the socket: a piece at a time, as the client reads; how fast it does, and what
+/// the log says of it.
 struct ResponseOutput {
     enum Progress {
         /// The client must take some of it first.
@@ -16,6 +18,10 @@ struct ResponseOutput {
     /// Bytes of a response, or of events, that are written before the socket must take some.
     static let unsentByteLimit = 256 << 10
 
+    /// How fast the client takes what it is sent.
+    var rate = OutputRate()
+    /// The request in progress, where requests are logged.
+    private(set) var logged: LoggedRequest?
     private var response: RESTResponse?
     /// It counts among those that the loop's connections compress.
     private var isCompressing = false
@@ -26,8 +32,21 @@ struct ResponseOutput {
     /// A response is being sent. (To compare it with nil would copy it.)
     var isActive: Bool { if case .some = response { true } else { false } }
 
+    /// A request has come whose response is to be logged.
+    mutating func log(_ request: LoggedRequest) { logged = request }
+
+    /// The response to the request begins; what follows is written by others.
+    mutating func announce(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        guard let request = logged.take() else { return }
+        request.status = status.code
+        request.ended = context.now
+        context.append(.http(.logAccess(request)))
+    }
+
     /// Begins a response.
     mutating func begin(_ response: consuming RESTResponse, _ context: inout ConnectionContext) -> Progress {
+        announce(response.status, &context)
+        rate.begin(context.socket)
         context.printing.spend(response.printedByteCount)
         spentByteCount = response.printedByteCount
         // Nearly all responses are one piece, and nothing of them is kept.

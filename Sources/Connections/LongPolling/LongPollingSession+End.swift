@@ -14,14 +14,14 @@ extension LongPollingSession {
         defer { schedule(&context) }
         // The page also says so when polling ends because a WebSocket has taken over.
         if phase == .former { return becomeOver(&context) }
-        guard phase == .open, !hasUpstreamEnded, !isLeaving, hasInput else { return cut(&context) }
+        guard phase == .open, !handover.hasUpstreamEnded, !isLeaving, hasInput else { return cut(&context) }
         // What it has sent is done. Its responses go nowhere, and so hold nothing back.
         isLeaving = true
-        refuseCandidate(&context)
+        handover.refuse(&context)
         closePolls(&context)
         answers = PollResponses()
         carriers = []
-        dropSegments(&context)
+        input.dropSegments()
         // No poll comes any more: ``tick(_:)`` bounds how long it takes.
         noteNoPoll(&context)
         noteDrained(&context)
@@ -40,7 +40,7 @@ extension LongPollingSession {
         guard reason == .finished, phase == .open, !isLeaving else { return cut(&context) }
         phase = .finishing
         leaveSession(&context)
-        dropInput(&context)
+        input.drop()
         noteNoPoll(&context)
         // However long the client goes on to ask.
         endDeadline = context.now + context.settings.pollGap
@@ -71,7 +71,7 @@ extension LongPollingSession {
     private mutating func leaveSession(_ context: inout ConnectionContext) {
         endSession(&context)
         session.close(&context)
-        refuseCandidate(&context)
+        handover.refuse(&context)
     }
 
     private mutating func becomeOver(_ context: inout ConnectionContext) {
@@ -80,7 +80,7 @@ extension LongPollingSession {
         closePolls(&context)
         carriers = []
         answers = PollResponses()
-        dropInput(&context)
+        input.drop()
         dropOutputs(&context)
         endDeadline = nil
         nextLook = nil
@@ -95,23 +95,16 @@ extension LongPollingSession {
     // MARK: The handover
 
     /// Whether a WebSocket may still join.
-    package var mayBeJoined: Bool { phase == .open && !hasUpstreamEnded && !isLeaving }
+    package var mayBeJoined: Bool { phase == .open && !handover.hasUpstreamEnded && !isLeaving }
 
     /// The client tries a WebSocket, which offers the move. An earlier one is given up.
     package mutating func join(_ webSocket: SessionID, _ context: inout ConnectionContext) {
-        refuseCandidate(&context)
-        candidate = Candidate(webSocket: webSocket)
-    }
-
-    private mutating func refuseCandidate(_ context: inout ConnectionContext) {
-        if let candidate { context.append(.handover(.refuse(webSocket: candidate.webSocket))) }
-        candidate = nil
+        handover.join(webSocket, &context)
     }
 
     /// The client has said on the WebSocket that what it sends next comes there.
     package mutating func webSocketAcknowledged(_ webSocket: SessionID, _ context: inout ConnectionContext) {
-        guard candidate?.webSocket == webSocket else { return }
-        candidate?.isAcknowledged = true
+        guard handover.acknowledge(webSocket) else { return }
         moveIfAgreed(&context)
         schedule(&context)
     }
@@ -119,18 +112,17 @@ extension LongPollingSession {
     /// Without its WebSocket the client goes on by long polling; once it has said `n` it cannot send by that
     /// any more, and must begin anew (what the SDK itself does not always notice: firebase-js-sdk issue 494).
     package mutating func webSocketIsGone(_ webSocket: SessionID, _ context: inout ConnectionContext) {
-        guard candidate?.webSocket == webSocket else { return }
-        candidate = nil
-        if hasUpstreamEnded { cut(&context) }
+        guard handover.remove(webSocket) else { return }
+        if handover.hasUpstreamEnded { cut(&context) }
         schedule(&context)
     }
 
     /// Both sides have said all that they say by long polling: the last is our `n`.
     mutating func moveIfAgreed(_ context: inout ConnectionContext) {
-        guard hasUpstreamEnded, phase == .open else { return }
-        guard let candidate else { return cut(&context) }
-        guard candidate.isAcknowledged, outputs.isEmpty else { return }
-        self.candidate = nil
+        guard handover.hasUpstreamEnded, phase == .open else { return }
+        guard !handover.isRefused else { return cut(&context) }
+        guard let webSocket = handover.agreed, outputs.isEmpty else { return }
+        _ = handover.remove(webSocket)
         var message: [UInt8] = []
         message.appendEndOfTransmission()
         answers.append(message.rawSpan)
@@ -138,11 +130,11 @@ extension LongPollingSession {
         phase = .former
         // What has been held back for a slow reader goes to the new connection.
         if isLagging { catchUp(&context) }
-        dropInput(&context)
+        input.drop()
         endDeadline = context.now + context.settings.pollGap
         context.append(.polling(.pollWaits))
         if session.expiry != nil { context.append(.expire(at: nil)) }
-        context.append(.handover(.move(to: candidate.webSocket)))
+        context.append(.handover(.move(to: webSocket)))
         answerLater(&context)
     }
 

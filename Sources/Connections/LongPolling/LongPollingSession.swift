@@ -23,15 +23,6 @@ package struct LongPollingSession: RealtimeTransport {
         case over
     }
 
-    /// A WebSocket that the client tries.
-    struct Candidate {
-        let webSocket: SessionID
-        /// The client has said that what it sends next comes there.
-        var isAcknowledged = false
-    }
-
-    /// Messages that are read before other connections have their turn.
-    private static let turnMessageCount = 64
     /// Responses that a client may leave without a sign that it has received them.
     private static let unconfirmedLimit = 256
 
@@ -45,12 +36,7 @@ package struct LongPollingSession: RealtimeTransport {
     package let namespace: String?
     private let password: [UInt8]
     var phase = Phase.open
-    private var segments: SegmentReassembler
-    var messages = MessageQueue()
-    private var inputRate = InputRate()
-    private var isReading = false
-    /// The messages that wait go on when others have had their turn.
-    private var isYielding = false
+    var input: SegmentInput
     /// The client's page was left: what it had sent is handed on, and then the session is over.
     var isLeaving = false
     private var frames = FrameUnwrapper()
@@ -68,13 +54,9 @@ package struct LongPollingSession: RealtimeTransport {
     /// When what is ``Phase/finishing`` or ``Phase/former`` is over.
     var endDeadline: MonotonicTime?
     private var announcedDeadline: MonotonicTime?
-    var candidate: Candidate?
-    /// The client has said `n`.
-    var hasUpstreamEnded = false
+    var handover = HandoverOffer()
     /// The databases have not had the message of the session's end.
     private var hasSession = true
-    /// Bytes of messages that are not complete, or not read.
-    package private(set) var unfinishedByteCount = 0
 
     /// - Parameters:
     ///   - start: The request that starts it.
@@ -89,7 +71,7 @@ package struct LongPollingSession: RealtimeTransport {
         self.publicID = publicID
         self.namespace = namespace
         self.password = password
-        segments = SegmentReassembler(messageByteLimit: context.settings.messageByteLimit)
+        input = SegmentInput(messageByteLimit: context.settings.messageByteLimit)
         pollEnded = context.now
         var script: [UInt8] = []
         script.append(startScript: start.callback, id: id.rawValue, password: password)
@@ -114,6 +96,9 @@ package struct LongPollingSession: RealtimeTransport {
     /// Bytes of memory that outputs take which wait for polls, or behind others. The rest is in
     /// ``SharedBytes``, which count themselves.
     package var waitingByteCount: Int { outputs.waitingByteCount + answers.pendingByteCount }
+
+    /// Bytes of messages that are not complete, or not read.
+    package var unfinishedByteCount: Int { input.unfinishedByteCount }
 
     /// Bytes of memory that this client takes.
     package var heldByteCount: Int {
@@ -147,7 +132,7 @@ package struct LongPollingSession: RealtimeTransport {
         if answers.unconfirmedCount > Self.unconfirmedLimit { return cut(&context) }
         noteDrained(&context)
         // Behind its `n` the client sends nothing: what comes is of a request that was sent again.
-        if phase == .open, !hasUpstreamEnded, !new.isEmpty { accept(new, &context) }
+        if phase == .open, !handover.hasUpstreamEnded, !new.isEmpty { accept(new, &context) }
         answerLater(&context)
     }
 
@@ -155,39 +140,31 @@ package struct LongPollingSession: RealtimeTransport {
         _ new: [LongPollingRequest.Segment], _ context: inout ConnectionContext
     ) {
         do throws(SegmentReassembler.Violation) {
-            var complete: [[UInt8]] = []
-            for segment in new {
-                inputRate.receivedByteCount += segment.text.count
-                try segments.accept(segment, into: &complete)
-            }
-            for message in complete { messages.append(message) }
+            try input.accept(new)
         } catch {
             if error == .messageTooBig { context.append(.countLimit(.messageBytes)) }
             return cut(&context)
         }
         read(&context)
-        if messages.isOverLimit { return cut(&context) }
+        if input.isOverLimit { return cut(&context) }
         countUnfinished()
     }
 
     /// Nothing more is read for now.
-    var isHolding: Bool { isYielding || !pauses.isEmpty || session.isFull }
+    var isHolding: Bool { input.isYielding || !pauses.isEmpty || session.isFull }
 
     private mutating func read(_ context: inout ConnectionContext) {
-        guard !isReading else { return }
-        isReading = true
-        var count = 0
-        while phase == .open, !hasUpstreamEnded, !isHolding, !messages.isEmpty {
-            guard count < Self.turnMessageCount else {
-                isYielding = true
+        guard !input.isReading else { return }
+        input.beginReading()
+        while phase == .open, !handover.hasUpstreamEnded, !isHolding, input.hasMessages {
+            if input.mustYield() {
                 context.append(.nextTurn)
                 break
             }
-            count += 1
-            if let message = messages.removeFirst() { finish(session.receive(message, &context), &context) }
+            if let message = input.removeFirst() { finish(session.receive(message, &context), &context) }
         }
-        isReading = false
-        if hasUpstreamEnded { messages.removeAll() }
+        input.endReading()
+        if handover.hasUpstreamEnded { input.dropMessages() }
     }
 
     private mutating func finish(_ outcome: RealtimeSession.Outcome, _ context: inout ConnectionContext) {
@@ -197,25 +174,13 @@ package struct LongPollingSession: RealtimeTransport {
         // `a` means nothing here.
         case .upgrade: break
         case .endOfTransmission:
-            hasUpstreamEnded = true
-            segments = SegmentReassembler(messageByteLimit: context.settings.messageByteLimit)
+            handover.upstreamEnded()
+            input.dropSegments()
             moveIfAgreed(&context)
         case .malformed: cut(&context)
         // ``schedule(_:)`` asks for the time.
         case .delayed: break
         }
-    }
-
-    /// What was not read will not be.
-    mutating func dropInput(_ context: inout ConnectionContext) {
-        dropSegments(&context)
-        inputRate.end()
-        messages.removeAll()
-        unfinishedByteCount = 0
-    }
-
-    mutating func dropSegments(_ context: inout ConnectionContext) {
-        segments = SegmentReassembler(messageByteLimit: context.settings.messageByteLimit)
     }
 
     mutating func inputMayContinue(_ context: inout ConnectionContext) {
@@ -235,14 +200,14 @@ package struct LongPollingSession: RealtimeTransport {
     private mutating func countUnfinished() {
         // What is over, or has moved, holds nothing any more.
         guard phase == .open else { return }
-        unfinishedByteCount = segments.byteCount + messages.byteCount + session.heldByteCount
+        input.countUnfinished(inSession: session.heldByteCount)
     }
 
     /// Messages of the client wait, or are being parsed.
-    var hasInput: Bool { !messages.isEmpty || session.heldByteCount > 0 }
+    var hasInput: Bool { input.hasMessages || session.heldByteCount > 0 }
 
     private mutating func cutIfLeft(_ context: inout ConnectionContext) {
-        if isLeaving, !isReading, !hasInput { cut(&context) }
+        if isLeaving, !input.isReading, !hasInput { cut(&context) }
     }
 
     // MARK: Outputs
@@ -320,10 +285,7 @@ package struct LongPollingSession: RealtimeTransport {
     /// Other connections have had their turn.
     package mutating func nextTurn(_ context: inout ConnectionContext) {
         sendPiece(&context)
-        if isYielding {
-            isYielding = false
-            inputMayContinue(&context)
-        }
+        if input.turnCame() { inputMayContinue(&context) }
         schedule(&context)
     }
 
@@ -332,8 +294,8 @@ package struct LongPollingSession: RealtimeTransport {
     package mutating func tick(_ context: inout ConnectionContext) {
         let isSilent = polls.isEmpty && context.now - pollEnded > context.settings.pollGap
         // While its polls are not answered it cannot send.
-        let isExpected = phase == .open && !isHolding && segments.byteCount > 0
-        if isSilent || inputRate.isTooSlow(whileExpected: isExpected, &context) { cut(&context) }
+        let mayExpect = phase == .open && !isHolding
+        if isSilent || input.isTooSlow(mayExpect: mayExpect, &context) { cut(&context) }
         schedule(&context)
     }
 

@@ -63,8 +63,7 @@ extension WebSocketConnection {
             return context.append(.reset)
         }
         guard isOpen else { return }
-        let isExpected = pauses.isEmpty && hasUnfinishedMessage
-        if inputRate.isTooSlow(whileExpected: isExpected, &context) {
+        if input.isTooSlow(mayExpect: pauses.isEmpty, &context) {
             return close(with: .policyViolation, &context)
         }
         // A client that is not read cannot be called silent; whether it takes what it is sent, the rate
@@ -156,7 +155,7 @@ extension WebSocketConnection {
         guard context.socket.unsentByteCount == 0 else { return context.append(.reset) }
         close(with: .tryAgainLater, &context)
         // Now, not when the client has closed its side, too.
-        dropInput()
+        input.drop()
     }
 
     /// The client has closed its side: its session is over, also where it still reads.
@@ -170,7 +169,7 @@ extension WebSocketConnection {
         endSession(&context)
         if !isJoining { session.close(&context) }
         leaveHandover(&context)
-        dropInput()
+        input.drop()
         dropOutputs(&context)
     }
 }

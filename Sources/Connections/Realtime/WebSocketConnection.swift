@@ -17,17 +17,8 @@ package struct WebSocketConnection: RealtimeTransport {
     var outputs: OutputSequence
     package internal(set) var pauses: PauseReasons = []
     var isLagging = false
-    private var reader: MessageReader
-    private var reassembler: Reassembler
+    var input: FrameInput
     var closing = CloseHandshake(role: .server)
-    /// What came and was not read yet, from `waitingOffset` on.
-    private var waitingInput: [UInt8] = []
-    private var waitingOffset = 0
-    /// The frames of an event are being read.
-    private var isReading = false
-    /// What follows is read when others have had their turn.
-    private var isYielding = false
-    var inputRate = InputRate()
     var outputRate = OutputRate()
     var liveness: Liveness
     /// The payload of the last ping that was not answered yet, because the client does not take what it is
@@ -36,13 +27,6 @@ package struct WebSocketConnection: RealtimeTransport {
     var handover: Handover
     /// The databases know the session by this connection, and have not had the message of its end.
     var hasSession: Bool
-    /// Bytes of a message that is not complete, or not read.
-    package private(set) var unfinishedByteCount = 0
-    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is
-    /// not read stays in the socket. A message that does not fit in one read is read in large pieces.
-    package private(set) var readByteLimit = Self.smallReadByteCount
-
-    private static let smallReadByteCount = 16 << 10
 
     /// - Parameters:
     ///   - id: Of the session, or of the connection while a session by long polling may move here.
@@ -57,11 +41,12 @@ package struct WebSocketConnection: RealtimeTransport {
         // Made at the handshake, so it is there.
         let inflater = window == nil ? nil : try? context.compression?.sharedInflater()
         // Text is checked when a message is whole: C++ clients cut inside characters.
-        reader = MessageReader(
-            role: .server, messageByteLimit: messageByteLimit, checksText: false, inflater: inflater)
+        input = FrameInput(
+            MessageReader(
+                role: .server, messageByteLimit: messageByteLimit, checksText: false, inflater: inflater),
+            Reassembler(
+                chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit))
         outputs = OutputSequence(window: window)
-        reassembler = Reassembler(
-            chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit)
         liveness = Liveness(at: context.now)
         session = RealtimeSession(id)
         handover = polling.map { .offered(from: $0) } ?? .none
@@ -81,6 +66,12 @@ package struct WebSocketConnection: RealtimeTransport {
     /// Whether many requests of the client, or large ones, are not answered yet.
     package var awaitsAnswers: Bool { session.awaitsAnswers }
 
+    /// Bytes of a message that is not complete, or not read.
+    package var unfinishedByteCount: Int { input.unfinishedByteCount }
+
+    /// Bytes of the socket's next reads.
+    package var readByteLimit: Int { input.readByteLimit }
+
     /// Bytes of memory that outputs take which wait behind others.
     package var waitingByteCount: Int { outputs.waitingByteCount }
 
@@ -93,7 +84,7 @@ package struct WebSocketConnection: RealtimeTransport {
     package mutating func received(
         _ bytes: inout MutableRawSpan, from offset: Int = 0, _ context: inout ConnectionContext
     ) {
-        inputRate.receivedByteCount += bytes.byteCount
+        input.noteReceived(bytes.byteCount)
         liveness.noteActivity(at: context.now)
         var offset = offset
         if !isHolding { read(&bytes, from: &offset, &context) }
@@ -103,7 +94,7 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Nothing more is read for now, or ever.
     private var isHolding: Bool {
-        if isYielding { return true }
+        if input.isYielding { return true }
         return switch handover {
         case .none, .done: pauses.contains(.unreadOutput) || session.isFull
         case .offered: false
@@ -113,34 +104,29 @@ package struct WebSocketConnection: RealtimeTransport {
 
     private mutating func keep(_ bytes: RawSpan) {
         guard closing.isOpen else { return }
-        waitingInput.append(bytes)
+        input.keep(bytes)
         pauses.insert(.input)
     }
 
     /// Goes on with what waits, until ``isHolding``.
     private mutating func readWaiting(_ context: inout ConnectionContext) {
         // A read that is in progress goes on by itself.
-        guard !isReading, !isHolding else { return }
-        var bytes = exchange(&waitingInput, with: [])
-        var offset = waitingOffset
+        guard !input.isReading, !isHolding else { return }
+        var (bytes, offset) = input.beginWaiting()
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
             read(&raw, from: &offset, &context)
         }
-        if isHolding {
-            waitingInput = bytes
-            waitingOffset = offset
-        } else {
-            waitingOffset = 0
-            resume(.input, &context)
-        }
+        let isHolding = isHolding
+        input.endWaiting(bytes, from: isHolding ? offset : bytes.count)
+        if !isHolding { resume(.input, &context) }
         countUnfinished()
     }
 
     mutating func inputMayContinue(_ context: inout ConnectionContext) {
-        guard !isReading else { return }
-        if waitingInput.isEmpty, !isHolding { resume(.input, &context) } else { readWaiting(&context) }
+        guard !input.isReading else { return }
+        if input.isEmpty, !isHolding { resume(.input, &context) } else { readWaiting(&context) }
         countUnfinished()
     }
 
@@ -154,12 +140,11 @@ package struct WebSocketConnection: RealtimeTransport {
     private mutating func read(
         _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
     ) {
-        isReading = true
+        input.isReading = true
         // The spans that the reader gives point into its memory, so it has no other owner meanwhile.
-        var reader = exchange(
-            &self.reader, with: MessageReader(role: .server, messageByteLimit: 0, checksText: false))
+        var reader = exchange(&input.reader, with: FrameInput.emptyReader)
         // In a local variable too: the compiler then omits the checks that a property needs.
-        var reassembler = exchange(&self.reassembler, with: Reassembler(chunkLimit: 0, messageByteLimit: 0))
+        var reassembler = exchange(&input.reassembler, with: FrameInput.emptyReassembler)
         do {
             while !isHolding, let event = try reader.next(&bytes, from: &offset) {
                 switch event {
@@ -190,9 +175,9 @@ package struct WebSocketConnection: RealtimeTransport {
             if error.closeCode == .messageTooBig { context.append(.countLimit(.messageBytes)) }
             act(closing.failed(error), &context)
         }
-        swap(&reader, &self.reader)
-        swap(&reassembler, &self.reassembler)
-        isReading = false
+        swap(&reader, &input.reader)
+        swap(&reassembler, &input.reassembler)
+        input.isReading = false
     }
 
     private mutating func receiveFrame(
@@ -226,7 +211,7 @@ package struct WebSocketConnection: RealtimeTransport {
         do throws(ProtocolViolation) {
             guard let inflater = try? context.compression?.sharedInflater() else { throw .noMemoryToInflate }
             let frame = try inflater.inflate(message.rawSpan, byteLimit: ConnectionLimits.smallByteCount)
-            isYielding = true
+            input.yield()
             context.append(.nextTurn)
             receiveFrame(frame.rawSpan, &reassembler, &context)
         } catch {
@@ -238,9 +223,7 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Others have had their turn.
     package mutating func nextTurn(_ context: inout ConnectionContext) {
-        guard isYielding else { return }
-        isYielding = false
-        inputMayContinue(&context)
+        if input.turnCame() { inputMayContinue(&context) }
     }
 
     /// A worker has inflated and parsed a message.
@@ -273,24 +256,8 @@ package struct WebSocketConnection: RealtimeTransport {
         }
     }
 
-    /// A message is not complete.
-    var hasUnfinishedMessage: Bool { reader.ownedByteCount + reassembler.byteCount > 0 }
-
-    /// What was not read will not be.
-    mutating func dropInput() {
-        waitingInput = []
-        reader = MessageReader(role: .server, messageByteLimit: 0, checksText: false)
-        reassembler = Reassembler(chunkLimit: 0, messageByteLimit: 0)
-        unfinishedByteCount = 0
-    }
-
     private mutating func countUnfinished() {
-        let messageByteCount =
-            reader.ownedByteCount + reassembler.byteCount + (isJoining ? 0 : session.heldByteCount)
-        let byteCount = messageByteCount + waitingInput.count
-        guard byteCount != unfinishedByteCount else { return }
-        readByteLimit = messageByteCount >= Self.smallReadByteCount / 2 ? .max : Self.smallReadByteCount
-        unfinishedByteCount = byteCount
+        input.countUnfinished(inSession: isJoining ? 0 : session.heldByteCount)
     }
 
     // MARK: Outputs
@@ -367,6 +334,6 @@ package struct WebSocketConnection: RealtimeTransport {
         self.session = session
         hasSession = true
         // It was to come by the other id.
-        isYielding = false
+        _ = input.turnCame()
     }
 }

@@ -201,6 +201,6 @@ import Testing
         driver.base.socket.isTrustedProxy = isTrusted
         let lines = driver.receive(request("GET /a.json", "Host: localhost", "X-Forwarded-Proto: \(value)"))
         #expect(lines.contains("report plain client") == isReported)
-        #expect(driver.machine.loggedRequest?.isSecure == isSecure)
+        #expect(driver.machine.output.logged?.isSecure == isSecure)
     }
 }

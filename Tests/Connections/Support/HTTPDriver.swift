@@ -92,9 +92,9 @@ struct HTTPDriver {
         #expect(
             machine.heldByteCount >= 0 && machine.waitingByteCount >= 0 && machine.unfinishedByteCount >= 0)
         #expect(base.context.compressingCount >= 0)
-        if case .head = machine.stage {
+        if case .head = machine.state {
             #expect(
-                machine.pauses.contains(.request) == machine.isYielding, "the next request may come",
+                machine.pauses.contains(.request) == machine.input.isYielding, "the next request may come",
                 sourceLocation: sourceLocation)
         }
     }

@@ -1,6 +1,6 @@
 import PandoBytes
 
-/// What a client has sent behind a request that is in progress.
+/// What a client has sent that may not be read yet: behind a request that is in progress, say.
 struct InputAhead {
     private var bytes: [UInt8] = []
     /// How much of it was read.

@@ -1,5 +1,31 @@
 import PandoBytes
+import PandoHTTP
 import PandoWebSocket
+
+/// The upgrade of an HTTP connection to a WebSocket (realtime §1): its request, and the answer.
+struct UpgradeExchange {
+    /// For which the messages of the WebSocket that the connection has become are compressed; nil where they
+    /// are not.
+    private(set) var window: DeflateWindow?
+
+    /// Asks for the upgrade.
+    /// - Parameter rest: What follows the request.
+    func begin(_ head: RequestHead, rest: RawSpan, _ context: inout ConnectionContext) {
+        context.append(.http(.upgrade(UpgradeRequest(head), rest: [UInt8](copying: rest))))
+    }
+
+    /// Answers the handshake of ``HTTPAction/upgrade(_:rest:)``.
+    /// - Parameter mayJoin: Whether the session by long polling that the request names is here, and may move.
+    /// - Returns: Whether the connection is a WebSocket from now on; otherwise it ends.
+    mutating func answer(
+        _ request: UpgradeRequest, mayJoin: Bool, _ context: inout ConnectionContext
+    ) -> Bool {
+        let response = UpgradeResponse(to: request, mayJoin: mayJoin, context.compression)
+        context.write(response.bytes)
+        if response.isAccepted { window = response.window }
+        return response.isAccepted
+    }
+}
 
 /// The response to the handshake of a WebSocket (RFC 6455 §4.2.2; realtime §1.1).
 struct UpgradeResponse {

@@ -1,0 +1,139 @@
+import PandoDatabase
+import PandoEngine
+import PandoREST
+
+// From the result of a call to the response.
+
+extension RESTExchange {
+    /// The databases have finished a request.
+    mutating func receive(_ result: RESTCallResult, _ context: inout ConnectionContext) -> Step {
+        if case .admitting(let pending) = state {
+            if case .admitted = result {
+                pending.isAdmitted = true
+                return awaitBody(pending, &context)
+            }
+            // Behind a body that is not read nothing can be.
+            body.take()
+            pending.response.keepsAlive = false
+            state = .answering(pending)
+        }
+        // That of a request that was given up comes too late.
+        guard case .answering(let pending) = state else { return .wait }
+        guard let request = pending.request else {
+            return respond(result.response(to: nil, nil, etag: nil, pending.response), nil)
+        }
+        if case .deferred(let job) = result {
+            work = .inspecting
+            context.append(.inspect(job))
+            return .wait
+        }
+        if case .stream = result {
+            cancelTimeout(&context)
+            state = .none
+            return .stream(request, pending)
+        }
+        let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
+        if case .filtered(let node, let query) = result {
+            work = .measuring(result)
+            context.append(.measure(node, query, byteLimit: byteLimit, wantsETag: request.returnsETag))
+            return .wait
+        }
+        let wantsETag = result.wantsETag(request)
+        guard let node = result.node, byteLimit != nil || wantsETag else {
+            return respond(result, etag: nil, pending, &context)
+        }
+        let isLarge = node.isHeavier(than: min(StreamOutput.measuredByteCount, byteLimit ?? .max))
+        if isLarge, let byteLimit, byteLimit <= StreamOutput.measuredByteCount {
+            return respond(.refused(.readTooLarge), etag: nil, pending, &context)
+        }
+        guard isLarge else { return respond(result, etag: wantsETag ? node.etag : nil, pending, &context) }
+        work = .measuring(result)
+        context.append(.measure(node, nil, byteLimit: byteLimit, wantsETag: wantsETag))
+        return .wait
+    }
+
+    /// A worker has measured the data of the result in ``work``.
+    mutating func measured(_ size: NodeSizeCheck, _ context: inout ConnectionContext) -> Step {
+        guard case .answering(let pending) = state, case .measuring(var result) = work else { return .wait }
+        work = .none
+        if let filtered = size.filtered {
+            result = pending.request?.page == nil ? .read(filtered) : .page(filtered, end: size.endOfPage)
+        }
+        return respond(size.isTooHeavy ? .refused(.readTooLarge) : result, etag: size.etag, pending, &context)
+    }
+
+    /// Another thread has done what the databases have deferred.
+    mutating func inspected(_ report: RESTReport, _ context: inout ConnectionContext) -> Step {
+        guard case .answering(let pending) = state, case .inspecting = work else { return .wait }
+        work = .none
+        return respond(.report(report), etag: nil, pending, &context)
+    }
+
+    private mutating func respond(
+        _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) -> Step {
+        guard !context.printing.isUsedUp || !pending.isLong(result) else {
+            work = .awaitingTurn(result, etag: etag)
+            context.append(.nextTurn)
+            return .wait
+        }
+        return print(result, etag: etag, pending, &context)
+    }
+
+    private mutating func print(
+        _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) -> Step {
+        cancelTimeout(&context)
+        if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
+        return respond(
+            result.response(to: pending.request, pending.update, etag: etag, pending.response), pending)
+    }
+
+    /// Other connections have had their turn.
+    mutating func nextTurn(_ context: inout ConnectionContext) -> Step {
+        guard case .answering(let pending) = state, case .awaitingTurn(let result, let etag) = work else {
+            return .wait
+        }
+        work = .none
+        return print(result, etag: etag, pending, &context)
+    }
+
+    // MARK: Giving up
+
+    /// The request's own time is over (rest §4). A result that still comes is dropped, and the connection
+    /// ends behind the refusal.
+    mutating func giveUp(_ context: inout ConnectionContext) -> Step {
+        guard case .answering(let pending) = state else { return .wait }
+        pending.response.keepsAlive = false
+        if case .inspecting = work { context.append(.abandonJobs) }
+        cancelWork(&context)
+        cancelTimeout(&context)
+        return respond(.error(.readTimedOut, pending.response), pending)
+    }
+
+    /// What became of a request whose client holds much memory.
+    enum MemoryRelief {
+        /// Nothing: a worker may be reading its body, which is whole.
+        case none
+        /// Disconnect the client.
+        case reset
+        case refuse(RESTResponse)
+    }
+
+    /// Memory is short. Of a body, only what is still coming is given up.
+    mutating func giveUpMemory() -> MemoryRelief {
+        switch state {
+        case .body(let pending), .admitting(let pending):
+            body.take()
+            pending.response.keepsAlive = false
+            state = .responding(pending)
+            return .refuse(.error(.unavailable, pending.response))
+        case .answering, .responding:
+            if case .readingBody = work { return .none }
+            return .reset
+        case .none: return .reset
+        }
+    }
+}

@@ -1,0 +1,56 @@
+import PandoDatabase
+
+/// How far a loop has dealt out a batch of the databases' outputs.
+///
+/// One output may have as many recipients as the loop has sessions. So outputs are dealt out in pieces,
+/// between which the loop looks at the clock: what takes longer than a tick may is for the next one.
+struct OutputPosition {
+    /// Recipients of one piece, an output to one session counted as one: some hundred microseconds.
+    static let pieceCount = 1024
+
+    /// The item that is next, by its index in the batch.
+    private(set) var item = 0
+    /// Of its recipients, the one that is next.
+    private var recipient = 0
+    /// What is left of the piece.
+    private var leftCount = 0
+    /// Recipients so far of outputs that the batch does not count (``OutputBatch/pushCount``).
+    var sharedCount = 0
+    /// The forms of the item that were needed so far.
+    var forms: FramesByWindow?
+
+    /// Others have had their turn.
+    mutating func beginPiece() { leftCount = Self.pieceCount }
+
+    var isPieceOver: Bool { leftCount <= 0 }
+
+    /// The next batch is next.
+    mutating func beginBatch() {
+        item = 0
+        recipient = 0
+        sharedCount = 0
+    }
+
+    /// Whether all items of a batch were dealt out.
+    func isBehind(_ batch: OutputBatch) -> Bool { item >= batch.items.count }
+
+    /// Moves behind an item for one session.
+    mutating func nextItem() {
+        leftCount -= 1
+        item += 1
+    }
+
+    /// Moves behind recipients of an item: all that are left of them, or of the piece.
+    /// - Parameter count: All recipients of the item.
+    /// - Returns: Their indexes.
+    mutating func nextRecipients(of count: Int) -> Range<Int> {
+        let end = min(count, recipient + leftCount)
+        defer {
+            // An item of no recipients counts, too: there may be many.
+            leftCount -= max(1, end - recipient)
+            recipient = end == count ? 0 : end
+            if end == count { item += 1 }
+        }
+        return recipient..<end
+    }
+}

@@ -1,0 +1,178 @@
+import COperatingSystem
+import PandoBytes
+import PandoTLS
+import PandoTime
+
+// From the socket to the delegate; and the handshake of TLS.
+
+extension Channel {
+    // MARK: Reading
+
+    /// Stops calls of `received` after the current one. The kernel's receive buffer fills, and TCP then stops
+    /// the peer. Calls do not nest: one ``resumeReading()`` ends the pause.
+    package func pauseReading() {
+        assert(loop.isCurrent)
+        isReadingPaused = true
+        updateInterest()
+    }
+
+    /// Ends ``pauseReading()``.
+    package func resumeReading() {
+        assert(loop.isCurrent)
+        isReadingPaused = false
+        updateInterest()
+    }
+
+    /// Whether the kernel holds bytes that were not read yet. One system call.
+    package var hasUnreadInput: Bool { phase == .open && !hasEnded && pando_has_input(descriptor) != 0 }
+
+    /// Whether `received` is called when bytes arrive.
+    package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
+
+    func updateInterest() {
+        // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is blocked in
+        // writing would never read.
+        let reads = !hasEnded && (!isReadingPaused || phase != .open)
+        loop.poller.setInterest(
+            (reads ? PANDO_READABLE : 0) | (output.isBlocked ? PANDO_WRITABLE : 0), of: self)
+    }
+
+    /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.
+    func read() {
+        if let proxy, !proxy.isDone, phase == .open { guard readHeader(proxy) else { return } }
+        if let secure, phase == .open { return read(through: secure) }
+        let (count, isFull) = PlainStage.read(descriptor, atMost: readByteLimit, loop.buffers)
+        isBulk = readPace.noteRead(isFull: isFull)
+        if count > 0 {
+            // In bounds: recv filled `count` bytes of it.
+            if phase == .open {
+                unsafe deliver(
+                    UnsafeMutableRawBufferPointer(rebasing: loop.buffers.received[0..<Int(count)]))
+            }
+        } else if count == 0 {
+            didEnd()
+        } else if count != -Int64(PANDO_EAGAIN) {
+            fail(Int32(truncatingIfNeeded: -count))
+        }
+    }
+
+    /// - Returns: Whether the client's bytes are next.
+    private func readHeader(_ proxy: ProxyStage) -> Bool {
+        isBulk = false
+        switch proxy.read(descriptor) {
+        case .waiting: return false
+        case .done:
+            currentDelegate?.channelDidLearnPeer(self)
+            return phase == .open
+        case .ended:
+            didEnd()
+            return false
+        case .failed(let code):
+            fail(code)
+            return false
+        }
+    }
+
+    /// The peer sends no more.
+    private func didEnd() {
+        hasEnded = true
+        if phase == .lingering {
+            finish(.requested)
+        } else {
+            updateInterest()
+            if phase == .open { currentDelegate?.channelDidEnd(self) }
+        }
+    }
+
+    private func deliver(_ received: UnsafeMutableRawBufferPointer) {
+        guard received.count >= ReadPace.measuredByteCount else { return unsafe handle(received) }
+        let began = loop.configuration.clock()
+        unsafe handle(received)
+        guard loop.configuration.clock() - began > loop.configuration.longRead else { return }
+        readPace.noteLong()
+        isBulk = true
+    }
+
+    private func handle(_ received: UnsafeMutableRawBufferPointer) {
+        loop.metrics.receivedBytes.add(received.count)
+        output.cork(in: loop.buffers)
+        // The delegate cannot keep the span.
+        var bytes = unsafe received.mutableBytes
+        currentDelegate?.received(&bytes, on: self)
+        // A closed channel's corked bytes are dropped with the rest of its output.
+        if phase != .closed, output.hasCorkedBytes(in: loop.buffers) { flush() }
+        // With TLS, records of earlier output may have to leave first: then these bytes wait in the queue.
+        output.uncork(in: loop.buffers)
+        notifyIfDrained()
+    }
+
+    // MARK: TLS
+
+    func begin(_ secure: SecureStage) {
+        secure.begin(loop.buffers)
+        // The ClientHello of a client, or what was not sent before a move.
+        if secure.hasUnsent { flushLater() }
+        secure.count(in: loop.buffers)
+        guard !secure.isHandshakeDone else { return }
+        secure.timeout = loop.schedule(after: loop.configuration.handshakeTimeout) { [weak self] in
+            guard let self, self.secure?.isHandshakeDone == false else { return }
+            _ = pando_linger_zero(descriptor)
+            loop.metrics.handshakes.add(.timedOut)
+            finish(.handshakeTimedOut)
+        }
+    }
+
+    private func read(through secure: SecureStage) {
+        let input = secure.read(descriptor, atMost: readByteLimit, loop.buffers)
+        // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
+        isBulk = readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
+        guard input.result > 0 else {
+            if input.result == 0 {
+                didEnd()
+            } else if input.result != -Int64(PANDO_EAGAIN) {
+                fail(Int32(truncatingIfNeeded: -input.result))
+            }
+            return
+        }
+        let received = input.received
+        if received.didEstablish {
+            loop.metrics.handshakes.add(.done)
+        } else if received.failure != nil, !secure.isHandshakeDone {
+            loop.metrics.handshakes.add(.failed)
+        }
+        if received.didEstablish { cancelTimeout(of: secure) }
+        // Replies, and data that was written during the handshake.
+        if secure.hasUnsent || received.didEstablish { flush() }
+        secure.count(in: loop.buffers)
+        if phase == .open, !received.data.isEmpty {
+            // In bounds: the stage found the data there.
+            unsafe deliver(
+                UnsafeMutableRawBufferPointer(rebasing: loop.buffers.secure.received[received.data]))
+        }
+        guard phase == .open else { return }
+        if received.failure != nil {
+            refuse(secure)
+        } else if received.hasEnded {
+            didEnd()
+        }
+    }
+
+    /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped.
+    private func refuse(_ secure: SecureStage) {
+        let dropped = output.removeAll(except: secure.batchDataByteCount, in: loop.buffers)
+        loop.metrics.droppedBytes.add(dropped)
+        phase = .flushing
+        flush()
+        if phase != .closed { watchForStall(wasSent: !secure.hasUnsent) }
+    }
+
+    func cancelTimeout(of secure: SecureStage) {
+        if let timeout = secure.timeout { loop.cancel(timeout) }
+        secure.timeout = nil
+    }
+
+    func leave(_ secure: SecureStage) {
+        cancelTimeout(of: secure)
+        secure.leave(loop.buffers)
+    }
+}

@@ -1,0 +1,80 @@
+import COperatingSystem
+import PandoBytes
+
+// What is written to a channel, on its way to the kernel.
+
+extension Channel {
+    // MARK: Writing
+
+    /// Sends a copy of `bytes`. Ignored unless the channel is open.
+    ///
+    /// Inside this channel's `received` the copy goes to the loop's cork buffer, otherwise to the channel's
+    /// queue, which the loop flushes at the end of the tick. No system call, unless `outboundByteLimit` would
+    /// be exceeded: then the queue is flushed first, and the channel is disconnected if that does not help.
+    /// - Complexity: O(bytes).
+    package func write(_ bytes: RawSpan) {
+        assert(loop.isCurrent)
+        guard reserve(bytes.byteCount) else { return }
+        let lowWater = loop.configuration.outboundLowWaterByteCount
+        if output.append(bytes, lowWater: lowWater, in: loop.buffers) { flushLater() }
+        loop.metrics.queuedBytes.add(bytes.byteCount)
+    }
+
+    /// Sends `bytes` without copying them. Ignored unless the channel is open. Bytes leave in the order of
+    /// the calls, whichever `write` was called. O(1).
+    package func write(_ bytes: SharedBytes) {
+        assert(loop.isCurrent)
+        guard bytes.count > 0, reserve(bytes.count) else { return }
+        output.append(bytes, lowWater: loop.configuration.outboundLowWaterByteCount, in: loop.buffers)
+        flushLater()
+        loop.metrics.queuedBytes.add(bytes.count)
+    }
+
+    /// Checks the outbound limit, and disconnects a peer that leaves more than that unread.
+    /// - Returns: false when nothing may be written.
+    private func reserve(_ byteCount: Int) -> Bool {
+        guard phase == .open else { return false }
+        if byteCount <= outboundByteLimit - output.unsentByteCount { return true }
+        // Much output in one tick is not the peer's fault: let the kernel accept what it can first.
+        if output.unsentByteCount > 0, !output.isBlocked {
+            flush()
+            guard phase == .open else { return false }
+            if byteCount <= outboundByteLimit - output.unsentByteCount { return true }
+        }
+        // RST, so that the kernel frees what it holds for this peer, too.
+        _ = pando_linger_zero(descriptor)
+        finish(.outboundLimitExceeded)
+        return false
+    }
+
+    // MARK: Flushing
+
+    func flushLater() {
+        guard !isInFlushList, !output.isBlocked else { return }
+        isInFlushList = true
+        loop.flushes.append(self)
+    }
+
+    /// Gives the kernel as much as it accepts.
+    func flush() {
+        let unsentByteCount = output.unsentByteCount
+        let error =
+            if let secure {
+                secure.flush(&output, to: descriptor, loop.buffers)
+            } else {
+                PlainStage.flush(&output, to: descriptor, loop.buffers)
+            }
+        loop.metrics.sentBytes.add(unsentByteCount - output.unsentByteCount)
+        guard error == 0 else { return fail(Int32(truncatingIfNeeded: -error)) }
+        updateInterest()
+        if phase == .flushing, !hasUnsentOutput { linger() }
+    }
+
+    var hasUnsentOutput: Bool { output.unsentByteCount > 0 || secure?.hasUnsent ?? false }
+
+    /// Not part of `flush`, which also runs inside calls that the delegate makes.
+    func notifyIfDrained() {
+        guard output.hasDrained(to: loop.configuration.outboundLowWaterByteCount) else { return }
+        if phase == .open { currentDelegate?.channelDidDrain(self) }
+    }
+}

@@ -1,0 +1,190 @@
+import COperatingSystem
+import PandoTime
+
+/// The descriptors that a loop watches, and their events: epoll(7).
+///
+/// The kernel holds the address of each ``Pollable``, so the object must live as long as the kernel may
+/// report an event of it: the poller keeps one reference from ``watch(_:_:)`` until the end of the tick in
+/// which ``unwatch(_:)`` was called. An event of the same batch that is handled after that finds the object
+/// alive and is ignored.
+///
+/// epoll is used level-triggered: a channel reads at most one receive buffer per tick, and if bytes are left
+/// in the socket, the next tick reports it again. Edge-triggered epoll would need a second `recv` per event
+/// to see EAGAIN, or a list of the sockets with more to read. EPOLLOUT is requested only while a socket is
+/// full.
+///
+/// Confined to its loop. A class, because handlers of events change what is watched.
+@safe
+final class Poller {
+    let descriptor: Int32
+    private let configuration: LoopConfiguration
+    private let events: UnsafeMutableBufferPointer<pando_event>
+    /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.
+    private var bulkEvents: [Int32] = []
+    /// The present rounds (``Pollable/round``): of what sends little, and of bulk channels. A round ends with
+    /// the tick that has handled all events.
+    private var round: UInt16 = 1
+    private var bulkRound: UInt16 = bulkRoundBit
+    /// No number is one of both.
+    private static let bulkRoundBit: UInt16 = 0x8000
+    /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
+    private var watched: [Pollable] = []
+    /// Not watched any more, but the current batch of events may still name them.
+    private var unwatched: [Pollable] = []
+
+    /// - Throws: EMFILE, ENFILE or ENOMEM.
+    init(_ configuration: LoopConfiguration) throws(SocketError) {
+        descriptor = try checked(pando_poll_create(), "create an epoll set")
+        self.configuration = configuration
+        unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
+        unsafe events.initialize(repeating: unsafe pando_event())
+    }
+
+    deinit {
+        _ = pando_close(descriptor)
+        unsafe events.deallocate()
+    }
+
+    // MARK: What is watched
+
+    /// How many descriptors are watched, that of the loop's ``WakeupEvent`` not counted.
+    var watchedCount: Int { watched.count }
+
+    /// One of them; nil where there is none.
+    var anyWatched: Pollable? { watched.last }
+
+    /// Has the kernel end a wait when the event is signalled.
+    /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors.
+    func watch(_ wakeup: WakeupEvent) throws(SocketError) {
+        // Edge-triggered, so that the eventfd need not be read: each write to it is an edge. Its owner is
+        // null: the signal is seen in the state of `wakeup`.
+        try checked(
+            pando_poll_add(descriptor, wakeup.descriptor, PANDO_READABLE | PANDO_EDGE, nil),
+            "watch an eventfd")
+    }
+
+    /// Has the kernel report events of a descriptor.
+    /// - Throws: ENOMEM, or ENOSPC at the system's limit of watched descriptors.
+    func watch(_ pollable: Pollable, _ interest: UInt32) throws(SocketError) {
+        assert(!pollable.isWatched)
+        // The address stays valid: `watched` and then `unwatched` keep a reference.
+        let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
+        try checked(
+            unsafe pando_poll_add(descriptor, pollable.descriptor, interest, owner), "watch a descriptor")
+        pollable.interest = interest
+        pollable.slot = Int32(watched.count)
+        watched.append(pollable)
+    }
+
+    /// Changes which events are reported. A system call if that is a change.
+    func setInterest(_ interest: UInt32, of pollable: Pollable) {
+        guard pollable.isWatched, interest != pollable.interest else { return }
+        pollable.interest = interest
+        // As in `watch`. Cannot fail: the descriptor is in the set, and changing it allocates nothing.
+        let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
+        let result = unsafe pando_poll_change(descriptor, pollable.descriptor, interest, owner)
+        precondition(result == 0, "epoll does not know a watched descriptor: \(errorText(-result))")
+    }
+
+    /// Ends the reports. The object is released at the end of the tick.
+    private func unwatch(_ pollable: Pollable) {
+        guard pollable.isWatched else { return }
+        // Closing would remove it too, but only if no other process has the descriptor: a child between fork
+        // and exec has it, and the kernel would go on reporting the address of a freed object.
+        _ = pando_poll_remove(descriptor, pollable.descriptor)
+        pollable.interest = 0
+        let index = Int(pollable.slot)
+        unwatched.append(pollable)
+        let last = watched.removeLast()
+        if index < watched.count {
+            watched[index] = last
+            last.slot = Int32(index)
+        }
+        pollable.slot = -1
+    }
+
+    /// Closes a descriptor now; its object lives until the end of the tick.
+    func close(_ pollable: Pollable) {
+        guard pollable.descriptor >= 0 else { return }
+        unwatch(pollable)
+        _ = pando_close(pollable.descriptor)
+        pollable.descriptor = -1
+    }
+
+    /// Stops watching and gives the open descriptor to the caller.
+    func surrender(_ pollable: Pollable) -> Int32 {
+        unwatch(pollable)
+        defer { pollable.descriptor = -1 }
+        return pollable.descriptor
+    }
+
+    /// Objects are to be released at the end of the tick.
+    var hasUnwatched: Bool { !unwatched.isEmpty }
+
+    /// Releases objects that are not watched any more. No event of this tick names them. A deinit may run any
+    /// code, and have more of them.
+    func releaseUnwatched() { _ = exchange(&unwatched, with: []) }
+
+    // MARK: Events
+
+    /// Waits for events.
+    /// - Parameter timeout: Milliseconds; 0 does not wait, -1 waits for ever.
+    /// - Returns: How many there are, for ``handle(_:since:)``.
+    func wait(_ timeout: Int32) -> Int {
+        let count = unsafe pando_poll_wait(descriptor, events.baseAddress, PANDO_EVENT_LIMIT, timeout)
+        precondition(count >= 0, "epoll failed: \(errorText(-count))")
+        return Int(count)
+    }
+
+    /// Handles what the kernel reported: first what sends little, then bulk channels, until `tickShare` has
+    /// passed. The kernel reports the rest again in the next tick, where it comes before what was handled in
+    /// this one.
+    /// - Parameter began: When the wait for them ended.
+    func handle(_ count: Int, since began: MonotonicTime) {
+        var pace = TickPace(began: began)
+        var isComplete = true
+        for index in 0..<count {
+            // In bounds: the kernel filled `count` events.
+            let event = unsafe events[index]
+            guard let owner = unsafe event.owner else { continue }
+            // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
+            unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
+                guard pollable.isWatched else { return }
+                if pollable.isBulk {
+                    bulkEvents.append(Int32(index))
+                } else if isComplete, pollable.round != round {
+                    pollable.round = round
+                    unsafe pollable.ready(event.ready)
+                    isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk)
+                }
+            }
+        }
+        if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }
+        if !bulkEvents.isEmpty { handleBulkEvents(&pace) }
+    }
+
+    /// Handles the events of bulk channels: at least one, so that what sends little cannot keep them waiting
+    /// for ever.
+    private func handleBulkEvents(_ pace: inout TickPace) {
+        defer { bulkEvents.removeAll(keepingCapacity: true) }
+        var handledCount = 0
+        // A second time where all have had their turn in this round.
+        for _ in 0..<2 where handledCount == 0 {
+            for index in bulkEvents {
+                // In bounds, and alive: as above.
+                let event = unsafe events[Int(index)]
+                guard let owner = unsafe event.owner else { continue }
+                let isLast = unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef {
+                    pollable in
+                    guard pollable.isWatched, pollable.round != bulkRound else { return false }
+                    pollable.round = bulkRound
+                    handledCount += 1
+                    unsafe pollable.ready(event.ready)
+                    return pace.isOver(configuration, wasLong: true)
+                }
+                if isLast { return }
+            }
+            bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
+        }
+    }
+}

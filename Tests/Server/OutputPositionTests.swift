@@ -1,0 +1,64 @@
+import PandoBytes
+import PandoEngine
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoServer
+
+@Suite struct OutputPositionTests {
+    /// What one piece deals out: item, and which of its recipients.
+    private func piece(_ position: inout OutputPosition, of batch: OutputBatch) -> [(Int, Range<Int>)] {
+        position.beginPiece()
+        var dealt: [(Int, Range<Int>)] = []
+        while !position.isPieceOver, !position.isBehind(batch) {
+            let item = position.item
+            if case .shared(_, let recipients) = batch.items[item] {
+                dealt.append((item, position.nextRecipients(of: recipients.count)))
+            } else {
+                position.nextItem()
+                dealt.append((item, 0..<1))
+            }
+        }
+        return dealt
+    }
+
+    private func shared(_ count: Int) -> OutputBatch.Item {
+        .shared(
+            SharedBytes([1]),
+            ContiguousArray((0..<count).map { SessionID(loop: 0, slot: UInt32($0), generation: 1) }))
+    }
+
+    @Test(arguments: [0, 1, 1023, 1024, 1025, 10_000])
+    func everyRecipientIsServedOnceInOrderAndAPieceIsBounded(count: Int) {
+        let session = SessionID(loop: 0, slot: 0, generation: 1)
+        let batch = OutputBatch(items: [
+            .windowMark(session), shared(count), .windowMark(session), shared(count),
+        ])
+        var position = OutputPosition()
+        var all: [(Int, Range<Int>)] = []
+        while !position.isBehind(batch) {
+            let dealt = piece(&position, of: batch)
+            #expect(dealt.reduce(0) { $0 + $1.1.count } <= OutputPosition.pieceCount)
+            #expect(!dealt.isEmpty, "each piece deals something out")
+            all += dealt
+        }
+        #expect(all.map(\.0) == all.map(\.0).sorted())
+        for item in [1, 3] {
+            let ranges = all.filter { $0.0 == item }.map(\.1)
+            #expect(ranges.flatMap { Array($0) } == Array(0..<count))
+        }
+        #expect(all.filter { $0.0 == 0 || $0.0 == 2 }.count == 2)
+    }
+
+    @Test func itemsForOneSessionAreBoundedToo() {
+        let session = SessionID(loop: 0, slot: 0, generation: 1)
+        let batch = OutputBatch(items: Array(repeating: .windowMark(session), count: 3000))
+        var position = OutputPosition()
+        #expect(piece(&position, of: batch).count == 1024)
+        #expect(piece(&position, of: batch).count == 1024)
+        #expect(piece(&position, of: batch).count == 952)
+        #expect(position.isBehind(batch))
+        position.beginBatch()
+        #expect(!position.isBehind(batch))
+    }
+}
