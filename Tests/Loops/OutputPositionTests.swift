@@ -3,7 +3,7 @@ import PandoEngine
 import Testing
 
 @testable import PandoDatabase
-@testable import PandoServer
+@testable import PandoLoops
 
 @Suite struct OutputPositionTests {
     /// What one piece deals out: item, and which of its recipients.
