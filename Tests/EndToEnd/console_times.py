@@ -83,7 +83,7 @@ def measure(options, server, browser):
     frames("nothing changes", page, options.seconds)
     writer = subprocess.Popen([sys.executable, __file__, "--write-to", str(server.port), "--rate", str(options.rate),
                                "--seconds", str(options.seconds)])
-    page.wait(f"document.body.innerText.includes('{options.rate}')", "the first changes")
+    page.wait_rows(lambda rows: any(row["key"] == "v00" and row["value"] != "0" for row in rows), "the first changes")
     frames(f"{options.rate} of the values that are shown change in a second", page, options.seconds)
     if writer.wait(60) != 0:
         raise SystemExit("the writer failed")

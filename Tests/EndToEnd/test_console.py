@@ -283,6 +283,14 @@ class Desk:
             self.page.wait_rows(lambda rows: rows and rows[0]["kind"] != "unknown", "the root")
         return self.page
 
+    def next_moment(self):
+        """Waits until the server's clock shows another millisecond: what is written in the same one is one moment of the history."""
+        def now():
+            return self.rest.ask("GET", "/.inspect/history.json?path=/&limit=1").expect(200).json()["at"]
+        began = now()
+        while now() == began:
+            pass
+
     def wait_for(self, path, value):
         """Waits until the server has a value."""
         deadline = time.monotonic() + 30
@@ -773,8 +781,10 @@ WRITERS = "[...document.querySelectorAll('ol.writes b')].map((one) => one.textCo
 
 def test_the_past_of_a_path_is_shown_and_brought_back(desk):
     desk.rest.put("/doc", {"title": "first", "stars": 1})
+    desk.next_moment()
     as_ann = Rest(desk.server.port, desk.ns, fields=[bearer(unsigned("ann"))])
     as_ann.put("/doc/title", "second")
+    desk.next_moment()
     desk.rest.put("/elsewhere", 1)
     with Connection(desk.server.port, desk.ns) as other:
         other.must("m", {"p": "/", "d": {"doc/stars": 5, "doc/new": True}})
