@@ -132,9 +132,12 @@ final class CommandProcessor {
     /// reference to it.
     func releaseLater(_ value: consuming any Sendable) { releases.append(value) }
 
-    /// Hands on what is to be released.
+    /// Hands on what is to be released: nodes last, since others may hold them, and nodes are freed a part at
+    /// a time.
     func startReleases() {
-        for value in releases { releaseElsewhere(value) }
+        guard !releases.isEmpty else { return }
+        for value in releases where !(value is [Node]) { releaseElsewhere(value) }
+        for value in releases where value is [Node] { releaseElsewhere(value) }
         releases.removeAll(keepingCapacity: true)
     }
 
