@@ -222,7 +222,7 @@ final class CommandProcessor {
         }
         let changesData = delta.changesData
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
-        let effects = database.engine.commit(consume delta)
+        var effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
@@ -246,6 +246,9 @@ final class CommandProcessor {
         if !isListen, profiler.isActive {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
+            if case .filtered(let node, let indexed)? = effects.result {
+                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
+            }
         return effects.result
     }
 

@@ -241,7 +241,7 @@ final class RequestPreparer {
         let makesIndex =
             former == nil && database.engine.tree.mayKeepIndex(query.query.order, at: target.path)
         return prepare(
-            .window(query, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
+            .window(noting, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
             in: database, stage)
     }
 
@@ -265,6 +265,8 @@ final class RequestPreparer {
 
     /// Executes a request with what was computed for it.
     /// - Parameter execute: Executes its message.
+        let kind = processor.subject(of: message)?.kind ?? .listen
+        let noting = processor.noting(query, kind, at: target.path, in: database)
     /// - Returns: false where it is suspended once more.
     func finish(_ prepared: PreparedRequest, execute: (DatabaseMessage) -> Void) -> Bool {
         guard let database = database(of: prepared) else { return true }

@@ -162,13 +162,13 @@ private final class SnapshotLane: Sendable {
                     case .release(let value): release(value)
                     }
                 }
-                batch.removeAll()
                 guard let kind = nextKind() else { continue }
                 let began = MonotonicTime.now
                 guard let job = queues[kind.rawValue].next()?.item else { continue }
                 perform(job)
                 let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
                 queues[kind.rawValue].finish(work: work)
+                job.query?.noteWork?(work)
             }
         }
 

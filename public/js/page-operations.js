@@ -61,9 +61,9 @@ const fix = (keys, order, database) => ["no index: add ", indexFix(keys, order, 
 
 // [title, names of columns, rows, words where there is none]
 const lists = [
-	["Slow operations of the last hour", ["ms", "at", "operation", "database", "path", "ordered by", "count", "to make it faster"], async () =>
-		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, time, protocol, kind, database, path, location, order, indexed, count}) =>
-			[milliseconds(1000 * seconds), formatMoment(time), `${protocol} ${kind}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
+	["Slow operations of the last hour", ["ms", "ms in all", "at", "operation", "database", "path", "ordered by", "count", "to make it faster"], async () =>
+		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, total_seconds, worker, time, protocol, kind, database, path, location, order, indexed, count}) =>
+			[milliseconds(1000 * seconds), milliseconds(1000 * total_seconds), formatMoment(time), `${protocol} ${kind}${worker ? " (other thread)" : ""}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
 				visible(order ?? "", 60), formatCount(count), indexed === false && location && order ? fix(split(location), order, database) : ""]), "None took a millisecond or more."],
 	["Costly paths of this database since the console is open", ["path", "count", "ms in all", "bytes", "to make it faster"], () =>
 		[...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({keys, count, millis, bytes, order}) =>
