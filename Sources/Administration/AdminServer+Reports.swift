@@ -107,7 +107,15 @@ extension AdminServer {
                 }
                 json.append(",\"indexed\":")
                 json.append(json: Node.boolean(order.isIndexed))
+                if let declaration = order.missingDeclaration {
+                    json.append(",\"add\":")
+                    json.append(json: Text(declaration))
+                }
             }
+            json.append(",\"worker\":")
+            json.append(json: Node.boolean(entry.isElsewhere))
+            json.append(",\"total_seconds\":")
+            json.append(json: Double(entry.totalNanoseconds) / 1e9)
             json.append(",\"time\":")
             json.append(decimal: entry.milliseconds)
             json.append(",\"count\":")

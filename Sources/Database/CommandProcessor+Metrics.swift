@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoEngine
 import PandoREST
+import PandoStorage
 import PandoTree
 import PandoWire
 
@@ -71,6 +72,27 @@ extension CommandProcessor {
                 order: subject.query.map {
                     SlowOperations.Order(name: $0.order.restName, isIndexed: !lacksIndex(subject))
                 }, nanoseconds: UInt64(nanoseconds), milliseconds: clock.last, requestCount: requestCount))
+    }
+
+    /// The query, with what notes how long another thread takes for it: it is done there because it may take
+    /// long.
+    func noting(
+        _ indexed: IndexedQuery, _ kind: DatabaseMetrics.Request, at path: Path, in database: StoredDatabase
+    ) -> IndexedQuery {
+        var noting = indexed
+        let (operations, time, query) = (metrics.slowOperations, clock.last, indexed.query)
+        let isIndexed = !query.needsIndex || database.engine.access.hasIndex(query.order, at: path)
+        let name = database.name
+        noting.noteWork = { nanoseconds in
+            guard UInt64(clamping: nanoseconds) >= operations.threshold else { return }
+            operations.note(
+                SlowOperations.Entry(
+                    kind: kind, database: name, pattern: SlowOperations.pattern(of: path),
+                    location: SlowOperations.location(of: path),
+                    order: SlowOperations.Order(name: query.order.restName, isIndexed: isIndexed),
+                    isElsewhere: true, nanoseconds: UInt64(nanoseconds), milliseconds: time, requestCount: 1))
+        }
+        return noting
     }
 
     /// Whether a message has a query whose index the rules do not declare.

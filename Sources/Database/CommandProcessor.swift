@@ -133,9 +133,12 @@ final class CommandProcessor {
     /// reference to it.
     func releaseLater(_ value: consuming any Sendable) { releases.append(value) }
 
-    /// Hands on what is to be released.
+    /// Hands on what is to be released: nodes last, since others may hold them, and nodes are freed a part at
+    /// a time.
     func startReleases() {
-        for value in releases { releaseElsewhere(value) }
+        guard !releases.isEmpty else { return }
+        for value in releases where !(value is [Node]) { releaseElsewhere(value) }
+        for value in releases where value is [Node] { releaseElsewhere(value) }
         releases.removeAll(keepingCapacity: true)
     }
 
@@ -220,7 +223,7 @@ final class CommandProcessor {
         }
         let changesData = delta.changesData
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
-        let effects = database.engine.commit(consume delta)
+        var effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
@@ -244,6 +247,9 @@ final class CommandProcessor {
         if !isListen, profiler.isActive {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
+            if case .filtered(let node, let indexed)? = effects.result {
+                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
+            }
         return effects.result
     }
 

@@ -7,8 +7,8 @@ import PandoWire
 import Synchronization
 
 /// A message that takes long to encode, which is left to a worker thread, from a snapshot: a large read, a
-/// query over many children, the initial push of a listen with its comparison of hashes, or a large push,
-/// which all of its listeners share.
+/// query over many children, the initial push of a listen with its comparison of hashes, a large push, which
+/// all of its listeners share, or the pushes for many listens of one session.
 ///
 /// `@unchecked Sendable`: a worker encodes it before it posts it to a loop; loops only read what was posted.
 package final class LargeMessage: @unchecked Sendable {
@@ -77,7 +77,7 @@ package final class LargeMessage: @unchecked Sendable {
     /// Whether several clients may get it.
     package var isShared: Bool {
         switch content {
-        case .push(.initial, _), .reply, .filtered, .stale: false
+        case .push(.initial, _), .push(.listens, _), .reply, .filtered, .stale: false
         case .push: true
         }
     }
@@ -93,8 +93,12 @@ package final class LargeMessage: @unchecked Sendable {
     package func encode(within budget: EncodingBudget, _ hashes: inout HashMemo) {
         guard !isEncoded else { return }
         isEncoded = true
-        let message = printed(&hashes)
-        pieces = message.isEmpty ? [] : Self.pieces(of: message)
+        if case .push(.listens(let changed), _) = content {
+            pieces = Self.pieces(of: changed)
+        } else {
+            let message = printed(&hashes)
+            pieces = message.isEmpty ? [] : Self.pieces(of: message)
+        }
         encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
         budget.add(encodedByteCount)
         self.budget = budget
@@ -135,6 +139,24 @@ package final class LargeMessage: @unchecked Sendable {
         case .stale(let number, let current): message.append(staleReply: number, current)
         }
         return message
+    }
+
+    /// A message for each listen that differs.
+    private static func pieces(of changed: ChangedListens) -> [SharedBytes]? {
+        var (message, frames, pieces): ([UInt8], [UInt8], [SharedBytes]) = ([], [], [])
+        var isTooBig = false
+        changed.forEach { path, node in
+            guard !isTooBig else { return }
+            message.removeAll(keepingCapacity: true)
+            message.append(pushHead: .overwrite(path, node))
+            message.append(pushTail: nil)
+            isTooBig = !frames.append(framesOf: message.rawSpan)
+            guard frames.count >= pieceByteCount else { return }
+            pieces.append(SharedBytes(frames))
+            frames.removeAll(keepingCapacity: true)
+        }
+        if !frames.isEmpty { pieces.append(SharedBytes(frames)) }
+        return isTooBig ? nil : pieces
     }
 
     /// Whole frames only: a pong may be sent between two pieces.
@@ -189,7 +211,7 @@ extension Push.Body {
         switch self {
         case .overwrite(_, let node): node.isHeavier(than: byteLimit)
         case .merge(_, let entries): isHeavy(entries, byteLimit)
-        case .rangeMerge, .initial: true
+        case .rangeMerge, .initial, .listens: true
         }
     }
 

@@ -194,8 +194,8 @@ struct OutputEncoder {
             StreamEvent.events(
                 merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
                 isQuery: root.isQuery)
-        // Replies to hashes, which streams do not send.
-        case .rangeMerge, .initial: []
+        // Replies to hashes, which streams do not send; and a stream has one listen.
+        case .rangeMerge, .initial, .listens: []
         }
     }
 
@@ -333,7 +333,7 @@ extension [UInt8] {
             append(
                 mergePush: entries.lazy.map { (path: base.appending($0.path.keys), node: $0.node) }, at: base)
         case .rangeMerge(let path, let ranges): append(rangeMergePush: ranges, at: path)
-        case .initial: preconditionFailure("the initial push of a listen is a large message")
+        case .initial, .listens: preconditionFailure("it is a large message")
         }
     }
 

@@ -178,6 +178,7 @@ extension Push.Body {
         switch self {
         case .overwrite(let path, _), .merge(let path, _), .rangeMerge(let path, _): path
         case .initial(let state): state.path
+        case .listens(let changed): changed.alterations.all.first?.path ?? .root
         }
     }
 
@@ -186,7 +187,7 @@ extension Push.Body {
         case .overwrite(_, let node): node.weight(upTo: limit)
         case .merge(_, let entries):
             entries.prefix(1000).reduce(0) { $0 + $1.node.weight(upTo: limit / 1000) }
-        case .rangeMerge, .initial: 0
+        case .rangeMerge, .initial, .listens: 0
         }
     }
 }

@@ -168,6 +168,7 @@ struct PushCoalescer {
         // Replies to a listen, which are not held.
         case .rangeMerge(let path, _): return [path]
         case .initial(let state): return [state.path]
+        case .listens(let changed): return changed.alterations.all.map { place($0.path, $0.new) }
         }
     }
 }

@@ -172,7 +172,10 @@ final class RESTHandler {
         processor.noteUse(of: query, at: target.path, in: database)
         let inlineCount =
             indexed.index == nil ? LiveTree.inlineQueryChildCount : LiveTree.inlineWindowChildCount
-        if indexed.visits(moreThan: inlineCount, of: node) { return .filtered(node, indexed) }
+        if indexed.visits(moreThan: inlineCount, of: node) {
+            return .filtered(
+                node, processor.noting(indexed, request.metric, at: target.path, in: database))
+        }
         guard query.aggregates.isEmpty else { return .read(indexed.result(over: node)) }
         let window = Window(indexed, over: node)
         return request.page == nil ? .read(window.node) : .page(window.node, end: window.endOfPage)

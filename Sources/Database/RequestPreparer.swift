@@ -235,10 +235,12 @@ final class RequestPreparer {
         _ message: DatabaseMessage, in database: StoredDatabase,
         following former: (window: Window, node: Node)? = nil, _ stage: PreparationStage = PreparationStage()
     ) -> RequestBacklog.DatabaseID {
+        let kind = processor.subject(of: message)?.kind ?? .listen
+        let noting = processor.noting(query, kind, at: target.path, in: database)
         let makesIndex =
             former == nil && database.engine.tree.mayKeepIndex(query.query.order, at: target.path)
         return prepare(
-            .window(query, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
+            .window(noting, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
             in: database, stage)
     }
 

@@ -3,10 +3,11 @@ import PandoTree
 import Synchronization
 
 /// The slowest operations of the last hour: what was asked for, where, and how long the databases were busy
-/// with it. Bounded: it keeps the slowest operation of each kind, path pattern and order of a query,
-/// ``limit`` of them.
+/// with it, or another thread that evaluated a query over a snapshot. Bounded: it keeps the slowest operation
+/// of each kind, path pattern and order of a query, ``limit`` of them.
 ///
-/// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom.
+/// Only operations that take ``threshold`` or longer get here, so the lock is taken seldom. Any thread may
+/// use it.
 package final class SlowOperations: Sendable {
     package struct Entry: Equatable, Sendable {
         package var kind: RequestKind
@@ -17,8 +18,12 @@ package final class SlowOperations: Sendable {
         package var location: String?
         /// What the query is ordered by; nil for an operation without a query.
         package var order: Order?
+        /// Whether another thread did it, on a snapshot: then no other client waited for it.
+        package var isElsewhere = false
         /// Of the slowest one.
         package var nanoseconds: UInt64
+        /// Of all that were slow since the first that is remembered.
+        package fileprivate(set) var totalNanoseconds: UInt64 = 0
         /// When the slowest one was: milliseconds since 1970.
         package var milliseconds: Int64
         /// How many were slow since the first that is remembered.
@@ -34,6 +39,12 @@ package final class SlowOperations: Sendable {
         package var name: String?
         /// Whether the rules declare its index, or it needs none.
         package var isIndexed: Bool
+
+        /// The line that declares the index in the rules; nil where there is nothing to declare.
+        package var missingDeclaration: String? {
+            guard !isIndexed, let name else { return nil }
+            return "\".indexOn\": \"\(name == "$value" ? ".value" : name)\""
+        }
 
         package init(name: String?, isIndexed: Bool) {
             self.name = name.flatMap { $0.utf8.count <= SlowOperations.nameByteLimit ? $0 : nil }
@@ -58,16 +69,20 @@ package final class SlowOperations: Sendable {
     }
 
     func note(_ entry: Entry) {
+        var entry = entry
+        entry.totalNanoseconds = entry.nanoseconds
         entries.withLock { entries in
             entries.removeAll { $0.milliseconds < entry.milliseconds - Self.keptMilliseconds }
             let same = entries.firstIndex {
                 $0.kind == entry.kind && $0.database == entry.database && $0.pattern == entry.pattern
-                    && $0.order == entry.order
+                    && $0.order == entry.order && $0.isElsewhere == entry.isElsewhere
             }
             if let same {
                 let count = entries[same].count &+ 1
+                let total = entries[same].totalNanoseconds &+ entry.nanoseconds
                 if entry.nanoseconds >= entries[same].nanoseconds { entries[same] = entry }
                 entries[same].count = count
+                entries[same].totalNanoseconds = total
                 return
             }
             entries.append(entry)

@@ -234,6 +234,16 @@ package enum SnapshotJob: Sendable {
     case prepare(PreparationJob)
     case report(ReportJob)
 
+    /// The query that is evaluated; nil for other work.
+    var query: IndexedQuery? {
+        switch self {
+        case .encode(let job): if case .filtered(_, _, let query) = job.message.content { query } else { nil }
+        case .sizeCheck(let job): job.query
+        case .prepare(let job): if case .window(let query, _, _, _) = job.work { query } else { nil }
+        case .parse, .report: nil
+        }
+    }
+
     var session: SessionID {
         switch self {
         case .parse(let job): job.session

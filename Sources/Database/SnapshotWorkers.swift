@@ -67,7 +67,6 @@ private final class SnapshotLane: Sendable {
     private enum Request: Sendable {
         case job(SnapshotJob)
         case abandon(SessionID)
-        /// Released with the batch of requests.
         case release(any Sendable)
     }
 
@@ -120,6 +119,8 @@ private final class SnapshotLane: Sendable {
         private var queues: [FairScheduler<UInt8, SessionID, SnapshotJob?>]
         private var next = Kind.other
         private var hashes = HashMemo()
+        /// Entries of the tree that were freed since their blocks were merged.
+        private var releasedCount = 0
         /// Deflaters and an inflater, made when they are needed first.
         private let compression = SharedCompression()
 
@@ -151,24 +152,49 @@ private final class SnapshotLane: Sendable {
                 guard queue.receive(into: &batch, timeout: isIdle ? nil : .zero), !queue.isStopping else {
                     return
                 }
-                for request in batch {
-                    switch request {
+                batch.reverse()
+                while let request = batch.popLast() {
+                    switch consume request {
                     case .job(let job): add(job)
                     case .abandon(let session):
                         abandon(session)
                         overflow?.abandonJobs(of: session)
-                    case .release: break
+                    case .release(let value): release(value)
                     }
                 }
-                batch.removeAll()
                 guard let kind = nextKind() else { continue }
                 let began = MonotonicTime.now
                 guard let job = queues[kind.rawValue].next()?.item else { continue }
                 perform(job)
                 let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
                 queues[kind.rawValue].finish(work: work)
+                job.query?.noteWork?(work)
             }
         }
+
+        /// Frees a value, if this is the last reference. Nodes are freed a part at a time, so that the blocks
+        /// of each part are merged before there are many (``Heaps``).
+        private mutating func release(_ value: consuming any Sendable) {
+            guard let nodes = value as? [Node] else {
+                value = ()
+                return noteReleased(Self.otherEntryCount)
+            }
+            value = ()
+            var release = GradualRelease(consume nodes)
+            while case let count = release.releaseSome(Self.releasedAtOnce), count > 0 { noteReleased(count) }
+        }
+
+        private mutating func noteReleased(_ count: Int) {
+            releasedCount += count
+            guard releasedCount >= Self.releasedAtOnce else { return }
+            releasedCount = 0
+            Heaps.merge()
+        }
+
+        /// Entries of the tree, each of which has some blocks: merged in about a millisecond.
+        private static let releasedAtOnce = 4096
+        /// As how many of them any other value counts.
+        private static let otherEntryCount = 256
 
         /// The kind whose turn it is, of those that have a job which may be done.
         private mutating func nextKind() -> Kind? {

@@ -129,7 +129,7 @@ extension Engine {
         for write in writes where !write.target.isPriority {
             let node = write.draft.node
             guard node.isHeavier(than: Self.preparedByteCount) else { continue }
-            tree.listens.table.forEachOrder(
+            tree.listens.forEachOrder(
                 at: write.target.path, over: node, ofMoreThan: LiveTree.inlineWindowChildCount, add)
             tree.indexes.forEachOrder(
                 at: write.target.path, over: node, ofMoreThan: LiveTree.inlineWindowChildCount, add)

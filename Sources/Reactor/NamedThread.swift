@@ -18,7 +18,12 @@ package struct NamedThread: Sendable {
     package static func start(
         _ name: String, stackByteCount: Int = 1 << 20, _ body: @escaping @Sendable () -> Void
     ) throws(SocketError) -> NamedThread {
-        let context = unsafe Unmanaged.passRetained(Body(body))
+        let run: @Sendable () -> Void = {
+            let heap = Heaps.addOfThisThread()
+            body()
+            if let heap { Heaps.remove(heap) }
+        }
+        let context = unsafe Unmanaged.passRetained(Body(run))
         var handle: UInt64 = 0
         let result = unsafe pando_thread_start(
             name, stackByteCount,

@@ -6,9 +6,10 @@ import COperatingSystem
 /// The database thread frees what an I/O loop has allocated for a request. For blocks above 120 bytes glibc
 /// then takes the lock of the arena that the loop allocates from: 20 000 to 90 000 waits a second under 350
 /// 000 writes a second, 5 to 8 % of the processor time of each. Blocks that are freed without the lock are
-/// merged with their neighbours later.
+/// merged with their neighbours later (``Heaps``).
 package func raiseFastbinLimit() {
     pando_heap_raise_fastbin_limit()
+    Heaps.addOfThisThread()
 }
 
 /// Has malloc map blocks of 128 KiB and more by themselves, outside the heaps, so that they go back to the

@@ -159,7 +159,7 @@ final class Bench {
                 case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
                 case .compressible(let frames, let sessions):
                     sessions.map { "\($0.slot) \(text(frames.plain.array))" }
-                case .large(let session, _): ["\(session.slot) large"]
+                case .large(let session, let message): messages(of: message).map { "\(session.slot) \($0)" }
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
                 case .events(let session, let events): ["\(session.slot) events \(events)"]
@@ -169,6 +169,19 @@ final class Bench {
                 }
             }
         }
+    }
+
+    /// The pushes for many listens of one session; of any other large message only that there is one.
+    private func messages(of message: LargeMessage) -> [String] {
+        guard case .push(.listens(let changed), _) = message.content else { return ["large"] }
+        var messages: [String] = []
+        changed.forEach { path, node in
+            var bytes: [UInt8] = []
+            bytes.append(pushHead: .overwrite(path, node))
+            bytes.append(pushTail: nil)
+            messages.append(String(decoding: bytes, as: UTF8.self))
+        }
+        return messages
     }
 
     /// One small text frame without its header.

@@ -1,3 +1,4 @@
+import PandoReactor
 import PandoTree
 import Testing
 
@@ -36,6 +37,58 @@ import Testing
         let kept = operations.slowestFirst(at: 0)
         #expect(kept.map(\.order) == [scan, index, nil])
         #expect(kept.map(\.count) == [2, 1, 1])
+    }
+
+    @Test("the time of all that were slow is added up")
+    func totals() {
+        let operations = SlowOperations()
+        for nanoseconds in [5, 9, 7] as [UInt64] { operations.note(entry("/a", nanoseconds)) }
+        #expect(operations.slowestFirst(at: 0).map(\.totalNanoseconds) == [21])
+        #expect(operations.slowestFirst(at: 0).map(\.nanoseconds) == [9])
+    }
+
+    @Test(
+        "the line that declares the index",
+        arguments: [
+            ("age", false, #"".indexOn": "age""#), ("$value", false, #"".indexOn": ".value""#),
+            ("age", true, nil), (nil, false, nil),
+        ])
+    func declaration(_ name: String?, _ isIndexed: Bool, _ line: String?) {
+        #expect(SlowOperations.Order(name: name, isIndexed: isIndexed).missingDeclaration == line)
+    }
+
+    @Test("a query that another thread answers is noted with the time that it took there")
+    func queriesElsewhere() throws {
+        let bench = try Bench(directory: nil, slowThreshold: 1000)
+        bench.process([Bench.open(1)])
+        let children = (0..<1000).map { #""k\#($0)":{"age":\#($0)}"# }.joined(separator: ",")
+        bench.process([try Bench.put(1, 1, "/users/u1/friends", "{\(children)}")])
+        bench.work()
+        let operations = bench.host.processor.metrics.slowOperations
+        bench.process([
+            try Bench.request(
+                1, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/users/u1/friends","q":{"i":"age","l":3}}}}"#)
+        ])
+        var batches: [OutputBatch] = []
+        bench.outputs.drain(into: &batches)
+        let queries = batches.flatMap { batch in
+            batch.items.compactMap { item -> IndexedQuery? in
+                guard case .large(let session, let message) = item else { return nil }
+                let results = Mailbox<EncodedMessage>(signalling: bench.wakeup)
+                return SnapshotJob.encode(
+                    EncodingJob(session: session, message: message, window: nil, results: results)
+                ).query
+            }
+        }
+        let query = try #require(queries.first)
+        query.noteWork?(999)
+        #expect(!operations.slowestFirst(at: 0).contains { $0.isElsewhere })
+        query.noteWork?(5000)
+        query.noteWork?(2000)
+        let found = try #require(operations.slowestFirst(at: 0).first { $0.isElsewhere })
+        #expect(found.kind == .get && found.location == "/users/u1/friends" && found.count == 2)
+        #expect(found.nanoseconds == 5000 && found.totalNanoseconds == 7000)
+        #expect(found.order == SlowOperations.Order(name: "age", isIndexed: false))
     }
 
     @Test("what is long is kept by its pattern only")

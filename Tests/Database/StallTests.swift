@@ -340,6 +340,21 @@ import Testing
         )
     }
 
+        Operation(
+            testDescription: "put above many listens of one session", before: { listens(2, $0) },
+            messages: { [put(1, "l", children($0))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "merge of two paths above many listens of several sessions",
+            before: { listens(2, $0) + listens(3, $0) },
+            messages: { [merge(1, "", [("l", children($0)), ("m", .integer(1))])] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "put by a session above its own many listens, with a window",
+            before: { listens(2, $0) + [listen(3, "l", top)] },
+            messages: { [put(2, "l", children($0))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "a session that lags catches up with a write above its many listens",
+            before: { listens(2, $0) + [.lagging(Bench.session(2)), put(1, "l", children($0))] },
+            messages: { _ in [.caughtUp(Bench.session(2))] }, childCount: { _ in 0 }),
     @Test(arguments: operations) func noStepVisitsAllChildren(operation: Operation) throws {
         let (few, many) = (
             try Self.worstStep(of: operation, Self.few), try Self.worstStep(of: operation, Self.many)

@@ -96,7 +96,7 @@ extension Push.Body {
         switch self {
         case .overwrite(let path, let node): [(path.strings, Value(node))]
         case .merge(let base, let entries): entries.map { (base.strings + $0.path.strings, Value($0.node)) }
-        case .rangeMerge, .initial: []
+        case .rangeMerge, .initial, .listens: []
         }
     }
 }

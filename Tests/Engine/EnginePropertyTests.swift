@@ -84,6 +84,11 @@ private struct World {
     /// Every kind of client there is.
     static func client(_ session: UInt64) -> ClientModel {
         ClientModel(appliesUntaggedToWindows: session % 2 == 1, goesBackwards: session > 2)
+        // Writes above listens are done by sessions, as above very many.
+        if seed % 4 == 1 {
+            held.engine.tree.listens.limits = .init(
+                visitedNodeCount: Int(seed / 4 % 3), visitedListenCount: Int(seed / 12 % 3))
+        }
     }
 
     // MARK: Making things up
@@ -355,7 +360,7 @@ private struct World {
         if Effects(result: effects.result).lines != (result.map { [$0] } ?? []) {
             fail("the result should be \(result ?? "none")")
         }
-        deliver(effects.pushes, before)
+        deliver(effects.pushes.flatMap(\.messages), before)
         check()
     }
 

@@ -140,10 +140,24 @@ struct Scene {
     var tree: String { engine.root.description }
 }
 
+extension Push {
+    /// What is sent: of a push for many listens of one session, one for each that differs.
+    var messages: [Push] {
+        guard case .listens(let changed) = body else { return [self] }
+        var messages: [Push] = []
+        changed.forEach { path, node in
+            var message = self
+            message.body = .overwrite(path, node)
+            messages.append(message)
+        }
+        return messages
+    }
+}
+
 extension Effects {
     var lines: [String] {
         var lines: [String] = []
-        for push in pushes {
+        for push in pushes.flatMap(\.messages) {
             let body =
                 switch push.body {
                 case .overwrite(let path, let node): "d \(path.wireText) \(node)"
@@ -152,6 +166,7 @@ extension Effects {
                         + entries.map { "\"\($0.path.wireText)\":\($0.node)" }.joined(separator: ",") + "}"
                 case .rangeMerge(let path, let ranges): "rm \(path.wireText) \(ranges)"
                 case .initial(let state): "initial \(state.path.wireText)"
+                case .listens: ""
                 }
             for session in push.recipients.joined() { lines.append("S\(session.rawValue) \(body)") }
             for recipient in push.taggedRecipients {

@@ -81,7 +81,7 @@ import Testing
                     case .overwrite(let path, let node): [(path, node)]
                     case .merge(let base, let entries):
                         entries.map { (base.appending($0.path.keys), $0.node) }
-                    case .rangeMerge, .initial: []
+                    case .rangeMerge, .initial, .listens: []
                     }
                 for recipient in push.taggedRecipients {
                     for (path, node) in entries { caches[recipient.tag]?.set(node, at: path) }

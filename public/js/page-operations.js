@@ -61,8 +61,8 @@ const fix = (keys, order, database) => ["no index: add ", indexFix(keys, order, 
 
 const lists = [
 	async () =>
-		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, time, protocol, kind, database, path, location, order, indexed, count}) =>
-			[milliseconds(1000 * seconds), formatMoment(time), `${protocol} ${kind}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
+		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, total_seconds, worker, time, protocol, kind, database, path, location, order, indexed, count}) =>
+			[milliseconds(1000 * seconds), milliseconds(1000 * total_seconds), formatMoment(time), `${protocol} ${kind}${worker ? " (other thread)" : ""}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
 				visible(order ?? "", 60), formatCount(count), indexed === false && location && order ? fix(split(location), order, database) : ""]),
 	() =>
 		[...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({keys, count, millis, bytes, order}) =>

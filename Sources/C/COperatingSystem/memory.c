@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <malloc.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -76,6 +77,22 @@ int64_t pando_resident_bytes(void) {
 }
 
 void pando_heap_trim(void) { malloc_trim(0); }
+
+// What glibc frees without merging (fastbins) it merges when a block of 64 KiB or more is freed in the same arena
+// (FASTBIN_CONSOLIDATION_THRESHOLD). realloc(3) frees the end of a block that shrinks, and enlarges one, in its own arena,
+// whichever thread calls it. Below M_MMAP_THRESHOLD, so that it is a block of the heap.
+enum { token_byte_count = 96 << 10, shrunk_byte_count = 1 << 10 };
+
+uint64_t pando_heap_token(void) { return (uint64_t)(uintptr_t)malloc(token_byte_count); }
+
+uint64_t pando_heap_merge(uint64_t token) {
+    void *shrunk = realloc((void *)(uintptr_t)token, shrunk_byte_count);
+    if (shrunk == NULL) return token;
+    void *grown = realloc(shrunk, token_byte_count);
+    return (uint64_t)(uintptr_t)(grown == NULL ? shrunk : grown);
+}
+
+void pando_heap_token_free(uint64_t token) { free((void *)(uintptr_t)token); }
 
 uint64_t pando_heap_end(void) {
     return (uint64_t)(uintptr_t)sbrk(0);

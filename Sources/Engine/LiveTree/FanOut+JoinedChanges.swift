@@ -6,10 +6,12 @@ extension ListenerTable {
     /// - Parameters:
     ///   - change: The location above all of them, with its data now.
     ///   - old: Its data before.
+    ///   - fanOut: Gets the change where it has too many listens below it.
     /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and
     ///   location.
     func pushes(
-        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
+        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog,
+        _ fanOut: inout FanOut
     ) -> [Push] {
         indexes.beginUpdates()
         var pushes: [Push] = []
@@ -39,7 +41,7 @@ extension ListenerTable {
             depth += 1
         }
         if depth == change.path.count {
-            visitListeners(below: node, old: old, new: change.node) { node, value in
+            visitListeners(below: node, at: change.path, old: old, new: change.node, &fanOut) { node, value in
                 pushWhole(Change(path: node.path, node: value), to: node, tree, indexes, &pushes)
             }
         }

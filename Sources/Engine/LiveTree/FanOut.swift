@@ -6,6 +6,8 @@ import PandoTree
 //     below the change         a listen whose value differs gets its own new value
 //     filtered                 the window is updated; the listen gets the difference, as one message
 //
+// Where very many listens are below a change, that part is left to `ListenRegistry+Pushes.swift`.
+//
 // A write of several changes stays one message for each listen, so that no client sees half of it. The
 // changes here are those of `PushLocations.swift`: none names a priority, and none is at or below another.
 
@@ -33,8 +35,10 @@ extension ListenerTable {
     /// - Parameters:
     ///   - mergeBase: The location that the writer of a merge named; nil for another write.
     ///   - old: The value at the change's path before.
+    ///   - fanOut: Gets the change where it has too many listens below it.
     func pushes(
-        for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
+        for change: Change, mergeBase: Path?, old: Node, in tree: Node, _ indexes: IndexCatalog,
+        _ fanOut: inout FanOut
     ) -> [Push] {
         indexes.beginUpdates()
         var windows: [Push] = []
@@ -55,7 +59,7 @@ extension ListenerTable {
         var pushes = shared.recipients.isEmpty ? [] : [shared]
         if !windows.isEmpty { pushes += windows }
         guard depth == change.path.count else { return pushes }
-        visitListeners(below: node, old: old, new: change.node) { node, value in
+        visitListeners(below: node, at: change.path, old: old, new: change.node, &fanOut) { node, value in
             pushWhole(Change(path: node.path, node: value), to: node, tree, indexes, &pushes)
         }
         return pushes
@@ -66,14 +70,16 @@ extension ListenerTable {
     /// - Parameters:
     ///   - olds: The values at each change's path before.
     ///   - base: The location that the writer named. A shared merge is relative to it.
+    ///   - fanOut: Gets the changes that have too many listens below them.
     func pushes(
-        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
+        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog,
+        _ fanOut: inout FanOut
     ) -> [Push] {
         precondition(changes.count == olds.count)
         indexes.beginUpdates()
         var pushes: [Push] = []
         var shared: Push?
-        for notice in notices(of: changes, olds) {
+        for notice in notices(of: changes, olds, &fanOut) {
             let node = notice.node
             if let newValue = notice.newValue {
                 pushWhole(newValue, to: node, tree, indexes, &pushes)
@@ -130,7 +136,7 @@ extension ListenerTable {
         var newValue: Change?
     }
 
-    private func notices(of changes: [Change], _ olds: [Node]) -> [Notice] {
+    private func notices(of changes: [Change], _ olds: [Node], _ fanOut: inout FanOut) -> [Notice] {
         var notices: [Notice] = []
         func index(of node: TrieNode) -> Int {
             if node.noticeIndex >= 0 { return Int(node.noticeIndex) }
@@ -151,7 +157,9 @@ extension ListenerTable {
                 depth += 1
             }
             guard depth == change.path.count else { continue }
-            visitListeners(below: node, old: olds[number], new: change.node) { node, value in
+            visitListeners(
+                below: node, at: change.path, old: olds[number], new: change.node, &fanOut
+            ) { node, value in
                 notices[index(of: node)].newValue = Change(path: node.path, node: value)
             }
         }
@@ -164,11 +172,26 @@ extension ListenerTable {
 
     /// Visits the nodes strictly below `node` that have listeners and whose value differs, in the order of
     /// keys. Where equal values are large they are not compared to the end, and count as different.
+    /// - Parameter fanOut: Gets the change, and nothing is visited, where there are too many nodes.
     func visitListeners(
-        below node: TrieNode, old: Node, new: Node, _ visit: (TrieNode, Node) -> Void
+        below node: TrieNode, at path: Path, old: Node, new: Node, _ fanOut: inout FanOut,
+        _ visit: (TrieNode, Node) -> Void
     ) {
+        guard mayVisitAll(below: node, &fanOut.nodesLeft) else {
+            fanOut.left.append(Alteration(path: path, old: old, new: new))
+            return
+        }
         var left = Node.comparedNodeLimit
         visitListeners(below: node, old: old, new: new, comparing: &left, visit)
+    }
+
+    /// Whether no more nodes are below one than may be visited. They are counted, as far as that is known.
+    /// Recursion as deep as the trie.
+    /// - Parameter left: Nodes that may still be visited; negative from the first one on that may not.
+    func mayVisitAll(below node: TrieNode, _ left: inout Int) -> Bool {
+        left -= node.childCount
+        guard left >= 0 else { return false }
+        return node.allChildren { mayVisitAll(below: $0, &left) }
     }
 
     /// Recursion as deep as the trie: at most ``Limits/pathDepth``.

@@ -28,10 +28,10 @@ final class IndexCatalog: @unchecked Sendable {
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
     var visitedChildCount = LiveTree.inlineWindowChildCount
-    /// Children that all windows and live aggregates visit or move in one write, about: some ten
+    /// Children that all windows and live aggregates visit or move in one write, about: some five
     /// milliseconds. Windows for which nothing is left fall behind (``ListenerTable/QueryView/isBehind``):
     /// one client may have a thousand over a large location.
-    var updatedChildLimit = 1 << 18
+    var updatedChildLimit = 1 << 17
     /// What is left of that for the write in progress.
     var updatableChildCount = 0
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.

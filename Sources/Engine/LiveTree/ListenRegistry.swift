@@ -14,6 +14,8 @@ struct ListenRegistry: Sendable {
     /// Listens of all sessions in the first index.
     private(set) var defaultCount = 0
     private(set) var filteredCount = 0
+    /// What one write does at once.
+    var limits = Limits()
 
     /// The sessions that have listens, in no particular order.
     var sessions: some Collection<SessionID> { bySession.keys }

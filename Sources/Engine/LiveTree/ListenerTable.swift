@@ -80,6 +80,12 @@ struct ListenerTable: @unchecked Sendable {
             for (key, child) in children { body(key, child) }
         }
 
+        /// Whether all children satisfy a condition; asks no further where one does not.
+        func allChildren(_ condition: (TrieNode) -> Bool) -> Bool {
+            if let onlyChild { return condition(onlyChild) }
+            return children.values.allSatisfy(condition)
+        }
+
         /// Changes what few nodes have.
         fileprivate func changeDetails<Result>(_ body: (NodeDetails) -> Result) -> Result {
             let details = details ?? NodeDetails()

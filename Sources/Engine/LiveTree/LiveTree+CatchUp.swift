@@ -5,13 +5,16 @@ extension LiveTree {
     /// listens (realtime §5.1, §5.2).
     /// - Parameters:
     ///   - paths: Locations that have changed, none at or below another. Locations that the session no longer
-    ///     listens to are left out. For a location above listens, each listen is sent whole.
+    ///     listens to are left out. For a location above listens, each listen is sent whole; where the session
+    ///     has many, as one push for all of them.
     ///   - tags: Filtered listens whose windows have changed. They are sent whole.
-    /// - Complexity: O(paths × depth), and for a path above listens O(listens of the session).
+    /// - Complexity: O(paths × depth), and for a path above listens O(listens of the session), if they are
+    ///   few.
     package func catchUp(_ session: SessionID, paths: Set<Path>, tags: Set<Int64>) -> [Push] {
         guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
-        for (listen, changed) in changes(of: paths, in: own) {
+        var above: [Path] = []
+        for (listen, changed) in changes(of: paths, in: own, &above) {
             var push = Push(body: .overwrite(changed[0], root[changed[0]]))
             if changed.count > 1 {
                 push.body = .merge(
@@ -19,6 +22,12 @@ extension LiveTree {
             }
             push.recipients = [[session]]
             pushes.append(push)
+        }
+        if !above.isEmpty {
+            let alterations = Alterations(
+                above.sorted().map { Alteration(path: $0, old: nil, new: root[$0]) })
+            let changed = ChangedListens(listens: own.defaults.members, alterations: alterations)
+            pushes.append(Push(body: .listens(changed), recipients: [[session]]))
         }
         guard !tags.isEmpty else { return pushes }
         for key in own.filtered.members where tags.contains(key.tag) {
@@ -32,11 +41,17 @@ extension LiveTree {
     }
 
     /// The changed locations, grouped by the highest listen at or above them, in the order of paths.
-    private func changes(of paths: Set<Path>, in own: SessionListens) -> [(listen: Path, changed: [Path])] {
+    /// - Parameter above: Gets the locations that have no listen there, where the session has many.
+    private func changes(
+        of paths: Set<Path>, in own: SessionListens, _ above: inout [Path]
+    ) -> [(listen: Path, changed: [Path])] {
+        let hasMany = own.defaults.count > listens.limits.visitedListenCount
         var byListen: [Path: [Path]] = [:]
         for path in paths {
             if let listen = own.highestListen(at: path) {
                 byListen[listen, default: []].append(path)
+            } else if hasMany {
+                above.append(path)
             } else {
                 for listen in own.defaults.members
                 where path.contains(listen) && !own.hasDefault(covering: listen, strictly: true) {

@@ -55,7 +55,7 @@ extension LiveTree {
         }
         listens.table.capturePreimages(at: change.path, in: root)
         let old = perform(copy change)
-        let pushes = listens.table.pushes(
+        let pushes = listens.pushes(
             for: change, mergeBase: mergeBase, old: old, in: root, indexes)
         replaced.store(consume old)
         return pushes
@@ -90,7 +90,7 @@ extension LiveTree {
         }
         for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
         let olds = perform(changes)
-        let pushes = listens.table.pushes(for: changes, olds: olds, base: pushBase, in: root, indexes)
+        let pushes = listens.pushes(for: changes, olds: olds, base: pushBase, in: root, indexes)
         for old in olds { replaced.store(old) }
         return pushes
     }
@@ -103,8 +103,8 @@ extension LiveTree {
         // The old values hold what was replaced; it is freed with them.
         defer { for old in olds { replaced.store(old) } }
         let pushed = paths.map { Change(path: $0, node: root[$0]) }
-        if pushed.count == 1 { return listens.table.pushes(for: pushed[0], old: olds[0], in: root, indexes) }
-        return listens.table.pushes(for: pushed, olds: olds, base: base, in: root, indexes)
+        if pushed.count == 1 { return listens.pushes(for: pushed[0], old: olds[0], in: root, indexes) }
+        return listens.pushes(for: pushed, olds: olds, base: base, in: root, indexes)
     }
 
     /// Does changes whose result is known: the data of a location above all of them.
@@ -114,7 +114,7 @@ extension LiveTree {
         if isObserved { listens.table.capturePreimages(at: change.path, in: root) }
         let old = perform(copy change)
         defer { replaced.store(old) }
-        return isObserved ? listens.table.pushes(for: joined, change, old: old, in: root, indexes) : []
+        return isObserved ? listens.pushes(for: joined, change, old: old, in: root, indexes) : []
     }
 
     /// Does one change that names no priority, in the data and in its indexes.

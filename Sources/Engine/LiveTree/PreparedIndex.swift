@@ -18,16 +18,11 @@ struct PreparedIndex: Sendable {
 
 extension ListenerTable {
     /// Calls `body` for each order of windows at a location and below, where a new value has many children.
-    /// - Complexity: O(listens there).
+    /// - Complexity: O(nodes of the trie there).
     func forEachOrder(
-        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (ChildOrder, Path, Node) -> Void
+        at location: TrieNode, over node: Node, ofMoreThan childCount: Int,
+        _ body: (ChildOrder, Path, Node) -> Void
     ) {
-        guard viewCount > 0 else { return }
-        var location = root
-        for key in path.keys {
-            guard let next = location.child(key) else { return }
-            location = next
-        }
         func visit(_ location: TrieNode, _ node: Node) {
             if !location.views.isEmpty, node.children.count > childCount {
                 for view in location.views { body(view.query.order, location.path, node) }

@@ -13,6 +13,9 @@ package struct Push: Sendable {
         /// The first data of a listen, where its computation takes long. The caller calls
         /// ``InitialState/body(knowing:)`` when it encodes the push.
         indirect case initial(InitialState)
+        /// What a write above many listens means for the many of one session: a message for each that
+        /// differs. The caller calls ``ChangedListens/forEach(_:)`` when it encodes the push.
+        indirect case listens(ChangedListens)
     }
 
     package struct Entry: Sendable {

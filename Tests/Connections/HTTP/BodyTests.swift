@@ -188,7 +188,7 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
                     .client(
                         write("PUT /.settings/rules.json?auth=T", "{ /* */ }", "Content-Encoding: gzip"),
                         "verify T"),
-                    .accepted(administrator, "read body of 9 bytes, gzip, for PUT settings(\"rules\")"),
+                    .accepted(administrator, "read body of 9 bytes, gzip, for PUT rules"),
                 ]),
             HTTPConversation(
                 "a small source of rules needs no thread",

@@ -1,0 +1,89 @@
+import PandoTree
+
+/// A location above listens that was changed, before and after.
+package struct Alteration: Sendable {
+    package let path: Path
+    /// What it held before; nil where that does not matter, and every listen below gets its value.
+    let old: Node?
+    package let new: Node
+}
+
+/// Locations that were changed, none at or below another.
+package struct Alterations: Sendable {
+    package private(set) var all: [Alteration]
+    /// The index of each in ``all``. Empty up to ``searchedCount``.
+    private var positions: [Path: Int] = [:]
+
+    /// Alterations that are searched one by one rather than through an index.
+    private static let searchedCount = 4
+
+    init(_ all: [Alteration]) {
+        self.all = all
+        if all.count > Self.searchedCount {
+            for (index, alteration) in all.enumerated() { positions[alteration.path] = index }
+        }
+    }
+
+    /// The alteration strictly above a location; nil for none. O(depth).
+    func above(_ path: Path) -> Alteration? {
+        if positions.isEmpty { return all.first { $0.path.count < path.count && $0.path.contains(path) } }
+        var prefix = path
+        while !prefix.isRoot {
+            prefix.keys.removeLast()
+            if let index = positions[prefix] { return all[index] }
+        }
+        return nil
+    }
+}
+
+/// What a write above many listens means for those of one session: a value for each whose value differs. The
+/// caller computes it on another thread, over snapshots, since that takes a microsecond or two for each
+/// listen.
+///
+///     write ──▶ few listens below it ──▶ one push for each
+///           └─▶ many ──▶ sessions with few listens: one push for each
+///                    └─▶ sessions with many: one ``ChangedListens``, O(1)
+package struct ChangedListens: Sendable {
+    /// The default listens of the session, wherever they are. Shares storage with the engine.
+    let listens: [Path]
+    package let alterations: Alterations
+
+    /// Calls `body` for each of the listens below the alterations whose value differs, in the order of paths.
+    /// A listen below another one of the session is left out: that one gets the change. Where equal values
+    /// are large they are not compared to the end, and count as different.
+    /// - Complexity: O(listens of the session × depth + listens that differ × log).
+    package func forEach(_ body: (Path, Node) -> Void) {
+        var differing: [(path: Path, node: Node)] = []
+        var left = max(Node.comparedNodeLimit, Self.comparedNodesPerListen * listens.count)
+        for path in listens {
+            guard let alteration = alterations.above(path) else { continue }
+            let relative = alteration.path.relative(path)
+            let node = alteration.new[relative]
+            if let old = alteration.old, old[relative].isEqual(to: node, visiting: &left) { continue }
+            differing.append((path, node))
+        }
+        guard !differing.isEmpty else { return }
+        let own = Set(listens)
+        differing.sort { $0.path < $1.path }
+        for (path, node) in differing where !Self.isCovered(path, own) { body(path, node) }
+    }
+
+    private static let comparedNodesPerListen = 4
+
+    private static func isCovered(_ path: Path, _ listens: Set<Path>) -> Bool {
+        var prefix = path
+        while !prefix.isRoot {
+            prefix.keys.removeLast()
+            if listens.contains(prefix) { return true }
+        }
+        return false
+    }
+}
+
+/// What one write does to the listens below its changes, as far as it visits them one by one.
+struct FanOut {
+    /// Nodes of the listener trie that may still be visited below changes.
+    var nodesLeft: Int
+    /// Changes that have more below them: none of that was visited.
+    var left: [Alteration] = []
+}

@@ -1,0 +1,110 @@
+import PandoTree
+
+// The pushes of a write (`FanOut.swift`). Where a write has very many listens below it, they are not found by
+// their locations, which takes as long as there are locations, but by their sessions.
+
+extension ListenRegistry {
+    /// Limits beyond which a write is done by sessions.
+    struct Limits {
+        /// Nodes of the listener trie below the changes of a write: a millisecond or two.
+        var visitedNodeCount = 2048
+        /// Default listens of a session: those of one that has more are left to another thread.
+        var visitedListenCount = 64
+    }
+
+    /// The pushes of one change that was just done; see ``ListenerTable``.
+    func pushes(
+        for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
+        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
+        let pushes = table.pushes(
+            for: change, mergeBase: mergeBase, old: old, in: tree, indexes, &fanOut)
+        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+    }
+
+    /// The pushes of several changes that were just done at once.
+    func pushes(
+        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
+        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
+        let pushes = table.pushes(for: changes, olds: olds, base: base, in: tree, indexes, &fanOut)
+        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+    }
+
+    /// The pushes of changes that were just done as one.
+    func pushes(
+        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
+    ) -> [Push] {
+        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
+        let pushes = table.pushes(for: joined, change, old: old, in: tree, indexes, &fanOut)
+        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+    }
+
+    /// The pushes for the listens below changes that have many below them. Order: those of sessions with few
+    /// listens, and windows, by location; then one for each session with many.
+    /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens).
+    private func pushes(below left: [Alteration], in tree: Node, _ indexes: IndexCatalog) -> [Push] {
+        let alterations = Alterations(left)
+        var few: [Path: ContiguousArray<SessionID>] = [:]
+        var many: [Push] = []
+        // The order of a hash table would differ from machine to machine.
+        for session in sessions.sorted(by: { $0.rawValue < $1.rawValue }) {
+            guard let own = self[session], !own.defaults.isEmpty else { continue }
+            guard own.defaults.count <= limits.visitedListenCount else {
+                let changed = ChangedListens(listens: own.defaults.members, alterations: alterations)
+                many.append(Push(body: .listens(changed), recipients: [[session]]))
+                continue
+            }
+            for path in own.defaults.members
+            where alterations.above(path) != nil && !own.hasDefault(covering: path, strictly: true) {
+                few[path, default: []].append(session)
+            }
+        }
+        let views = viewLocations { alterations.above($0) != nil }
+        var pushes: [Push] = []
+        var comparedLeft = Node.comparedNodeLimit
+        for path in views.union(few.keys).sorted() {
+            guard let alteration = alterations.above(path) else { continue }
+            let relative = alteration.path.relative(path)
+            let value = alteration.new[relative]
+            if let old = alteration.old, old[relative].isEqual(to: value, visiting: &comparedLeft) {
+                continue
+            }
+            if let sessions = few[path] {
+                pushes.append(Push(body: .overwrite(path, value), recipients: [sessions]))
+            }
+            if views.contains(path), let node = table.node(at: path) {
+                table.updateViews(of: node, inside: [], isWhole: true, tree, indexes, &pushes)
+            }
+        }
+        return pushes + many
+    }
+
+    /// The locations of filtered listens that fulfil a condition. O(sessions + filtered listens).
+    private func viewLocations(where isChosen: (Path) -> Bool) -> Set<Path> {
+        guard table.viewCount > 0 else { return [] }
+        var chosen: Set<Path> = []
+        for session in sessions {
+            guard let own = self[session] else { continue }
+            for path in own.filteredCounts.keys where isChosen(path) { chosen.insert(path) }
+        }
+        return chosen
+    }
+
+    /// Calls `body` for each order of windows at a location and below, where a new value has many children.
+    /// - Complexity: O(nodes of the trie there), or O(sessions + filtered listens) where these are many.
+    func forEachOrder(
+        at path: Path, over node: Node, ofMoreThan childCount: Int, _ body: (ChildOrder, Path, Node) -> Void
+    ) {
+        guard table.viewCount > 0, let location = table.node(at: path) else { return }
+        var left = limits.visitedNodeCount
+        if table.mayVisitAll(below: location, &left) {
+            return table.forEachOrder(at: location, over: node, ofMoreThan: childCount, body)
+        }
+        for viewPath in viewLocations(where: { path.contains($0) }).sorted() {
+            let value = node[path.relative(viewPath)]
+            guard value.children.count > childCount else { continue }
+            for view in table.node(at: viewPath)?.views ?? [] { body(view.query.order, viewPath, value) }
+        }
+    }
+}
