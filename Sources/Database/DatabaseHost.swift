@@ -4,6 +4,7 @@ import PandoJournal
 import PandoReactor
 import PandoStorage
 import PandoTime
+import PandoWire
 
 /// Hosts all databases: processes messages in fair turns, and releases no output before the journal
 /// entries that it depends on are durable.
@@ -98,7 +99,7 @@ package final class DatabaseHost {
         preparer = RequestPreparer(
             processor, start: preparation.start, cancel: preparation.cancel, post: post)
         for database in recovered.databases.values {
-            options.configure(database)
+            processor.configure(database)
             processor.indexes.startWork(in: database)
         }
         sessions.end(recovered.unendedSessions)
@@ -312,8 +313,9 @@ package final class DatabaseHost {
             if !isLight, let database = preparer.suspend(request) {
                 return .suspended(request.session, database)
             }
-            processedByteCount += request.byteCount
             processor.process(request)
+            if processor.isUndecided { return suspendUndecided(request) }
+            processedByteCount += request.byteCount
         case .rest(let session, let call, let byteCount):
             // A small write may replace much.
             if !isLight || call.isWrite,
@@ -321,9 +323,17 @@ package final class DatabaseHost {
             {
                 return .suspended(session, database)
             }
-            processedByteCount += byteCount
             processor.encoder.noteRequest(received: burstBegan)
             rest.process(call, byteCount: byteCount, of: session)
+            if processor.takeUndecided() != nil {
+                if let database = preparer.suspend(
+                    call, byteCount: byteCount, of: session, after: .undecided)
+                {
+                    return .suspended(session, database)
+                }
+                processor.encoder.respond(.refused(.contested), to: session)
+            }
+            processedByteCount += byteCount
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
             // It may have brought new rules.
             if access.hasUnsuspended { return .suspendedForChecks }
@@ -341,6 +351,11 @@ package final class DatabaseHost {
             if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
         case .open(let session, let request):
             guard !isDraining else { return refuse(session) }
+            if let old = sessions.session(replacedBy: request, session),
+                let database = preparer.suspend(endOf: old, before: .open(session, request), of: session)
+            {
+                return .suspended(session, database)
+            }
             sessions.open(session, request)
         case .identity(let session, let credential):
             switch access.change(session, to: credential) {
@@ -353,7 +368,9 @@ package final class DatabaseHost {
         case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
         case .closed(let session):
             if sessions.endSomeListens(of: session) { break }
-            if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
+            if let database = preparer.suspend(endOf: session, before: .closed(session), of: session) {
+                return .suspended(session, database)
+            }
             sessions.end(session)
         case .rules(let rulesets):
             access.load(rulesets)
@@ -380,6 +397,19 @@ package final class DatabaseHost {
         return .done
     }
 
+    /// Has another thread find out whether the rules permit a write.
+    private func suspendUndecided(_ request: PostedRequest) -> Progress {
+        if let action = processor.takeUndecided().flatMap({ Action($0) }) {
+            request.returnAction(action)
+            if let database = preparer.suspend(request, after: .undecided) {
+                return .suspended(request.session, database)
+            }
+        }
+        processor.encoder.reply(.contested(request.number), to: request.session)
+        processedByteCount += request.byteCount
+        return .done
+    }
+
     /// Closes a session that comes while the server stops.
     private func refuse(_ session: SessionID) -> Progress {
         processor.encoder.close(session, .goingAway)
@@ -388,7 +418,7 @@ package final class DatabaseHost {
 
     /// Executes a request that was suspended, with what was computed for it.
     private func resume(_ prepared: PreparedRequest) -> Progress {
-        let isDone = preparer.finish(prepared, execute: execute)
+        let isDone = preparer.finish(prepared, endsAtOnce: sessions.isIdle, execute: execute)
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
         case .printed, .write, .window: processor.releaseLater(prepared)
@@ -416,7 +446,8 @@ package final class DatabaseHost {
         case .rest(let session, let call, let byteCount):
             rest.process(call, byteCount: byteCount, of: session)
         case .closed(let session): sessions.end(session)
-        default: preconditionFailure("only requests and ends of sessions are prepared")
+        case .open(let session, let request): sessions.open(session, request)
+        default: preconditionFailure("only requests, and what ends sessions, are prepared")
         }
     }
 

@@ -83,6 +83,7 @@ final class RequestPreparer {
         }
         let isLarge =
             request.byteCount > Self.largeWriteByteCount || request.action.entryCount > Engine.largeMergeCount
+            || stage.isUndecided
         switch request.action {
         case .transaction(let write, let expectedHash, _) where stage.step < .hashed:
             guard let node = database.engine.tree.nodeToHash(at: write.target, comparedWith: expectedHash)
@@ -102,7 +103,8 @@ final class RequestPreparer {
                 if let permission { return permission }
             }
             guard database.engine.mayPut(write, as: request.credential, at: processor.clock.last) else {
-                return nil
+                return database.engine.takeExhaustion()
+                    ? suspend(request, after: stage.undecided, following: former) : nil
             }
             return prepare(
                 .hash(node), at: write.target, for: session, message, in: database, stage.reaching(.hashed))
@@ -148,7 +150,9 @@ final class RequestPreparer {
             return prepareWindow(indexed, node, at: target, for: session, message, in: database)
         }
         guard let body else { return nil }
-        let isLarge = byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
+        let isLarge =
+            byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
+            || stage.isUndecided
         if stage.step < .hashed, case .value(let draft) = body, let expectedHash = request.expectedHash,
             let node = database.engine.tree.nodeToHash(at: target, comparedWith: expectedHash)
         {
@@ -164,7 +168,12 @@ final class RequestPreparer {
             guard
                 stage.step == .permitted
                     || database.engine.mayPut(Write(target, draft), as: credential, at: processor.clock.last)
-            else { return nil }
+            else {
+                return database.engine.takeExhaustion()
+                    ? suspend(
+                        call, byteCount: byteCount, of: session, after: stage.undecided, following: former)
+                    : nil
+            }
             return prepare(
                 .hash(node), at: target, for: session, message, in: database, stage.reaching(.hashed))
         }
@@ -187,15 +196,31 @@ final class RequestPreparer {
             session, message, in: database, stage.reaching(.decided), following: former)
     }
 
-    /// The same for the end of a session: its onDisconnect writes are printed.
-    func suspend(endOf session: SessionID) -> RequestBacklog.DatabaseID? {
-        guard processor.environment.hasWorkers, processor.journal.isEnabled,
-            let hosted = processor.sessions[session],
-            hosted.database.engine.queuedByteCount(of: session) > CommandProcessor.smallByteCount
+    /// The same for the end of a session: its onDisconnect writes are decided, where they are many, and
+    /// printed.
+    /// - Parameters:
+    ///   - message: What ends it.
+    ///   - waiting: The session that is suspended: the same, or another one that takes its place.
+    func suspend(
+        endOf session: SessionID, before message: DatabaseMessage, of waiting: SessionID,
+        after stage: PreparationStage = PreparationStage()
+    ) -> RequestBacklog.DatabaseID? {
+        guard processor.environment.hasWorkers, let hosted = processor.sessions[session] else { return nil }
+        let database = hosted.database
+        let (count, byteCount) = database.engine.queueSize(of: session)
+        // Of many, the whole record is printed when they are decided.
+        if stage.step < .printed, waiting == session, processor.journal.isEnabled,
+            byteCount > CommandProcessor.smallByteCount, count <= Engine.queueCountAtOnce
+        {
+            let nodes = database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
+            if !nodes.isEmpty {
+                return prepare(.print(nodes), for: waiting, message, in: database, stage.reaching(.printed))
+            }
+        }
+        guard stage.step < .decided,
+            let preparation = database.engine.preparation(forEndOf: session, at: processor.clock.last)
         else { return nil }
-        let nodes = hosted.database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
-        guard !nodes.isEmpty else { return nil }
-        return prepare(.print(nodes), for: session, .closed(session), in: hosted.database, PreparationStage())
+        return prepare(.write(preparation), for: waiting, message, in: database, stage.reaching(.decided))
     }
 
     /// Replaced data with more bytes is weighed elsewhere.
@@ -240,6 +265,8 @@ final class RequestPreparer {
     ) -> RequestBacklog.DatabaseID {
         let makesIndex =
             former == nil && database.engine.tree.mayKeepIndex(query.query.order, at: target.path)
+        let kind = processor.subject(of: message)?.kind ?? .listen
+        let noting = processor.noting(query, kind, at: target.path, in: database)
         return prepare(
             .window(noting, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
             in: database, stage)
@@ -264,14 +291,31 @@ final class RequestPreparer {
     // MARK: Going on
 
     /// Executes a request with what was computed for it.
-    /// - Parameter execute: Executes its message.
-        let kind = processor.subject(of: message)?.kind ?? .listen
-        let noting = processor.noting(query, kind, at: target.path, in: database)
+    /// - Parameters:
+    ///   - endsAtOnce: Whether the end of a session is executed at once. Otherwise others are executed before
+    ///     it, which change what it was prepared for.
+    ///   - execute: Executes its message.
     /// - Returns: false where it is suspended once more.
-    func finish(_ prepared: PreparedRequest, execute: (DatabaseMessage) -> Void) -> Bool {
-        guard let database = database(of: prepared) else { return true }
+    func finish(
+        _ prepared: PreparedRequest, endsAtOnce: Bool, execute: (DatabaseMessage) -> Void
+    ) -> Bool {
+        guard let database = database(of: prepared) else {
+            // The session that it was to end has ended.
+            if case .open = prepared.message { execute(prepared.message) }
+            return true
+        }
         processor.journal.printed = prepared.printed
-        defer { processor.journal.printed = nil }
+        defer {
+            processor.journal.printed = nil
+            if processor.takeUndecided() != nil { refuseAsContested(prepared) }
+        }
+        switch prepared.message {
+        case .closed, .open:
+            guard !endsAtOnce else { break }
+            execute(prepared.message)
+            return true
+        default: break
+        }
         switch (prepared.preparation, prepared.work) {
         case (.window(let window, let index), .window(_, let node, _, _)):
             let path = prepared.target.path
@@ -355,6 +399,11 @@ final class RequestPreparer {
         case .request(let request): suspend(request, after: stage, following: former) != nil
         case .rest(let session, let call, let byteCount):
             suspend(call, byteCount: byteCount, of: session, after: stage, following: former) != nil
+        case .closed(let session): suspend(endOf: session, before: message, of: session, after: stage) != nil
+        case .open(let session, _):
+            former?.endedSession.flatMap {
+                suspend(endOf: $0, before: message, of: session, after: stage)
+            } != nil
         default: false
         }
     }
@@ -378,6 +427,7 @@ final class RequestPreparer {
     private func database(of prepared: PreparedRequest) -> StoredDatabase? {
         switch prepared.message {
         case .request, .closed: processor.sessions[prepared.session]?.database
+        case .open: prepared.endedSession.flatMap { processor.sessions[$0]?.database }
         case .rest(_, let call, _): processor.databases[call.namespace]
         default: nil
         }
@@ -426,17 +476,36 @@ struct PreparationStage {
     private(set) var step = Step.arrived
     /// How often its rules were evaluated.
     private(set) var attempts = 0
+    /// Its rules took longer than there is time at once.
+    private(set) var isUndecided = false
+
+    /// Of a write whose rules take longer than there is time at once.
+    static let undecided = PreparationStage(step: .printed, isUndecided: true)
+
+    /// The same stage of such a write.
+    var undecided: PreparationStage {
+        PreparationStage(step: step, attempts: attempts, isUndecided: true)
+    }
 
     /// The stage when the next step is done.
     func reaching(_ step: Step) -> PreparationStage {
-        PreparationStage(step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0))
+        PreparationStage(
+            step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0),
+            isUndecided: isUndecided)
     }
 
     /// What it depends on has changed: only what was printed still holds.
-    var again: PreparationStage { PreparationStage(step: .printed, attempts: attempts) }
+    var again: PreparationStage {
+        PreparationStage(step: .printed, attempts: attempts, isUndecided: isUndecided)
+    }
 }
 
 extension PreparedRequest {
+    /// The session whose end was prepared; nil where that was something else.
+    fileprivate var endedSession: SessionID? {
+        if case .write(let preparation) = work { preparation.endedSession } else { nil }
+    }
+
     /// Bytes of the request.
     var byteCount: Int {
         switch message {
