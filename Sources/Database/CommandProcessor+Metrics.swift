@@ -77,7 +77,7 @@ extension CommandProcessor {
     /// The query, with what notes how long another thread takes for it: it is done there because it may take
     /// long.
     func noting(
-        _ indexed: IndexedQuery, _ kind: DatabaseMetrics.Request, at path: Path, in database: StoredDatabase
+        _ indexed: IndexedQuery, _ kind: RequestKind, at path: Path, in database: StoredDatabase
     ) -> IndexedQuery {
         var noting = indexed
         let (operations, time, query) = (metrics.slowOperations, clock.last, indexed.query)

@@ -41,6 +41,8 @@ final class CommandProcessor {
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
     /// Values that take long to free.
     private var releases: [any Sendable] = []
+    /// A write that was not done, because its rules take longer than there is time at once; nil for none.
+    private var undecided: Operation?
 
     /// Bytes that the onDisconnect writes of one session may take in the journal.
     static let queuedByteLimit = 16 << 20
@@ -90,7 +92,8 @@ final class CommandProcessor {
         defer { releaseLater(largeNodes) }
         encoder.noteRequest(received: request.received)
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
-        metrics.requests.add(operation.metric)
+        let metric = operation.metric
+        defer { if !isUndecided { metrics.requests.add(metric) } }
         if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
             countFailure(.tooBig(number))
             return encoder.reply(.tooBig(number), to: session)
@@ -174,6 +177,7 @@ final class CommandProcessor {
                 encoder.encode(result, number, to: session)
             }
         } catch {
+            if error == .undecided { return nil }
             let reply = error == .tooLarge ? SessionReply.tooBig(number) : .diskFull(number)
             countFailure(reply)
             encoder.reply(reply, to: session)
@@ -185,6 +189,12 @@ final class CommandProcessor {
         }
         return result
     }
+
+    /// Whether the last request was not executed because its rules take longer than there is time at once.
+    var isUndecided: Bool { undecided != nil }
+
+    /// Removes and returns the write of that request; nil where there is none.
+    func takeUndecided() -> Operation? { undecided.take() }
 
     // MARK: Executing
 
@@ -209,6 +219,10 @@ final class CommandProcessor {
         var delta = database.engine.decide(
             Command(session: session, credential: credential, time: decisionTime, operation: operation))
         if case .denied(let operation) = delta.kind {
+            if database.engine.takeExhaustion() {
+                undecided = operation
+                throw .undecided
+            }
             let command = Command(
                 session: session, credential: credential, time: decisionTime, operation: operation)
             metrics.denials.add()
@@ -230,8 +244,12 @@ final class CommandProcessor {
             metrics.commits.add()
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }
+        if let ended = database.engine.removeEndedQueues() { releaseLater(ended) }
         if let query, effects.result?.isRead ?? false {
             database.engine.tree.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
+            if case .filtered(let node, let indexed)? = effects.result {
+                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
+            }
         }
         startIndexWork(in: database)
         guard !effects.pushes.isEmpty else { return effects.result }
@@ -247,9 +265,6 @@ final class CommandProcessor {
         if !isListen, profiler.isActive {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
-            if case .filtered(let node, let indexed)? = effects.result {
-                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
-            }
         return effects.result
     }
 
@@ -301,6 +316,12 @@ final class CommandProcessor {
 
     // MARK: Namespaces
 
+    /// Prepares a database for its first command.
+    func configure(_ database: StoredDatabase) {
+        options.configure(database)
+        if environment.hasWorkers { database.engine.limitRuleSteps() }
+    }
+
     /// The database that a client means, created where this server creates namespaces on first use.
     /// - Parameter name: As the client spelled it; nil means `default`.
     /// - Returns: Nil for one that does not exist.
@@ -312,7 +333,7 @@ final class CommandProcessor {
         else { return nil }
         try journal.checkSpace(forPayloadOf: name.utf8.count)
         let database = databases.create(name, access: .open)
-        options.configure(database)
+        configure(database)
         journal.append(
             JournalRecord(
                 .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
@@ -389,6 +410,21 @@ extension Operation {
         case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
         case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
             return nil
+        }
+    }
+}
+
+extension Action {
+    /// The request of a write that was not executed; nil for an operation that is no write.
+    init?(_ operation: Operation) {
+        switch operation {
+        case .put(let write): self = .put(write)
+        case .transaction(let write, let hash, let wantsCurrentValue):
+            self = .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+        case .merge(let base, let writes): self = .merge(base, writes)
+        case .onDisconnect(let writes, _):
+            self = writes.count == 1 ? .onDisconnectPut(writes[0]) : .onDisconnectMerge(.root, writes)
+        case .listen, .unlisten, .get, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
         }
     }
 }

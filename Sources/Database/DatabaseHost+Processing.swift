@@ -1,6 +1,7 @@
 import PandoEngine
 import PandoStorage
 import PandoTime
+import PandoWire
 
 // What becomes of one message.
 
@@ -40,8 +41,9 @@ extension DatabaseHost {
             if !isLight, let database = preparer.suspend(request) {
                 return .suspended(request.session, database)
             }
-            processedByteCount += request.byteCount
             processor.process(request)
+            if processor.isUndecided { return suspendUndecided(request) }
+            processedByteCount += request.byteCount
         case .rest(let session, let call, let byteCount):
             // A small write may replace much.
             if !isLight || call.isWrite,
@@ -49,9 +51,17 @@ extension DatabaseHost {
             {
                 return .suspended(session, database)
             }
-            processedByteCount += byteCount
             processor.encoder.noteRequest(received: burstBegan)
             rest.process(call, byteCount: byteCount, of: session)
+            if processor.takeUndecided() != nil {
+                if let database = preparer.suspend(
+                    call, byteCount: byteCount, of: session, after: .undecided)
+                {
+                    return .suspended(session, database)
+                }
+                processor.encoder.respond(.refused(.contested), to: session)
+            }
+            processedByteCount += byteCount
             if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
             // It may have brought new rules.
             if access.hasUnsuspended { return .suspendedForChecks }
@@ -69,6 +79,11 @@ extension DatabaseHost {
             if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
         case .open(let session, let request):
             guard !isDraining else { return refuse(session) }
+            if let old = sessions.session(replacedBy: request, session),
+                let database = preparer.suspend(endOf: old, before: .open(session, request), of: session)
+            {
+                return .suspended(session, database)
+            }
             sessions.open(session, request)
         case .identity(let session, let credential):
             switch access.change(session, to: credential) {
@@ -81,7 +96,9 @@ extension DatabaseHost {
         case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
         case .closed(let session):
             if sessions.endSomeListens(of: session) { break }
-            if let database = preparer.suspend(endOf: session) { return .suspended(session, database) }
+            if let database = preparer.suspend(endOf: session, before: .closed(session), of: session) {
+                return .suspended(session, database)
+            }
             sessions.end(session)
         case .rules(let rulesets):
             access.load(rulesets)
@@ -108,6 +125,19 @@ extension DatabaseHost {
         return .done
     }
 
+    /// Has another thread find out whether the rules permit a write.
+    private func suspendUndecided(_ request: PostedRequest) -> Progress {
+        if let action = processor.takeUndecided().flatMap({ Action($0) }) {
+            request.returnAction(action)
+            if let database = preparer.suspend(request, after: .undecided) {
+                return .suspended(request.session, database)
+            }
+        }
+        processor.encoder.reply(.contested(request.number), to: request.session)
+        processedByteCount += request.byteCount
+        return .done
+    }
+
     /// Closes a session that comes while the server stops.
     private func refuse(_ session: SessionID) -> Progress {
         processor.encoder.close(session, .goingAway)
@@ -116,7 +146,7 @@ extension DatabaseHost {
 
     /// Executes a request that was suspended, with what was computed for it.
     private func resume(_ prepared: PreparedRequest) -> Progress {
-        let isDone = preparer.finish(prepared, execute: execute)
+        let isDone = preparer.finish(prepared, endsAtOnce: sessions.isIdle, execute: execute)
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
         case .printed, .write, .window: processor.releaseLater(prepared)
@@ -144,7 +174,8 @@ extension DatabaseHost {
         case .rest(let session, let call, let byteCount):
             rest.process(call, byteCount: byteCount, of: session)
         case .closed(let session): sessions.end(session)
-        default: preconditionFailure("only requests and ends of sessions are prepared")
+        case .open(let session, let request): sessions.open(session, request)
+        default: preconditionFailure("only requests, and what ends sessions, are prepared")
         }
     }
 }

@@ -90,7 +90,7 @@ package final class DatabaseHost {
         preparer = RequestPreparer(
             processor, start: services.preparation.start, cancel: services.preparation.cancel, post: post)
         for database in recovered.databases.values {
-            options.configure(database)
+            processor.configure(database)
             processor.indexes.startWork(in: database)
         }
         sessions.end(recovered.unendedSessions)

@@ -150,6 +150,13 @@ package final class PostedRequest: @unchecked Sendable {
         isActionTaken = true
         return exchange(&action, with: .statistics)
     }
+
+    /// Puts the action of a request back that was not executed.
+    func returnAction(_ action: Action) {
+        assert(isActionTaken, "nothing was taken")
+        isActionTaken = false
+        self.action = action
+    }
 }
 
 extension DatabaseMessage {

@@ -9,6 +9,8 @@ enum JournalRefusal: Error {
     case tooLarge
     /// The disk is full.
     case diskFull
+    /// Another thread has to find out whether the rules permit it: it is not refused.
+    case undecided
 }
 
 /// Appends to the journal what commands change: one entry for each command, numbered by tickets. A command is

@@ -18,11 +18,26 @@ struct PreparationStage {
     /// How often its rules were evaluated.
     private(set) var attempts = 0
 
+    /// Its rules took longer than there is time at once.
+    private(set) var isUndecided = false
+
+    /// Of a write whose rules take longer than there is time at once.
+    static let undecided = PreparationStage(step: .printed, isUndecided: true)
+
+    /// The same stage of such a write.
+    var undecided: PreparationStage {
+        PreparationStage(step: step, attempts: attempts, isUndecided: true)
+    }
+
     /// The stage when the next step is done.
     func reaching(_ step: Step) -> PreparationStage {
-        PreparationStage(step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0))
+        PreparationStage(
+            step: step, attempts: attempts + (step == .decided || step == .permitted ? 1 : 0),
+            isUndecided: isUndecided)
     }
 
     /// What it depends on has changed: only what was printed still holds.
-    var again: PreparationStage { PreparationStage(step: .printed, attempts: attempts) }
+    var again: PreparationStage {
+        PreparationStage(step: .printed, attempts: attempts, isUndecided: isUndecided)
+    }
 }

@@ -36,7 +36,7 @@ final class RESTHandler {
                 }
                 processor.encoder.respond(.admitted, to: session)
             case .data(let request, let body, let credential):
-                processor.metrics.requests.add(request.metric)
+                defer { if !processor.isUndecided { processor.metrics.requests.add(request.metric) } }
                 let began = processor.profiler.startTime
                 var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
                 do throws(RESTError) {
@@ -45,6 +45,7 @@ final class RESTHandler {
                         session)
                     if let result { processor.encoder.respond(result, to: session) }
                 } catch {
+                    if processor.isUndecided { return }
                     failure = error
                     processor.metrics.failures.add(.init(error))
                     processor.encoder.respond(.refused(error), to: session)
@@ -103,6 +104,8 @@ final class RESTHandler {
             switch error {
             case .tooLarge: throw .writeTooLarge
             case .diskFull: throw .diskFull
+            // It gets no response: another thread finds out.
+            case .undecided: throw .contested
             }
         }
     }

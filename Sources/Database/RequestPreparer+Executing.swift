@@ -12,12 +12,31 @@ extension RequestPreparer {
     private static let directPathCount = 2 * Engine.largeMergeCount
 
     /// Executes a request with what was computed for it.
-    /// - Parameter execute: Executes its message.
+    /// - Parameters:
+    ///   - endsAtOnce: Whether the end of a session is executed at once. Otherwise others are executed before
+    ///     it, which change what it was prepared for.
+    ///   - execute: Executes its message.
     /// - Returns: false where it is suspended once more.
-    func finish(_ prepared: PreparedRequest, execute: (DatabaseMessage) -> Void) -> Bool {
-        guard let database = database(of: prepared) else { return true }
+    func finish(
+        _ prepared: PreparedRequest, endsAtOnce: Bool, execute: (DatabaseMessage) -> Void
+    ) -> Bool {
+        guard let database = database(of: prepared) else {
+            // The session that it was to end has ended.
+            if case .open = prepared.message { execute(prepared.message) }
+            return true
+        }
         processor.journal.printed = prepared.printed
-        defer { processor.journal.printed = nil }
+        defer {
+            processor.journal.printed = nil
+            if processor.takeUndecided() != nil { refuseAsContested(prepared) }
+        }
+        switch prepared.message {
+        case .closed, .open:
+            guard !endsAtOnce else { break }
+            execute(prepared.message)
+            return true
+        default: break
+        }
         switch (prepared.preparation, prepared.work) {
         case (.window(let window, let index), .window(_, let node, _, _)):
             let path = prepared.target.path
@@ -101,6 +120,11 @@ extension RequestPreparer {
         case .request(let request): suspend(request, after: stage, following: former) != nil
         case .rest(let session, let call, let byteCount):
             suspend(call, byteCount: byteCount, of: session, after: stage, following: former) != nil
+        case .closed(let session): suspend(endOf: session, before: message, of: session, after: stage) != nil
+        case .open(let session, _):
+            former?.endedSession.flatMap {
+                suspend(endOf: $0, before: message, of: session, after: stage)
+            } != nil
         default: false
         }
     }
@@ -124,6 +148,7 @@ extension RequestPreparer {
     private func database(of prepared: PreparedRequest) -> StoredDatabase? {
         switch prepared.message {
         case .request, .closed: processor.sessions[prepared.session]?.database
+        case .open: prepared.endedSession.flatMap { processor.sessions[$0]?.database }
         case .rest(_, let call, _): processor.databases[call.namespace]
         default: nil
         }
@@ -154,6 +179,11 @@ extension RequestPreparer {
 }
 
 extension PreparedRequest {
+    /// The session whose end was prepared; nil where that was something else.
+    fileprivate var endedSession: SessionID? {
+        if case .write(let preparation) = work { preparation.endedSession } else { nil }
+    }
+
     /// Bytes of the request.
     var byteCount: Int {
         switch message {

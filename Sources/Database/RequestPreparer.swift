@@ -80,6 +80,7 @@ final class RequestPreparer {
         }
         let isLarge =
             request.byteCount > Self.largeWriteByteCount || request.action.entryCount > Engine.largeMergeCount
+            || stage.isUndecided
         switch request.action {
         case .transaction(let write, let expectedHash, _) where stage.step < .hashed:
             guard let node = database.engine.tree.nodeToHash(at: write.target, comparedWith: expectedHash)
@@ -99,7 +100,8 @@ final class RequestPreparer {
                 if let permission { return permission }
             }
             guard database.engine.mayPut(write, as: request.credential, at: processor.clock.last) else {
-                return nil
+                return database.engine.takeExhaustion()
+                    ? suspend(request, after: stage.undecided, following: former) : nil
             }
             return prepare(
                 .hash(node), at: write.target, for: session, message, in: database, stage.reaching(.hashed))
@@ -145,7 +147,9 @@ final class RequestPreparer {
             return prepareWindow(indexed, node, at: target, for: session, message, in: database)
         }
         guard let body else { return nil }
-        let isLarge = byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
+        let isLarge =
+            byteCount > Self.largeWriteByteCount || body.entryCount > Engine.largeMergeCount
+            || stage.isUndecided
         if stage.step < .hashed, case .value(let draft) = body, let expectedHash = request.expectedHash,
             let node = database.engine.tree.nodeToHash(at: target, comparedWith: expectedHash)
         {
@@ -161,7 +165,12 @@ final class RequestPreparer {
             guard
                 stage.step == .permitted
                     || database.engine.mayPut(Write(target, draft), as: credential, at: processor.clock.last)
-            else { return nil }
+            else {
+                return database.engine.takeExhaustion()
+                    ? suspend(
+                        call, byteCount: byteCount, of: session, after: stage.undecided, following: former)
+                    : nil
+            }
             return prepare(
                 .hash(node), at: target, for: session, message, in: database, stage.reaching(.hashed))
         }
@@ -184,15 +193,31 @@ final class RequestPreparer {
             session, message, in: database, stage.reaching(.decided), following: former)
     }
 
-    /// The same for the end of a session: its onDisconnect writes are printed.
-    func suspend(endOf session: SessionID) -> RequestBacklog.DatabaseID? {
-        guard processor.environment.hasWorkers, processor.journal.isEnabled,
-            let hosted = processor.sessions[session],
-            hosted.database.engine.queuedByteCount(of: session) > CommandProcessor.smallByteCount
+    /// The same for the end of a session: its onDisconnect writes are decided, where they are many, and
+    /// printed.
+    /// - Parameters:
+    ///   - message: What ends it.
+    ///   - waiting: The session that is suspended: the same, or another one that takes its place.
+    func suspend(
+        endOf session: SessionID, before message: DatabaseMessage, of waiting: SessionID,
+        after stage: PreparationStage = PreparationStage()
+    ) -> RequestBacklog.DatabaseID? {
+        guard processor.environment.hasWorkers, let hosted = processor.sessions[session] else { return nil }
+        let database = hosted.database
+        let (count, byteCount) = database.engine.queueSize(of: session)
+        // Of many, the whole record is printed when they are decided.
+        if stage.step < .printed, waiting == session, processor.journal.isEnabled,
+            byteCount > CommandProcessor.smallByteCount, count <= Engine.queueCountAtOnce
+        {
+            let nodes = database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
+            if !nodes.isEmpty {
+                return prepare(.print(nodes), for: waiting, message, in: database, stage.reaching(.printed))
+            }
+        }
+        guard stage.step < .decided,
+            let preparation = database.engine.preparation(forEndOf: session, at: processor.clock.last)
         else { return nil }
-        let nodes = hosted.database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
-        guard !nodes.isEmpty else { return nil }
-        return prepare(.print(nodes), for: session, .closed(session), in: hosted.database, PreparationStage())
+        return prepare(.write(preparation), for: waiting, message, in: database, stage.reaching(.decided))
     }
 
     /// Replaced data with more bytes is weighed elsewhere.
@@ -235,10 +260,10 @@ final class RequestPreparer {
         _ message: DatabaseMessage, in database: StoredDatabase,
         following former: (window: Window, node: Node)? = nil, _ stage: PreparationStage = PreparationStage()
     ) -> RequestBacklog.DatabaseID {
-        let kind = processor.subject(of: message)?.kind ?? .listen
-        let noting = processor.noting(query, kind, at: target.path, in: database)
         let makesIndex =
             former == nil && database.engine.tree.mayKeepIndex(query.query.order, at: target.path)
+        let kind = processor.subject(of: message)?.kind ?? .listen
+        let noting = processor.noting(query, kind, at: target.path, in: database)
         return prepare(
             .window(noting, node, makesIndex: makesIndex, former: former), at: target, for: session, message,
             in: database, stage)

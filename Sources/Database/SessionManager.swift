@@ -39,11 +39,9 @@ final class SessionManager {
             processor.encoder.shutdown(session, reason: Self.unknownNamespaceText)
             return processor.encoder.close(session, .finished)
         }
-        if let previous = request.previousSession.flatMap({ PublicSessionID($0) }),
-            let old = processor.sessions.session(knownAs: previous),
-            processor.sessions[old]?.database === database, old != session
+        if let old = self.session(replacedBy: request, session),
+            processor.sessions[old]?.database === database
         {
-            // The client has reconnected before its old connection was found to be dead (realtime §12.5).
             processor.encoder.close(old, .replaced)
             end(old)
         }
@@ -55,6 +53,17 @@ final class SessionManager {
         if processor.profiler.isActive {
             processor.profile(ProfileRecord(name: "concurrent-connect"), on: database)
         }
+    }
+
+    /// The session that ends before this one is opened; nil mostly. Its client has reconnected before its old
+    /// connection was found to be dead (realtime §12.5).
+    func session(replacedBy request: OpenRequest, _ session: SessionID) -> SessionID? {
+        guard let previous = request.previousSession.flatMap({ PublicSessionID($0) }),
+            let old = processor.sessions.session(knownAs: previous), old != session,
+            let database = processor.sessions[old]?.database,
+            processor.databases.find(request.namespace) === database
+        else { return nil }
+        return old
     }
 
     /// Ends a session: removes it, and runs its onDisconnect writes. Does nothing the second time.

@@ -94,6 +94,8 @@ package struct DisconnectQueue: Sendable {
 
     private var root = Branch()
     private var totals = Totals()
+    /// Another number after each change; given by the caller.
+    private(set) var revision = 0
     /// The number of queued paths. O(1).
     var count: Int { totals.count }
     /// About the bytes in the journal. O(1), since it is read for every queued write.
@@ -107,6 +109,17 @@ package struct DisconnectQueue: Sendable {
 
     /// The data of all queued writes, in the order of ``pending``. O(queue).
     var nodes: [Node] { pending.map(\.write.draft.node) }
+
+    /// The path of a queued write, any; the root where there is none. O(depth).
+    var firstPath: Path {
+        var path = Path.root
+        var branch = root
+        while branch.pending == nil, let (key, child) = branch.children.first {
+            path = path.appending(key)
+            branch = child
+        }
+        return Target(full: path).path
+    }
 
     /// All queued writes, in ascending order of paths. O(queue × log).
     var pending: [Entry] {
@@ -153,7 +166,8 @@ package struct DisconnectQueue: Sendable {
     /// Queues writes. A write replaces what is queued at its path and below; below a queued write it becomes
     /// a part of that.
     /// - Complexity: O(depth) for each write, and O(queue that it replaces).
-    mutating func add(_ writes: [Write], by authors: [Author]) {
+    mutating func add(_ writes: [Write], by authors: [Author], revision: Int = 0) {
+        self.revision = revision
         for write in writes {
             let pending = Pending(
                 value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount,
@@ -207,7 +221,8 @@ package struct DisconnectQueue: Sendable {
     /// become writes of their own, and the write itself, which would have removed everything else, is
     /// dropped.
     /// - Complexity: O(depth + queue below the path + children of a write above).
-    mutating func cancel(at path: Path) {
+    mutating func cancel(at path: Path, revision: Int = 0) {
+        self.revision = revision
         var difference = Totals()
         _ = Self.cancel(at: path.keys[...], in: &root, &difference)
         totals += difference

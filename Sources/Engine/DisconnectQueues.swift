@@ -4,6 +4,8 @@ import PandoTree
 /// The queued onDisconnect writes of all sessions (realtime §12). Always true: no queue is empty.
 struct DisconnectQueues: Sendable {
     private var bySession: [SessionID: DisconnectQueue] = [:]
+    /// The revision of the queue that was changed last.
+    private var lastRevision = 0
 
     /// The sessions that have a queue, in no particular order.
     var sessions: some Collection<SessionID> { bySession.keys }
@@ -22,17 +24,23 @@ struct DisconnectQueues: Sendable {
     /// Queues writes for the end of the session.
     mutating func add(_ writes: [Write], by authors: [DisconnectQueue.Author], to session: SessionID) {
         guard !writes.isEmpty else { return }
-        bySession[session, default: DisconnectQueue()].add(writes, by: authors)
+        lastRevision += 1
+        bySession[session, default: DisconnectQueue()].add(writes, by: authors, revision: lastRevision)
     }
 
     /// Removes the queued writes at a path and below.
     mutating func cancel(at path: Path, of session: SessionID) {
-        bySession[session]?.cancel(at: path)
+        lastRevision += 1
+        bySession[session]?.cancel(at: path, revision: lastRevision)
         if bySession[session]?.isEmpty == true { bySession[session] = nil }
     }
 
     /// Removes all queued writes of a session, without doing them.
-    mutating func removeAll(of session: SessionID) { bySession[session] = nil }
+    /// - Returns: The queue.
+    @discardableResult
+    mutating func removeAll(of session: SessionID) -> DisconnectQueue? {
+        bySession.removeValue(forKey: session)
+    }
 
     /// The queues in ascending order of sessions: a snapshot. O(sessions).
     var all: [(session: SessionID, queue: DisconnectQueue)] {

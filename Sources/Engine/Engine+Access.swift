@@ -5,6 +5,18 @@ import PandoTree
 // How commands are authorised (rules §2). Where the rules do not decide (no rules are loaded, or an
 // administrator asks), nothing is computed for them either.
 
+/// Steps that rules may take in one command (``RulesLimits``). Unless the caller sets it, as many as there
+/// are for a request.
+///
+/// `@unchecked Sendable`: owned by one ``Engine`` and never handed out. An engine belongs to one thread and
+/// cannot be copied, so no two threads use it at the same time.
+final class RuleWork: @unchecked Sendable {
+    var writeStepCount = RulesLimits.requestStepCount
+    var readStepCount = RulesLimits.requestStepCount
+    /// A write was denied for its steps.
+    var isExhausted = false
+}
+
 /// The access that a command needs.
 package enum RuleQuestion: Sendable {
     case read(Path, Query?)
@@ -49,10 +61,17 @@ extension Engine {
     ///   - query: Nil for none. A query that only names the default order is not none.
     ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
+        var left = ruleWork.readStepCount
+        return mayRead(path, query, as: credential, at: time, spending: &left)
+    }
+
+    private func mayRead(
+        _ path: Path, _ query: Query?, as credential: Credential, at time: Int64, spending left: inout Int
+    ) -> Bool {
         access.decisionWithoutRules(for: credential)
             ?? access.allowsRead(
                 at: path, query: query.flatMap(\.withoutAggregates),
-                in: RuleScope(credential: credential, milliseconds: time, root: tree.root))
+                in: RuleScope(credential: credential, milliseconds: time, root: tree.root), spending: &left)
     }
 
     /// Whether a listen at the location is permitted, as ``decide(_:)`` finds out.
@@ -66,7 +85,8 @@ extension Engine {
     /// - Parameters:
     ///   - time: `now`, for the rules.
     ///   - cursor: Where the check goes on; it is moved.
-    ///   - count: Listens that are checked at most; fewer are where many of them are denied.
+    ///   - count: Listens that are checked at most; fewer are where many of them are denied, or rules take
+    ///     long.
     /// - Complexity: O(listens checked × cost of the rules).
     package func listens(
         of session: SessionID, deniedTo credential: Credential, at time: Int64,
@@ -78,10 +98,14 @@ extension Engine {
             return []
         }
         var denied: [Listen] = []
-        var (left, work) = (count, Self.deniedWorkLimit)
-        while left > 0, work > 0, let listen = cursor.next(of: own) {
+        var (left, work, steps) = (count, Self.deniedWorkLimit, ruleWork.writeStepCount)
+        while left > 0, work > 0, steps > 0, let listen = cursor.next(of: own) {
             left -= 1
-            if mayRead(listen.path, Self.visible(listen.query), as: credential, at: time) { continue }
+            var stepsLeft = ruleWork.readStepCount
+            let isAllowed = mayRead(
+                listen.path, Self.visible(listen.query), as: credential, at: time, spending: &stepsLeft)
+            steps -= ruleWork.readStepCount - stepsLeft
+            if isAllowed { continue }
             work -= ListenCost.work(at: listen.path)
             denied.append(listen)
         }
@@ -109,51 +133,19 @@ extension Engine {
             return isAllowed
         }
         let scope = RuleScope(credential: credential, milliseconds: time, root: tree.root)
-        return access.allowsWrite(at: targets(), after: tree.root.applying(changes()), in: scope)
+        var left = ruleWork.writeStepCount
+        let isAllowed = access.allowsWrite(
+            at: targets(), after: tree.root.applying(changes()), in: scope, spending: &left)
+        if left < 0, !isAllowed { ruleWork.isExhausted = true }
+        return isAllowed
     }
 
-    /// The queued writes that are permitted now, together: each with the credentials that queued it, and
-    /// against the tree that all permitted ones leave. A write that is not permitted is dropped alone
-    /// (realtime §12.3). That changes the resulting tree, so the others are then checked again.
-    func runnable(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry] {
-        // Where writes depend on one another in a long chain, only those remain that are permitted alone.
-        let settled =
-            settle(queued, at: time) ?? settle(queued.filter { mayRun($0, with: [$0], at: time) }, at: time)
-        return settled ?? []
-    }
-
-    /// Drops writes that are not permitted, until all remaining ones are.
-    /// - Returns: Nil when that takes too many rounds.
-    private func settle(_ queued: [DisconnectQueue.Entry], at time: Int64) -> [DisconnectQueue.Entry]? {
-        var remaining = queued
-        for _ in 0..<Self.runRoundLimit {
-            let asksRules = remaining.contains {
-                $0.authors.contains { access.decisionWithoutRules(for: $0.credential) == nil }
-            }
-            let after = asksRules ? tree.root.applying(changes(of: remaining.map(\.write), at: time)) : root
-            let allowed = remaining.filter { mayRun($0, leaving: after, at: time) }
-            if allowed.count == remaining.count { return remaining }
-            remaining = allowed
-        }
-        return nil
-    }
-
-    /// How often the writes of one queue are checked together. A chain of writes, of which each needs the one
-    /// before, must not cost the square of its length.
-    private static let runRoundLimit = 16
-
-    private func mayRun(_ entry: DisconnectQueue.Entry, with all: [DisconnectQueue.Entry], at time: Int64)
-        -> Bool
-    {
-        mayRun(entry, leaving: tree.root.applying(changes(of: all.map(\.write), at: time)), at: time)
-    }
-
-    private func mayRun(_ entry: DisconnectQueue.Entry, leaving after: Node, at time: Int64) -> Bool {
-        entry.credentials.allSatisfy { credential in
-            let scope = RuleScope(credential: credential, milliseconds: time, root: tree.root)
-            return access.decisionWithoutRules(for: credential)
-                ?? access.allowsWrite(at: [entry.write.target.path], after: after, in: scope)
-        }
+    /// Whether a write counts as denied, since the last call, because its rules would have taken more steps
+    /// than there are at once: whether it is permitted, another thread has to find out.
+    package func takeExhaustion() -> Bool {
+        guard ruleWork.isExhausted else { return false }
+        ruleWork.isExhausted = false
+        return true
     }
 }
 

@@ -73,6 +73,9 @@ extension Engine {
             let paths = queues[command.session]?.paths(by: signIns) ?? []
             return Delta(session: command.session, kind: paths.isEmpty ? .nothing : .unqueue(paths))
         case .endSession:
+            if let end = preparedEnd(of: command.session) {
+                return Delta(session: command.session, kind: .endSession(end.changes, end.runs))
+            }
             let (changes, runs) = queuedChanges(of: command.session, at: command.time)
             return Delta(session: command.session, kind: .endSession(changes, runs))
         }
@@ -239,26 +242,10 @@ extension Engine {
     /// - Returns: Also who has queued them: of a write with several authors the first.
     private func queuedChanges(of session: SessionID, at time: Int64) -> ([Change], [AuthoredRun]) {
         guard let queue = queues[session] else { return ([], []) }
-        let entries = runnable(queue.pending, at: time)
+        var writes = QueuedWrites(access: access, root: tree.root, at: time, isTracking: false)
+        let entries = writes.permitted(queue.pending)
         let changes = changes(of: entries.map(\.write), at: time)
-        guard let first = entries.first?.authors.first?.credential, !changes.isEmpty else {
-            return (changes, [])
-        }
-        if entries.allSatisfy({ $0.authors.first?.credential == first }) {
-            return (changes, [AuthoredRun(end: changes.count, credential: first)])
-        }
-        var credentials: [Path: Credential] = [:]
-        for entry in entries { credentials[entry.write.target.fullPath] = entry.authors.first?.credential }
-        var runs: [AuthoredRun] = []
-        for (index, change) in changes.enumerated() {
-            let credential = credentials[change.path] ?? first
-            if runs.last?.credential == credential {
-                runs[runs.count - 1].end = index + 1
-            } else {
-                runs.append(AuthoredRun(end: index + 1, credential: credential))
-            }
-        }
-        return (changes, runs)
+        return (changes, QueuedWrites.runs(of: changes, entries))
     }
 
     private func mayWrite(_ command: Command, _ writes: [Write], _ changes: @autoclosure () -> [Change])

@@ -49,7 +49,13 @@ extension Engine {
     package mutating func adopt(_ prepared: PreparedWrite) -> Bool {
         let preparation = prepared.preparation
         var result: Node?
-        if let merge = prepared.merge {
+        if let end = prepared.end {
+            guard queues[end.session]?.revision == end.revision,
+                isUnchanged(at: end.droppedTargets, since: preparation)
+            else { return false }
+            result = mergeResult(of: prepared)
+            if result == nil, !isUnchanged(at: end.targets, since: preparation) { return false }
+        } else if let merge = prepared.merge {
             // What rules have seen of a child is not there any more where that has changed.
             result = merge.result(over: tree.root, replacing: prepared.ruleDecision == nil)
             if result == nil { return false }
@@ -65,14 +71,32 @@ extension Engine {
         }
         var known: [Path: Set<ChildOrder>] = [:]
         for build in preparation.builds { known[build.path, default: []].insert(build.order) }
-        for build in indexBuilds(for: preparation.writes, preparation.mergeBase)
-        where known[build.path]?.contains(build.order) != true {
+        let needed =
+            preparation.queuedEnd.map { indexBuilds(onTheWayTo: $0.queue.firstPath) }
+            ?? indexBuilds(for: preparation.writes, preparation.mergeBase)
+        for build in needed where known[build.path]?.contains(build.order) != true {
             return false
         }
         preparedWrite = prepared
         mergeResult = result
         tree.indexes.prepared = prepared.indexes
         return true
+    }
+
+    /// The data that the end of a session leaves at the location that all of its writes are below; nil where
+    /// its changes have to be done one by one. So it is where others listen below that location: they would
+    /// get whole values in place of changes.
+    private func mergeResult(of prepared: PreparedWrite) -> Node? {
+        guard let merge = prepared.merge,
+            tree.listens.table.node(at: merge.location).map({ !$0.hasChildren }) ?? true
+        else { return nil }
+        return merge.result(over: tree.root, replacing: prepared.ruleDecision == nil)
+    }
+
+    /// Whether locations hold what they held when a write was prepared. O(locations × depth).
+    private func isUnchanged(at locations: [Path], since preparation: WritePreparation) -> Bool {
+        let (before, now) = (preparation.root, tree.root)
+        return before.isSameSnapshot(as: now) || locations.allSatisfy { before.isUnchanged($0, in: now) }
     }
 
     /// Stores the denial of the write that is executed next.
@@ -109,7 +133,7 @@ extension Engine {
     /// these locations is the one that all paths are below.
     /// - Complexity: O(large writes + listens and indexes below them); for a merge O(depth + listens and
     ///   indexes on the way).
-    private func indexBuilds(for writes: [Write], _ mergeBase: Path?) -> [WritePreparation.Build] {
+    func indexBuilds(for writes: [Write], _ mergeBase: Path?) -> [WritePreparation.Build] {
         guard tree.indexes.hasIndexes || !tree.listens.table.isEmpty else { return [] }
         var builds: [WritePreparation.Build] = []
         var known: [Path: Set<ChildOrder>] = [:]
@@ -135,6 +159,11 @@ extension Engine {
                 at: write.target.path, over: node, ofMoreThan: LiveTree.inlineWindowChildCount, add)
         }
         return builds
+    }
+
+    /// The indexes that the end of a session needs, as a merge of many paths does.
+    func indexBuilds(onTheWayTo path: Path) -> [WritePreparation.Build] {
+        indexBuilds(for: [Write(Target(path), Draft(.empty))], .root)
     }
 
     /// Data that prints to no more bytes is ordered at once.

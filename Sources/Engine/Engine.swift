@@ -20,6 +20,10 @@ package struct Engine: ~Copyable, Sendable {
     var queues = DisconnectQueues()
     /// What was done before for the next write; nil mostly.
     package internal(set) var preparedWrite: PreparedWrite?
+    /// What the rules of one command may cost.
+    let ruleWork = RuleWork()
+    /// Queues of sessions that have ended, as far as they take long to free.
+    private var endedQueues: [DisconnectQueue] = []
     /// Of a prepared merge: its location's data when it is done.
     var mergeResult: Node?
     /// Listens of one session, at most ``largestListenLimit``.
@@ -36,6 +40,18 @@ package struct Engine: ~Copyable, Sendable {
         tree = LiveTree(root: root)
         self.access = access
         tree.declareIndexes(of: access)
+    }
+
+    /// From now on the rules of one command take no more steps than a thread may take that others wait for:
+    /// what takes more, the caller has another thread decide (``takeExhaustion()``).
+    package func limitRuleSteps() {
+        ruleWork.writeStepCount = RulesLimits.stepsAtOnce
+        ruleWork.readStepCount = RulesLimits.readStepCount
+    }
+
+    /// Removes and returns the large queues of sessions that have ended since the last call; nil for none.
+    package mutating func removeEndedQueues() -> [DisconnectQueue]? {
+        endedQueues.isEmpty ? nil : exchange(&endedQueues, with: [])
     }
 
     /// The data. A copy is a snapshot. O(1).
@@ -95,8 +111,15 @@ package struct Engine: ~Copyable, Sendable {
         case .endSession(let changes, _):
             // Listens first: the closed connection gets no push of its own writes.
             tree.endAllListens(of: session)
-            queues.removeAll(of: session)
-            effects.pushes = tree.write(changes, base: nil)
+            let end = preparedEnd(of: session)
+            if let queue = queues.removeAll(of: session), queue.count > Self.judgedQueueCountAtOnce {
+                endedQueues.append(queue)
+            }
+            if end != nil, !changes.isEmpty, let result = mergeResult, let merge = preparedWrite?.merge {
+                effects.pushes = tree.write(merge.joined, as: Change(path: merge.location, node: result))
+            } else {
+                effects.pushes = tree.write(changes, base: nil)
+            }
         }
         return effects
     }

@@ -85,6 +85,10 @@ extension Delta {
             // First the changes of the queue, if there are any.
             guard index < runs.count else { return payload.append(cancelled: nil, for: session) }
             payload.append(writer: runs[index].credential, isOnDisconnect: true)
+            if runs.count == 1, let record = printed?.takeRecord() {
+                payload.append(contentsOf: record)
+                return .authoredDelta
+            }
             let start = index == 0 ? 0 : runs[index - 1].end
             return payload.append(delta: changes[start..<runs[index].end], using: &printed)
         case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")

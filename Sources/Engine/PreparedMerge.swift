@@ -40,14 +40,8 @@ struct PreparedMerge: Sendable {
         else { return nil }
         let changes = root.changes(of: writes, at: time)
         writeCount = writes.count
-        var count = writes[0].target.path.count - 1
-        for write in writes {
-            count = min(count, write.target.path.count - 1)
-            while count > 0, write.target.path.keys[..<count] != writes[0].target.path.keys[..<count] {
-                count -= 1
-            }
-        }
-        location = Path(Array(writes[0].target.path.keys[..<count]))
+        location = Self.location(above: writes)
+        let count = location.count
         keys = Set(writes.map { $0.target.path[count] })
         var replaced: Set<Key> = []
         for change in changes where change.path.count == count + 1 && !change.node.isEmpty {
@@ -68,6 +62,17 @@ struct PreparedMerge: Sendable {
             base: base, changes: changes,
             pushed: locations?.map { Change(path: $0, node: after[$0]) } ?? changes)
         record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
+    }
+
+    /// The deepest location that all of the writes are strictly below; the root for none. O(writes).
+    static func location(above writes: [Write]) -> Path {
+        guard let first = writes.first?.target.path else { return .root }
+        var count = max(0, first.count - 1)
+        for write in writes {
+            count = min(count, max(0, write.target.path.count - 1))
+            while count > 0, write.target.path.keys[..<count] != first.keys[..<count] { count -= 1 }
+        }
+        return Path(Array(first.keys[..<count]))
     }
 
     /// The same merge over a later snapshot, with the times of this one; nil where others have changed what

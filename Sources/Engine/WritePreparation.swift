@@ -16,6 +16,8 @@ package final class WritePreparation: Sendable {
     let writes: [Write]
     /// The base of a merge of many paths.
     let mergeBase: Path?
+    /// What is queued, for the end of a session. Then ``writes`` is empty.
+    let queuedEnd: QueuedEnd?
     let credential: Credential
     let time: Int64
     /// The tree.
@@ -32,6 +34,7 @@ package final class WritePreparation: Sendable {
         _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?
     ) {
         self.former = former?.parts
+        queuedEnd = nil
         self.writes = writes
         self.replacedByteLimit = replacedByteLimit
         self.mergeBase = mergeBase
@@ -42,10 +45,28 @@ package final class WritePreparation: Sendable {
         self.builds = builds
     }
 
+    /// The session whose end it is; nil for a write of a client.
+    package var endedSession: SessionID? { queuedEnd?.session }
+
+    /// - Parameter builds: At the locations on the way to one of the queued writes.
+    init(of end: QueuedEnd, _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build]) {
+        queuedEnd = end
+        former = nil
+        writes = []
+        mergeBase = .root
+        replacedByteLimit = nil
+        credential = .anonymous
+        self.time = time
+        self.root = root
+        self.access = access
+        self.builds = builds
+    }
+
     /// Does it. O(size of the writes), and O(n log n) for an index. Of what was done over an earlier snapshot
     /// only what others have changed since is done again: O(changes × log n), where rules have read nothing
     /// of that.
     package func perform() -> PreparedWrite {
+        if let queuedEnd { return perform(queuedEnd) }
         let followed = former.flatMap { former in
             former.merge?.following(to: root, replacing: former.ruleDecision == nil)
         }
@@ -65,6 +86,28 @@ package final class WritePreparation: Sendable {
             }
         }
         return PreparedWrite(self, at: time, ruleDecision, merge, builds.compactMap { index(of: $0, merge) })
+    }
+
+    private func perform(_ queued: QueuedEnd) -> PreparedWrite {
+        var judged = QueuedWrites(access: access, root: root, at: time, isTracking: true)
+        let pending = queued.queue.pending
+        let entries = judged.permitted(pending)
+        let writes = entries.map(\.write)
+        var dropped: [Path] = []
+        if entries.count < pending.count {
+            let permitted = Set(writes.map(\.target))
+            dropped = pending.map(\.write.target).filter { !permitted.contains($0) }.map(\.path)
+        }
+        // The base of its pushes: listens there and above share one.
+        let merge = PreparedMerge(
+            writes, base: PreparedMerge.location(above: writes), in: root, at: time)
+        let changes = merge?.joined.changes ?? root.changes(of: writes, at: time)
+        let end = PreparedEnd(
+            session: queued.session, revision: queued.queue.revision,
+            targets: writes.map(\.target.path), droppedTargets: dropped, changes: changes,
+            runs: QueuedWrites.runs(of: changes, entries))
+        return PreparedWrite(
+            self, at: time, judged.decision, merge, builds.compactMap { index(of: $0, merge) }, end: end)
     }
 
     private func index(of build: Build, _ merge: PreparedMerge?) -> PreparedIndex? {
@@ -106,6 +149,8 @@ package final class PreparedWrite: Sendable {
     /// A merge of many paths, done.
     let merge: PreparedMerge?
     let indexes: [PreparedIndex]
+    /// The end of a session; nil for a write of a client.
+    let end: PreparedEnd?
     /// `now` for the write, and its timestamp: milliseconds since 1970.
     package let time: Int64
 
@@ -128,8 +173,9 @@ package final class PreparedWrite: Sendable {
     init(
         _ preparation: WritePreparation, at time: Int64, _ ruleDecision: RuleDecision?,
         _ merge: PreparedMerge?,
-        _ indexes: [PreparedIndex]
+        _ indexes: [PreparedIndex], end: PreparedEnd? = nil
     ) {
+        self.end = end
         self.preparation = preparation
         self.time = time
         self.ruleDecision = ruleDecision
@@ -144,8 +190,10 @@ package final class PreparedWrite: Sendable {
     }
 
     /// What the journal needs of a merge of many paths, printed.
+    /// Nil for the end of a session to which writes of several credentials are queued: each has a record.
     package var printedRecord: PrintedNodes? {
-        merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
+        if let end, end.runs.count != 1 { return nil }
+        return merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
     }
 
     /// Whether the replaced data had more bytes than it may have; nil where that was not asked. It may have
@@ -157,6 +205,9 @@ package final class PreparedWrite: Sendable {
 
     /// Paths that it writes.
     package var pathCount: Int { preparation.writes.count }
+
+    /// The session whose end it is; nil for a write of a client.
+    package var endedSession: SessionID? { preparation.endedSession }
 
     /// Whether it was found out how much data is replaced, since that is much.
     package var wasWeighed: Bool { preparation.replacedByteLimit != nil }

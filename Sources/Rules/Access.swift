@@ -77,13 +77,23 @@ package enum Access: Sendable {
     /// - Parameter query: The `query` of the rules (§3.2); nil for a plain read.
     /// - Complexity: O(depth) rules, at most ``RulesLimits/requestStepCount`` steps.
     package func allowsRead(at path: Path, query: Query?, in scope: RuleScope) -> Bool {
+        var left = RulesLimits.requestStepCount
+        return allowsRead(at: path, query: query, in: scope, spending: &left)
+    }
+
+    /// The same with a limit of steps.
+    /// - Parameter left: The steps that there are, of about a nanosecond each; what is left of them
+    ///   afterwards, negative where they did not suffice: then it is denied.
+    package func allowsRead(
+        at path: Path, query: Query?, in scope: RuleScope, spending left: inout Int
+    ) -> Bool {
         switch self {
         case .locked: return scope.credential.isAdmin
         case .open: return true
         case .loaded(let rules):
             guard !scope.credential.isAdmin else { return true }
             var observer = NoObserver()
-            return rules.allowsRead(at: path, query, in: scope, &observer)
+            return rules.allowsRead(at: path, query, in: scope, &observer, spending: &left)
         }
     }
 
@@ -98,6 +108,16 @@ package enum Access: Sendable {
     ///   once for each location. All rules together take at most ``RulesLimits/requestStepCount`` steps; a
     ///   write that would take more is denied.
     package func allowsWrite(at paths: [Path], after: @autoclosure () -> Node, in scope: RuleScope) -> Bool {
+        var left = RulesLimits.requestStepCount
+        return allowsWrite(at: paths, after: after(), in: scope, spending: &left)
+    }
+
+    /// The same with a limit of steps.
+    /// - Parameter left: The steps that there are, of about a nanosecond each; what is left of them
+    ///   afterwards, negative where they did not suffice: then it is denied.
+    package func allowsWrite(
+        at paths: [Path], after: @autoclosure () -> Node, in scope: RuleScope, spending left: inout Int
+    ) -> Bool {
         switch self {
         case .locked: return scope.credential.isAdmin
         case .open: return true
@@ -105,8 +125,14 @@ package enum Access: Sendable {
             guard !scope.credential.isAdmin else { return true }
             let after = after()
             var observer = NoObserver()
-            return rules.refusal(ofWritingAt: paths, after: after, in: scope, &observer) == nil
+            return rules.refusal(ofWritingAt: paths, after: after, in: scope, &observer, spending: &left)
+                == nil
         }
+    }
+
+    /// Whether a rule searches or changes texts, which takes as long as they are. O(1).
+    package var searchesTexts: Bool {
+        if case .loaded(let rules) = self { rules.root.searchesTexts } else { false }
     }
 
     /// Whether the rules define the index at the path. Those by key and by priority always exist. O(depth).

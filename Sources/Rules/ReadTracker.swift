@@ -6,6 +6,12 @@ package struct RuleDecision: Sendable {
     package let isAllowed: Bool
     /// Locations whose data was read, none at or below a written one. Nil where there are too many.
     package let reads: [Path]?
+
+    /// A decision that was composed of several.
+    package init(isAllowed: Bool, reads: [Path]?) {
+        self.isAllowed = isAllowed
+        self.reads = reads
+    }
 }
 
 /// Notes the locations outside of a write that rules read.
@@ -49,13 +55,22 @@ extension Access {
     /// where the write removes. So the parent of each removal counts as read.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
     package func decision(ofWritingAt paths: [Path], after: Node, in scope: RuleScope) -> RuleDecision {
+        var left = RulesLimits.requestStepCount
+        return decision(ofWritingAt: paths, after: after, in: scope, spending: &left)
+    }
+
+    /// The same with a limit of steps, as ``allowsWrite(at:after:in:spending:)``.
+    package func decision(
+        ofWritingAt paths: [Path], after: Node, in scope: RuleScope, spending left: inout Int
+    ) -> RuleDecision {
         guard case .loaded(let rules) = self, !scope.credential.isAdmin else {
             return RuleDecision(
                 isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: [])
         }
         var tracker = ReadTracker(written: paths)
         for path in paths where after[path].isEmpty { tracker.didRead(path.parent.keys[...]) }
-        let isAllowed = rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker) == nil
+        let isAllowed =
+            rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker, spending: &left) == nil
         return RuleDecision(isAllowed: isAllowed, reads: tracker.reads)
     }
 

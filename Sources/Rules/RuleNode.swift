@@ -25,6 +25,8 @@ package final class RuleNode: Sendable {
     let hasValidateBelow: Bool
     /// False when no `.validate` below this node can refuse anything, whatever the data.
     package let mayRefuseBelow: Bool
+    /// Whether a rule of this node or below it searches or changes texts, which takes as long as they are.
+    package let searchesTexts: Bool
 
     init(_ parts: Parts) {
         read = parts.read
@@ -38,6 +40,10 @@ package final class RuleNode: Sendable {
             parts.wildcard?.node.hasValidate ?? false || parts.children.values.contains { $0.hasValidate }
         mayRefuseBelow =
             parts.wildcard?.node.mayRefuse ?? false || parts.children.values.contains { $0.mayRefuse }
+        searchesTexts =
+            [parts.read, parts.write, parts.validate].contains { $0?.program?.searchesTexts ?? false }
+            || parts.wildcard?.node.searchesTexts ?? false
+            || parts.children.values.contains { $0.searchesTexts }
     }
 
     /// False when neither this node's `.validate` nor one below it can refuse anything.

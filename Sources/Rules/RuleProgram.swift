@@ -46,6 +46,14 @@ package final class RuleProgram: Sendable {
         /// All of a list at `a`, `b` of them.
         case and, or
         case choice
+
+        /// Whether it searches or changes a text.
+        var searchesTexts: Bool {
+            switch self {
+            case .contains, .beginsWith, .endsWith, .replace, .toLowerCase, .toUpperCase, .matches, .add: true
+            default: false
+            }
+        }
     }
 
     struct Instruction {
@@ -80,6 +88,8 @@ package final class RuleProgram: Sendable {
     let patterns: [Pattern]
     let operands: [Int32]
     let root: Int32
+    /// Whether it searches or changes texts, which takes as long as they are.
+    let searchesTexts: Bool
 
     init(_ parts: Parts, root: Int32) {
         instructions = parts.instructions
@@ -92,6 +102,7 @@ package final class RuleProgram: Sendable {
         patterns = parts.patterns
         operands = parts.operands
         self.root = root
+        searchesTexts = parts.instructions.contains { $0.code.searchesTexts }
         assert(isWellFormed)
     }
 }

@@ -29,6 +29,13 @@ package enum RulesLimits {
     /// evaluated rules. Our own limit, since one thread serves all clients of a database. A write of 16 MB,
     /// the most that clients send, stays below it with a few rules for each of its texts.
     package static let requestStepCount = 1 << 27
+    /// Steps of a write on the thread that serves all clients of a database: some millisecond. A write that
+    /// takes more is judged by another thread.
+    package static let stepsAtOnce = 1 << 20
+    /// Steps of a read there: two milliseconds. A read that takes more is denied.
+    package static let readStepCount = 1 << 21
+    /// Steps for all onDisconnect writes of a session together: a second.
+    package static let queueStepCount = 1 << 30
     /// Characters of a name that are quoted in a problem.
     static let quotedCharacterCount = 64
 }

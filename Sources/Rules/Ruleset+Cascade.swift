@@ -131,8 +131,24 @@ extension Ruleset {
     func allowsRead<Observer: RuleObserver>(
         at path: Path, _ query: Query?, in scope: RuleScope, _ observer: inout Observer
     ) -> Bool {
-        var cascade = RuleCascade(self, EvaluationContext(reading: path, query, in: scope), observer)
-        defer { observer = cascade.evaluator.observer }
+        var left = RulesLimits.requestStepCount
+        return allowsRead(at: path, query, in: scope, &observer, spending: &left)
+    }
+
+    /// The same with a limit of steps.
+    /// - Parameter left: The steps that there are; what is left of them afterwards, negative where they did
+    ///   not suffice.
+    func allowsRead<Observer: RuleObserver>(
+        at path: Path, _ query: Query?, in scope: RuleScope, _ observer: inout Observer,
+        spending left: inout Int
+    ) -> Bool {
+        var cascade = RuleCascade(
+            self, EvaluationContext(reading: path, query, in: scope), observer,
+            work: EvaluationBudget(stepCount: left))
+        defer {
+            observer = cascade.evaluator.observer
+            left = cascade.evaluator.work.remaining
+        }
         return cascade.grantingLevel(.read) != nil
     }
 
@@ -141,8 +157,24 @@ extension Ruleset {
     func refusal<Observer: RuleObserver>(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer
     ) -> RuleRefusal? {
-        var cascade = RuleCascade(self, EvaluationContext(writing: after, in: scope), observer)
-        defer { observer = cascade.evaluator.observer }
+        var left = RulesLimits.requestStepCount
+        return refusal(ofWritingAt: paths, after: after, in: scope, &observer, spending: &left)
+    }
+
+    /// The same with a limit of steps.
+    /// - Parameter left: The steps that there are; what is left of them afterwards, negative where they did
+    ///   not suffice.
+    func refusal<Observer: RuleObserver>(
+        ofWritingAt paths: [Path], after: Node, in scope: RuleScope, _ observer: inout Observer,
+        spending left: inout Int
+    ) -> RuleRefusal? {
+        var cascade = RuleCascade(
+            self, EvaluationContext(writing: after, in: scope), observer,
+            work: EvaluationBudget(stepCount: left))
+        defer {
+            observer = cascade.evaluator.observer
+            left = cascade.evaluator.work.remaining
+        }
         return cascade.refusal(of: paths.inOrder)
     }
 }

@@ -294,7 +294,26 @@ import Testing
         .identity(Bench.session(slot), Credential(authVariable: Text("{\"uid\":\"\(uid)\"}")))
     }
 
+    /// onDisconnect writes of one session: three quarters of `count`, which is within the limit.
+    private static func queued(_ slot: UInt32, _ count: Int) -> [DatabaseMessage] {
+        (0..<count * 3 / 4).map { number in
+            request(
+                slot, .onDisconnectPut(Write(Target(Path(["l", key(number)])), Draft(.integer(1)))),
+                byteCount: 100)
+        }
+    }
+
     static let listenOperations: [Operation] = [
+        Operation(
+            testDescription: "end of a session that had queued many writes", before: { queued(2, $0) },
+            messages: { _ in [.closed(Bench.session(2))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "end of a session that had queued many writes, under rules, with listens",
+            rules: validated.replacing("list", with: "l").replacing(
+                "newData.hasChildren(['n','s']) && newData.child('n').isNumber() && ", with: ""),
+            before: { queued(2, $0) + [listen(3, "l"), listen(1, "l", top)] },
+            messages: { _ in [.closed(Bench.session(2))] }, childCount: { _ in 0 },
+            meanwhile: { round in put(3, "elsewhere", .integer(Int64(round))) }),
         Operation(
             testDescription: "change of credential", rules: conditional, before: { listens(2, $0) },
             messages: { _ in [identity(2, "a")] }, childCount: { _ in 0 }),
@@ -322,6 +341,21 @@ import Testing
             messages: { _ in [request(2, .unlisten("l", nil, tag: nil), byteCount: 100)] },
             childCount: { _ in 0 }),
         Operation(
+            testDescription: "put above many listens of one session", before: { listens(2, $0) },
+            messages: { [put(1, "l", children($0))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "merge of two paths above many listens of several sessions",
+            before: { listens(2, $0) + listens(3, $0) },
+            messages: { [merge(1, "", [("l", children($0)), ("m", .integer(1))])] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "put by a session above its own many listens, with a window",
+            before: { listens(2, $0) + [listen(3, "l", top)] },
+            messages: { [put(2, "l", children($0))] }, childCount: { _ in 0 }),
+        Operation(
+            testDescription: "a session that lags catches up with a write above its many listens",
+            before: { listens(2, $0) + [.lagging(Bench.session(2)), put(1, "l", children($0))] },
+            messages: { _ in [.caughtUp(Bench.session(2))] }, childCount: { _ in 0 }),
+        Operation(
             testDescription: "end of a session with many listens", before: { listens(2, $0) },
             messages: { _ in [.closed(Bench.session(2))] }, childCount: { _ in 0 }),
         Operation(
@@ -340,21 +374,6 @@ import Testing
         )
     }
 
-        Operation(
-            testDescription: "put above many listens of one session", before: { listens(2, $0) },
-            messages: { [put(1, "l", children($0))] }, childCount: { _ in 0 }),
-        Operation(
-            testDescription: "merge of two paths above many listens of several sessions",
-            before: { listens(2, $0) + listens(3, $0) },
-            messages: { [merge(1, "", [("l", children($0)), ("m", .integer(1))])] }, childCount: { _ in 0 }),
-        Operation(
-            testDescription: "put by a session above its own many listens, with a window",
-            before: { listens(2, $0) + [listen(3, "l", top)] },
-            messages: { [put(2, "l", children($0))] }, childCount: { _ in 0 }),
-        Operation(
-            testDescription: "a session that lags catches up with a write above its many listens",
-            before: { listens(2, $0) + [.lagging(Bench.session(2)), put(1, "l", children($0))] },
-            messages: { _ in [.caughtUp(Bench.session(2))] }, childCount: { _ in 0 }),
     @Test(arguments: operations) func noStepVisitsAllChildren(operation: Operation) throws {
         let (few, many) = (
             try Self.worstStep(of: operation, Self.few), try Self.worstStep(of: operation, Self.many)

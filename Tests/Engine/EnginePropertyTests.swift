@@ -18,8 +18,11 @@ import Testing
     @Test func everyClientHoldsCurrentData() {
         let first = UInt64(setting: "PANDO_PROPERTY_SEED") ?? 0
         let end = UInt64(setting: "PANDO_PROPERTY_SECONDS").map { ContinuousClock.now + .seconds(Int64($0)) }
-        var preparedMergeCount = 0
-        defer { #expect(preparedMergeCount > 100, "prepared merges are tried, too") }
+        var (preparedMergeCount, preparedEndCount) = (0, 0)
+        defer {
+            #expect(preparedMergeCount > 100, "prepared merges are tried, too")
+            #expect(preparedEndCount > 100, "prepared ends are tried, too")
+        }
         for seed in first... {
             guard end.map({ ContinuousClock.now < $0 }) ?? (seed < first + Self.seeds) else {
                 if end != nil { print("\(seed - first) seeds from \(first)") }
@@ -39,6 +42,7 @@ import Testing
                 return
             }
             preparedMergeCount += world.preparedMergeCount
+            preparedEndCount += world.preparedEndCount
         }
     }
 }
@@ -55,6 +59,8 @@ private struct World {
     var records: [EngineRecord] = []
     /// Merges that were done as prepared.
     var preparedMergeCount = 0
+    /// Ends of sessions that were done as prepared.
+    var preparedEndCount = 0
     var time: Int64 = 1000
     var last: (operation: PandoEngine.Operation, session: UInt64, effects: Effects)?
     var problem: String?
@@ -78,17 +84,17 @@ private struct World {
         if seed % 3 != 0 { held.engine.tree.indexes.unindexedChildCount = 0 }
         // Where no index helps, other threads find the children that windows lack.
         if seed % 5 >= 3 { held.engine.tree.indexes.visitedChildCount = 0 }
+        // Writes above listens are done by sessions, as above very many.
+        if seed % 4 == 1 {
+            held.engine.tree.listens.limits = .init(
+                visitedNodeCount: Int(seed / 4 % 3), visitedListenCount: Int(seed / 12 % 3))
+        }
         for session in Self.sessions { clients[session] = Self.client(session) }
     }
 
     /// Every kind of client there is.
     static func client(_ session: UInt64) -> ClientModel {
         ClientModel(appliesUntaggedToWindows: session % 2 == 1, goesBackwards: session > 2)
-        // Writes above listens are done by sessions, as above very many.
-        if seed % 4 == 1 {
-            held.engine.tree.listens.limits = .init(
-                visitedNodeCount: Int(seed / 4 % 3), visitedListenCount: Int(seed / 12 % 3))
-        }
     }
 
     // MARK: Making things up
@@ -316,7 +322,15 @@ private struct World {
         truth = truth.merging(queues[session]?.all ?? [], time: time)
         queues[session] = nil
         clients[session] = Self.client(session)
+        // As one that had queued many writes.
+        if random.chance(50),
+            let preparation = engine.preparation(forEndOf: SessionID(session), at: time, moreThan: 0)
+        {
+            let prepared = preparation.perform()
+            if engine.adopt(prepared) { preparedEndCount += 1 }
+        }
         run(session, .endSession, expecting: nil, before)
+        engine.discardPreparedWrite()
     }
 
     mutating func endAll() {

@@ -1,0 +1,112 @@
+import PandoBytes
+import PandoEngine
+import PandoRules
+import PandoTree
+import PandoWire
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoStorage
+
+/// Rules that take longer than the databases have at once: over stored texts, whose size no request shows.
+@Suite("rules that take long") struct RuleWorkTests {
+    private static let rules = #"""
+        {"rules":{"t":{".write":true},"n":{".write":true},
+          "w":{".write":true,".validate":"!root.child('t').val().contains('z')"},
+          "v":{".write":true,".validate":"root.child('t').val().contains('z')"},
+          "secret":{".read":"root.child('t').val().contains('z')"}}}
+        """#
+    /// Bytes of text that take more steps than there are at once, and fewer than there are for a request.
+    private static let byteCount = RulesLimits.readStepCount
+
+    private static func bench() throws -> Bench {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1), Bench.open(2)])
+        bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
+        try put(bench, 1, "/t", #""\#(String(repeating: "x", count: byteCount))""#)
+        bench.work()
+        _ = bench.takeMessages()
+        return bench
+    }
+
+    private static func put(_ bench: Bench, _ number: Int, _ path: String, _ value: String) throws {
+        bench.process([try Bench.put(1, number, path, value)])
+    }
+
+    private static func reply(_ slot: Int, _ number: Int, _ status: String) -> String {
+        let text = status == "ok" ? "" : "Permission denied"
+        return #"\#(slot) {"t":"d","d":{"r":\#(number),"b":{"s":"\#(status)","d":"\#(text)"}}}"#
+    }
+
+    @Test("another thread judges the write; other sessions go on, and the session keeps its order")
+    func writesAreJudgedElsewhere() throws {
+        let bench = try Self.bench()
+        bench.process([
+            try Bench.put(1, 2, "/w", "1"), try Bench.put(1, 3, "/n", "1"), try Bench.put(2, 4, "/n", "2"),
+        ])
+        #expect(bench.takeMessages() == [Self.reply(2, 4, "ok")])
+        bench.work()
+        #expect(bench.takeMessages() == [Self.reply(1, 2, "ok"), Self.reply(1, 3, "ok")])
+        bench.process([try Bench.put(1, 5, "/v", "1")])
+        #expect(bench.takeMessages().isEmpty)
+        bench.work()
+        #expect(bench.takeMessages() == [Self.reply(1, 5, "permission_denied")])
+        let root = bench.host.processor.databases["demo"]!.engine.root
+        #expect(root["w" as Key] == .integer(1) && root["v" as Key].isEmpty)
+        #expect(bench.host.processor.metrics.requests.value(of: .put) == 5, "each is counted once")
+    }
+
+    @Test("updates, compare-and-set and onDisconnect writes as well")
+    func otherWrites() throws {
+        let bench = try Self.bench()
+        for (number, action) in [
+            (2, #""a":"m","b":{"p":"/","d":{"w":1,"n":2}}"#),
+            (3, #""a":"p","b":{"p":"/w","d":2,"h":"\#(Node.integer(1).hash)"}"#),
+            (4, #""a":"o","b":{"p":"/w","d":7}"#),
+            (5, #""a":"om","b":{"p":"/","d":{"n":7}}"#),
+        ] {
+            bench.process([try Bench.request(1, #"{"t":"d","d":{"r":\#(number),\#(action)}}"#)])
+            if number < 5 { #expect(bench.takeMessages().isEmpty, "\(action)") }
+            bench.work()
+            #expect(bench.takeMessages() == [Self.reply(1, number, "ok")], "\(action)")
+        }
+        bench.process([.closed(Bench.session(1))])
+        bench.work()
+        let root = bench.host.processor.databases["demo"]!.engine.root
+        #expect(root["w" as Key] == .integer(7) && root["n" as Key] == .integer(7))
+    }
+
+    @Test("what a rule has read has changed meanwhile: it is judged again")
+    func changesMeanwhile() throws {
+        let bench = try Self.bench()
+        bench.process([try Bench.put(1, 2, "/w", "1")])
+        var isFirst = true
+        bench.work { _ in
+            if isFirst {
+                isFirst = false
+                let text = String(repeating: "x", count: Self.byteCount) + "z"
+                let put = Action.put(Write(Target("t"), Draft(.string(Text(text)))))
+                bench.process([
+                    .request(
+                        Bench.session(2), Request(number: 3, action: put), .admin, byteCount: 100)
+                ])
+            }
+            return true
+        }
+        #expect(
+            bench.takeMessages().filter { $0.hasPrefix("1 ") } == [Self.reply(1, 2, "permission_denied")])
+    }
+
+    @Test("a read that takes so long is denied")
+    func reads() throws {
+        let bench = try Self.bench()
+        let text = String(repeating: "x", count: Self.byteCount) + "z"
+        try Self.put(bench, 2, "/t", "\"\(text)\"")
+        bench.work()
+        _ = bench.takeMessages()
+        bench.process([
+            try Bench.request(2, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/secret"}}}"#)
+        ])
+        #expect(bench.takeMessages() == [Self.reply(2, 3, "permission_denied")])
+    }
+}
