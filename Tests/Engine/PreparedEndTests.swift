@@ -61,7 +61,8 @@ import Testing
             }
             let prepared = engines[0].engine.preparation(
                 forEndOf: SessionID(1), at: 1000, moreThan: 0)?.perform()
-            if random.chance(60) { _ = both(4, .put(Self.write(&random)), as: .admin) }
+            let isContested = random.chance(60)
+            if isContested { _ = both(4, .put(Self.write(&random)), as: .admin) }
             if random.chance(10) { _ = both(1, .onDisconnect([Self.write(&random)]), as: .admin) }
             if random.chance(10) { _ = both(1, .cancelOnDisconnect("l/k1"), as: .admin) }
             if let prepared {
@@ -72,10 +73,12 @@ import Testing
             let hadQueue = engines[0].engine.hasQueue(SessionID(1))
             let deltas = engines.map { $0.engine.decide(command) }
             let records = deltas.map { $0.records(hadQueue: hadQueue).map(\.payload) }
-            #expect(records[0] == records[1], "seed \(seed)")
+            // Where no rules were asked, a value that others have written meanwhile is written once more.
+            let mayRepeat = isContested && prepared?.ruleDecision == nil
+            #expect(mayRepeat || records[0] == records[1], "seed \(seed)")
             let lines = zip(engines, deltas).map { $0.engine.commit($1).lines.sorted() }
             engines[0].engine.discardPreparedWrite()
-            #expect(lines[0] == lines[1], "seed \(seed)")
+            #expect(mayRepeat || lines[0] == lines[1], "seed \(seed)")
             #expect(engines[0].engine.root == engines[1].engine.root, "seed \(seed)")
         }
         #expect(adoptedCount > 1000 && refusedCount > 100, "\(adoptedCount) \(refusedCount)")
