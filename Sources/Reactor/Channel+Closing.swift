@@ -16,10 +16,10 @@ extension Channel {
         guard phase == .open, let peer = socketAddress else { return nil }
         flush()
         guard phase == .open else { return nil }
-        output.uncork(in: loop.buffers)
-        let unsent = output.queuedBytes(in: loop.buffers)
-        loop.metrics.droppedBytes.add(output.removeAll(in: loop.buffers))
-        loop.metrics.detached.add()
+        output.uncork(in: buffers)
+        let unsent = output.queuedBytes(in: buffers)
+        metrics.droppedBytes.add(output.removeAll(in: buffers))
+        metrics.detached.add()
         phase = .closed
         currentDelegate = nil
         if let secure { leave(secure) }
@@ -40,7 +40,7 @@ extension Channel {
         assert(loop.isCurrent)
         if phase == .open, !hasUnsentOutput, let secure, secure.isEstablished {
             // As far as the kernel accepts it: without close_notify, the peer would have to report a cut.
-            secure.close(loop.buffers)
+            secure.close(buffers)
             _ = secure.sendUnsent(descriptor)
         }
         finish(.requested)
@@ -71,7 +71,7 @@ extension Channel {
     func linger() {
         if let secure, secure.isEstablished {
             // Comes back here when close_notify is sent.
-            secure.close(loop.buffers)
+            secure.close(buffers)
             if secure.hasUnsent { return flush() }
         }
         // The peer's FIN was read: there is no unread input, so closing sends no RST.
@@ -114,12 +114,12 @@ extension Channel {
         guard phase != .closed else { return }
         if remembersAcknowledgedBytes { acknowledgedAtClose = acknowledgedByteCount }
         phase = .closed
-        loop.metrics.droppedBytes.add(output.removeAll(in: loop.buffers))
+        metrics.droppedBytes.add(output.removeAll(in: buffers))
         if let secure { leave(secure) }
         closeAndCount()
         let failure = reason == .requested ? secure?.failure : nil
         closeReason = failure.map { ChannelCloseReason.insecure($0) } ?? reason
-        loop.metrics.ended.add(LoopMetrics.End(closeReason))
+        metrics.ended.add(LoopMetrics.End(closeReason))
         loop.closes.append(self)
     }
 

@@ -33,7 +33,7 @@ extension Channel {
         // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is blocked in
         // writing would never read.
         let reads = !hasEnded && (!isReadingPaused || phase != .open)
-        loop.poller.setInterest(
+        poller.setInterest(
             (reads ? PANDO_READABLE : 0) | (output.isBlocked ? PANDO_WRITABLE : 0), of: self)
     }
 
@@ -41,13 +41,13 @@ extension Channel {
     func read() {
         if let proxy, !proxy.isDone, phase == .open { guard readHeader(proxy) else { return } }
         if let secure, phase == .open { return read(through: secure) }
-        let (count, isFull) = PlainStage.read(descriptor, atMost: readByteLimit, loop.buffers)
+        let (count, isFull) = PlainStage.read(descriptor, atMost: readByteLimit, buffers)
         isBulk = readPace.noteRead(isFull: isFull)
         if count > 0 {
             // In bounds: recv filled `count` bytes of it.
             if phase == .open {
                 unsafe deliver(
-                    UnsafeMutableRawBufferPointer(rebasing: loop.buffers.received[0..<Int(count)]))
+                    UnsafeMutableRawBufferPointer(rebasing: buffers.received[0..<Int(count)]))
             }
         } else if count == 0 {
             didEnd()
@@ -94,36 +94,36 @@ extension Channel {
     }
 
     private func handle(_ received: UnsafeMutableRawBufferPointer) {
-        loop.metrics.receivedBytes.add(received.count)
-        output.cork(in: loop.buffers)
+        metrics.receivedBytes.add(received.count)
+        output.cork(in: buffers)
         // The delegate cannot keep the span.
         var bytes = unsafe received.mutableBytes
         currentDelegate?.received(&bytes, on: self)
         // A closed channel's corked bytes are dropped with the rest of its output.
-        if phase != .closed, output.hasCorkedBytes(in: loop.buffers) { flush() }
+        if phase != .closed, output.hasCorkedBytes(in: buffers) { flush() }
         // With TLS, records of earlier output may have to leave first: then these bytes wait in the queue.
-        output.uncork(in: loop.buffers)
+        output.uncork(in: buffers)
         notifyIfDrained()
     }
 
     // MARK: TLS
 
     func begin(_ secure: SecureStage) {
-        secure.begin(loop.buffers)
+        secure.begin(buffers)
         // The ClientHello of a client, or what was not sent before a move.
         if secure.hasUnsent { flushLater() }
-        secure.count(in: loop.buffers)
+        secure.count(in: buffers)
         guard !secure.isHandshakeDone else { return }
         secure.timeout = loop.schedule(after: loop.configuration.handshakeTimeout) { [weak self] in
             guard let self, self.secure?.isHandshakeDone == false else { return }
             _ = pando_linger_zero(descriptor)
-            loop.metrics.handshakes.add(.timedOut)
+            metrics.handshakes.add(.timedOut)
             finish(.handshakeTimedOut)
         }
     }
 
     private func read(through secure: SecureStage) {
-        let input = secure.read(descriptor, atMost: readByteLimit, loop.buffers)
+        let input = secure.read(descriptor, atMost: readByteLimit, buffers)
         // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
         isBulk = readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
         guard input.result > 0 else {
@@ -136,18 +136,18 @@ extension Channel {
         }
         let received = input.received
         if received.didEstablish {
-            loop.metrics.handshakes.add(.done)
+            metrics.handshakes.add(.done)
         } else if received.failure != nil, !secure.isHandshakeDone {
-            loop.metrics.handshakes.add(.failed)
+            metrics.handshakes.add(.failed)
         }
         if received.didEstablish { cancelTimeout(of: secure) }
         // Replies, and data that was written during the handshake.
         if secure.hasUnsent || received.didEstablish { flush() }
-        secure.count(in: loop.buffers)
+        secure.count(in: buffers)
         if phase == .open, !received.data.isEmpty {
             // In bounds: the stage found the data there.
             unsafe deliver(
-                UnsafeMutableRawBufferPointer(rebasing: loop.buffers.secure.received[received.data]))
+                UnsafeMutableRawBufferPointer(rebasing: buffers.secure.received[received.data]))
         }
         guard phase == .open else { return }
         if received.failure != nil {
@@ -159,8 +159,8 @@ extension Channel {
 
     /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped.
     private func refuse(_ secure: SecureStage) {
-        let dropped = output.removeAll(except: secure.batchDataByteCount, in: loop.buffers)
-        loop.metrics.droppedBytes.add(dropped)
+        let dropped = output.removeAll(except: secure.batchDataByteCount, in: buffers)
+        metrics.droppedBytes.add(dropped)
         phase = .flushing
         flush()
         if phase != .closed { watchForStall(wasSent: !secure.hasUnsent) }
@@ -173,6 +173,6 @@ extension Channel {
 
     func leave(_ secure: SecureStage) {
         cancelTimeout(of: secure)
-        secure.leave(loop.buffers)
+        secure.leave(buffers)
     }
 }

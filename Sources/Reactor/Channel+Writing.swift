@@ -15,9 +15,8 @@ extension Channel {
     package func write(_ bytes: RawSpan) {
         assert(loop.isCurrent)
         guard reserve(bytes.byteCount) else { return }
-        let lowWater = loop.configuration.outboundLowWaterByteCount
-        if output.append(bytes, lowWater: lowWater, in: loop.buffers) { flushLater() }
-        loop.metrics.queuedBytes.add(bytes.byteCount)
+        if output.append(bytes, lowWater: lowWaterByteCount, in: buffers) { flushLater() }
+        metrics.queuedBytes.add(bytes.byteCount)
     }
 
     /// Sends `bytes` without copying them. Ignored unless the channel is open. Bytes leave in the order of
@@ -25,9 +24,9 @@ extension Channel {
     package func write(_ bytes: SharedBytes) {
         assert(loop.isCurrent)
         guard bytes.count > 0, reserve(bytes.count) else { return }
-        output.append(bytes, lowWater: loop.configuration.outboundLowWaterByteCount, in: loop.buffers)
+        output.append(bytes, lowWater: lowWaterByteCount, in: buffers)
         flushLater()
-        loop.metrics.queuedBytes.add(bytes.count)
+        metrics.queuedBytes.add(bytes.count)
     }
 
     /// Checks the outbound limit, and disconnects a peer that leaves more than that unread.
@@ -52,7 +51,7 @@ extension Channel {
     func flushLater() {
         guard !isInFlushList, !output.isBlocked else { return }
         isInFlushList = true
-        loop.flushes.append(self)
+        flushes.append(self)
     }
 
     /// Gives the kernel as much as it accepts.
@@ -60,11 +59,11 @@ extension Channel {
         let unsentByteCount = output.unsentByteCount
         let error =
             if let secure {
-                secure.flush(&output, to: descriptor, loop.buffers)
+                secure.flush(&output, to: descriptor, buffers)
             } else {
-                PlainStage.flush(&output, to: descriptor, loop.buffers)
+                PlainStage.flush(&output, to: descriptor, buffers)
             }
-        loop.metrics.sentBytes.add(unsentByteCount - output.unsentByteCount)
+        metrics.sentBytes.add(unsentByteCount - output.unsentByteCount)
         guard error == 0 else { return fail(Int32(truncatingIfNeeded: -error)) }
         updateInterest()
         if phase == .flushing, !hasUnsentOutput { linger() }
@@ -74,7 +73,7 @@ extension Channel {
 
     /// Not part of `flush`, which also runs inside calls that the delegate makes.
     func notifyIfDrained() {
-        guard output.hasDrained(to: loop.configuration.outboundLowWaterByteCount) else { return }
+        guard output.hasDrained(to: lowWaterByteCount) else { return }
         if phase == .open { currentDelegate?.channelDidDrain(self) }
     }
 }

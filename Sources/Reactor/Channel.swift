@@ -19,6 +19,12 @@ package final class Channel: Pollable {
     enum Phase { case open, flushing, lingering, closed }
 
     package let loop: EventLoop
+    // Of the loop. Here, because to reach them through it would cost a retain and a release each time.
+    let buffers: LoopBuffers
+    let flushes: FlushList
+    let poller: Poller
+    let metrics: LoopMetrics
+    let lowWaterByteCount: Int
     /// Gets the channel's events. May be replaced at any time, also from inside its own `received`.
     package var delegate: (any ChannelDelegate)? {
         get { currentDelegate }
@@ -60,6 +66,11 @@ package final class Channel: Pollable {
 
     private init(connected descriptor: Int32, loop: EventLoop) {
         self.loop = loop
+        buffers = loop.buffers
+        flushes = loop.flushes
+        poller = loop.poller
+        metrics = loop.metrics
+        lowWaterByteCount = loop.configuration.outboundLowWaterByteCount
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor)
         // Until its first read: of a thousand connections that open and send at once, none is read before the
@@ -115,7 +126,7 @@ package final class Channel: Pollable {
     /// Bytes of memory that unsent output takes for this channel alone, and what TLS holds of its input;
     /// ``SharedBytes`` are not counted. O(chunks).
     package var ownedOutputByteCount: Int {
-        output.ownedByteCount(in: loop.buffers) + (secure?.heldByteCount ?? 0)
+        output.ownedByteCount(in: buffers) + (secure?.heldByteCount ?? 0)
     }
 
     /// Whether bytes that are written will be sent: the channel is neither closed nor closing.
@@ -158,7 +169,7 @@ package final class Channel: Pollable {
     }
 
     override var hasBulkOutput: Bool {
-        output.unsentByteCount > loop.configuration.outboundLowWaterByteCount
+        output.unsentByteCount > lowWaterByteCount
     }
 
     override func flushAtEndOfTick() {
