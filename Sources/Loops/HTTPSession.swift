@@ -13,6 +13,8 @@ final class HTTPSession: ChannelSession {
     private var connection: HTTPConnection
     /// As the loop ranks it among those that may be closed for others.
     private var rankedActivity = HTTPConnection.Activity.silent
+    /// See ``ConnectionStatus/needsAcknowledgedByteCount``.
+    private var needsAcknowledgedByteCount = false
     /// The body that the body thread has.
     private var bodyJob: BodyJob?
 
@@ -51,15 +53,17 @@ final class HTTPSession: ChannelSession {
     private func prepareEvent() {
         services.refreshDate()
         if isTrustedProxy { services.proxy = channel.peerAddress }
-        if connection.needsAcknowledgedByteCount { prepareWithAcknowledged() } else { prepareSocket() }
+        if needsAcknowledgedByteCount { prepareWithAcknowledged() } else { prepareSocket() }
     }
 
     private func finish() {
         carryOutActions()
         guard !hasLeft else { return }
-        count(unfinished: connection.unfinishedByteCount, waiting: connection.waitingByteCount)
-        follow(connection.pauses)
-        channel.readByteLimit = connection.readByteLimit
+        let status = connection.status()
+        count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
+        follow(status.pauses)
+        channel.readByteLimit = status.readByteLimit
+        needsAcknowledgedByteCount = status.needsAcknowledgedByteCount
         guard connection.activity != rankedActivity else { return }
         rankedActivity = connection.activity
         services.router?.rank(id, as: rankedActivity)

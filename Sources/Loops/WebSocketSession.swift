@@ -47,8 +47,10 @@ final class WebSocketSession: ChannelSession {
     private func finish() {
         carryOutActions()
         guard !hasLeft else { return }
-        count(unfinished: connection.unfinishedByteCount, waiting: connection.waitingByteCount)
-        follow(connection.pauses)
+        let status = connection.status()
+        count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
+        follow(status.pauses)
+        channel.readByteLimit = status.readByteLimit
     }
 
     // MARK: From the channel
@@ -58,7 +60,6 @@ final class WebSocketSession: ChannelSession {
         prepareSocket()
         connection.received(&bytes, &services.context)
         finish()
-        channel.readByteLimit = connection.readByteLimit
     }
 
     override func channelDidDrain(_ channel: Channel) {

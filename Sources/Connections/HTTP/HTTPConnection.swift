@@ -76,6 +76,14 @@ package struct HTTPConnection {
 
     // MARK: What its owner asks
 
+    /// What the loop follows after each event. Mutating, so that it is read where the connection lies: the
+    /// getter of a property would get a copy of it, and count each reference up and down.
+    package mutating func status() -> ConnectionStatus {
+        ConnectionStatus(
+            unfinishedByteCount: unfinishedByteCount, waitingByteCount: waitingByteCount, pauses: pauses,
+            readByteLimit: readByteLimit, needsAcknowledgedByteCount: needsAcknowledgedByteCount)
+    }
+
     /// Bytes of a body that is not complete, or that a thread has.
     package var unfinishedByteCount: Int { rest.unfinishedByteCount }
 

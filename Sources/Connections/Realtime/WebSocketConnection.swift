@@ -66,6 +66,14 @@ package struct WebSocketConnection: RealtimeTransport {
     /// Whether many requests of the client, or large ones, are not answered yet.
     package var awaitsAnswers: Bool { session.awaitsAnswers }
 
+    /// What the loop follows after each event. Mutating, so that it is read where the connection lies: the
+    /// getter of a property would get a copy of it, and count each reference up and down.
+    package mutating func status() -> ConnectionStatus {
+        ConnectionStatus(
+            unfinishedByteCount: unfinishedByteCount, waitingByteCount: waitingByteCount, pauses: pauses,
+            readByteLimit: readByteLimit, needsAcknowledgedByteCount: needsAcknowledgedByteCount)
+    }
+
     /// Bytes of a message that is not complete, or not read.
     package var unfinishedByteCount: Int { input.unfinishedByteCount }
 
