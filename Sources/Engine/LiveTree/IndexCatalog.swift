@@ -95,6 +95,12 @@ final class IndexCatalog: @unchecked Sendable {
         }
     }
 
+    /// The caller has built an index, or has given up: another one may be built.
+    func noteBuilt(_ number: Int) { work.noteBuilt(number) }
+
+    /// The caller has ended a scan: another one may begin.
+    func noteScanned() { work.noteScanned() }
+
     /// Whether a write has nothing to do here.
     var ignoresWrites: Bool { declarations == nil && !hasIndexes }
 

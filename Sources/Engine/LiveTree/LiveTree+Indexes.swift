@@ -62,10 +62,10 @@ extension LiveTree {
                     location.orders, at: location.path, childCount: location.childCount)
             }
         case .built(let build):
-            indexes.work.noteBuilt(build.number)
+            indexes.noteBuilt(build.number)
             put(build)
         case .scanned(let scan):
-            indexes.work.noteScanned()
+            indexes.noteScanned()
             finish(scan)
         }
     }
