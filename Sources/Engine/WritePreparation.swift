@@ -24,13 +24,17 @@ package final class WritePreparation: Sendable {
     let builds: [Build]
     /// Bytes that the replaced data may have, about; nil for any number.
     let replacedByteLimit: Int?
+    /// Locations that are noted one by one where rules read them.
+    private let readLimit: Int
     /// What was prepared for the same write over an earlier snapshot; nil the first time.
     private let former: PreparedWrite.Parts?
 
     init(
         _ writes: [Write], replacing replacedByteLimit: Int?, mergeBase: Path?, _ credential: Credential,
-        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?
+        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?,
+        notingAtMost readLimit: Int
     ) {
+        self.readLimit = readLimit
         self.former = former?.parts
         self.writes = writes
         self.replacedByteLimit = replacedByteLimit
@@ -49,19 +53,21 @@ package final class WritePreparation: Sendable {
         let followed = former.flatMap { former in
             former.merge?.following(to: root, replacing: former.ruleDecision == nil)
         }
-        let time = followed == nil ? time : former?.time ?? time
+        let holds = followed == nil && former?.holds(in: root, under: access, for: writes) == true
+        let time = followed == nil && !holds ? time : former?.time ?? time
         let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
         var ruleDecision: RuleDecision?
         if access.decisionWithoutRules(for: credential) == nil {
-            if followed != nil, let former, former.access.isSame(as: access),
-                former.ruleDecision?.hasReadTheSame(of: former.root, and: root) == true
+            if let former, let known = former.ruleDecision,
+                holds || followed != nil && former.rulesHold(in: root, under: access, for: writes)
             {
-                ruleDecision = former.ruleDecision
+                ruleDecision = known
             } else {
                 ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
                     after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
-                    in: RuleScope(credential: credential, milliseconds: time, root: root))
+                    in: RuleScope(credential: credential, milliseconds: time, root: root),
+                    notingAtMost: readLimit)
             }
         }
         return PreparedWrite(self, at: time, ruleDecision, merge, builds.compactMap { index(of: $0, merge) })
@@ -82,11 +88,30 @@ package final class WritePreparation: Sendable {
     }
 }
 
+extension PreparedWrite.Parts {
+    /// Whether all that was found out about a write that is no merge of many paths is the same in a later
+    /// snapshot. O(changes × log n).
+    func holds(in now: Node, under access: Access, for writes: [Write]) -> Bool {
+        merge == nil && (ruleDecision == nil || rulesHold(in: now, under: access, for: writes))
+    }
+
+    /// Whether rules were asked, and decide the same in a later snapshot. O(changes × log n).
+    func rulesHold(in now: Node, under access: Access, for writes: [Write]) -> Bool {
+        guard let ruleDecision, self.access.isSame(as: access) else { return false }
+        return ruleDecision.holds(for: writes, from: root, to: now, visitingAtMost: .max)
+    }
+}
+
 extension RuleDecision {
-    /// Whether what the rules have read elsewhere is the same in two snapshots. O(locations × depth).
-    func hasReadTheSame(of before: Node, and now: Node) -> Bool {
-        if before.isSameSnapshot(as: now) { return true }
-        return reads?.allSatisfy { before.isUnchanged($0, in: now) } ?? false
+    /// Whether the rules decide the same about a write in a later snapshot.
+    /// - Complexity: O(changes × log n), bounded by the limit, and O(priorities that are written).
+    func holds(
+        for writes: [Write], from before: Node, to now: Node,
+        visitingAtMost visitLimit: Int = ReadLocations.visitLimit
+    ) -> Bool {
+        reads.areUnchanged(from: before, to: now, visitingAtMost: visitLimit)
+            // What is written is the data that is there, with another priority.
+            && writes.allSatisfy { !$0.target.isPriority || before.isUnchanged($0.target.path, in: now) }
     }
 }
 
@@ -94,7 +119,6 @@ extension Node {
     /// Whether a location is the same in a later snapshot: not written, or an equal leaf.
     func isUnchanged(_ path: Path, in now: Node) -> Bool {
         let (old, new) = (self[path], now[path])
-        if old.isEmpty || new.isEmpty { return old.isEmpty && new.isEmpty }
         return old.isSameSnapshot(as: new) || old.isLeaf && old == new
     }
 }
