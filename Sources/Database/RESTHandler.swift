@@ -228,7 +228,8 @@ final class RESTHandler {
                 return failure
             }
             return mayShow(draft, at: target, credential, database)
-                ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
+                ? .written(database.engine.root.value(at: target.fullPath))
+                : .writtenUnread(database.engine.preparedWrite?.sentValue ?? draft.unresolved)
         case .update(let update):
             let merge = Operation.merge(base: target.path, update.writes)
             if let failure = try failure(

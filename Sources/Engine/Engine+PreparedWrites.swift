@@ -1,9 +1,9 @@
 import PandoRules
 import PandoTree
 
-// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, and
-// indexes and windows of the location order it. Before the caller executes such a write it may have another
-// thread do that, on a snapshot:
+// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, server
+// values are resolved, and indexes and windows of the location order it. Before the caller executes such a
+// write it may have another thread do that, on a snapshot:
 //
 //     preparation(for:as:at:) ──▶ perform()  ──▶ adopt(_:) ──▶ execute ──▶ discardPreparedWrite()
 //                                 elsewhere        └─ false: what it depends on has changed since; prepare it again, from
@@ -38,6 +38,7 @@ extension Engine {
         let builds = indexBuilds(for: writes, mergeBase)
         guard
             mergeBase != nil || replacedByteLimit != nil || !builds.isEmpty
+                || PreparedValues.areNeeded(for: writes)
                 || access.decisionWithoutRules(for: credential) == nil
         else { return nil }
         return WritePreparation(
@@ -57,6 +58,7 @@ extension Engine {
             if result == nil { return false }
         }
         let (before, now) = (preparation.root, tree.root)
+        if let values = prepared.values, !values.reads.areUnchanged(from: before, to: now) { return false }
         if let ruleDecision = prepared.ruleDecision {
             guard access.isSame(as: preparation.access),
                 // Priorities in a merge that was done are those of its children: it has found out itself.

@@ -56,6 +56,15 @@ package final class WritePreparation: Sendable {
         let holds = followed == nil && former?.holds(in: root, under: access, for: writes) == true
         let time = followed == nil && !holds ? time : former?.time ?? time
         let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
+        var values: PreparedValues?
+        if merge == nil {
+            values = holds ? former?.values : nil
+            if values == nil {
+                values = PreparedValues(
+                    writes, in: root, at: time,
+                    keepsSent: access.decisionWithoutRules(for: credential) == nil)
+            }
+        }
         var ruleDecision: RuleDecision?
         if access.decisionWithoutRules(for: credential) == nil {
             if let former, let known = former.ruleDecision,
@@ -65,16 +74,19 @@ package final class WritePreparation: Sendable {
             } else {
                 ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
-                    after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
+                    after: root.applying(
+                        merge?.joined.changes ?? root.changes(of: values?.writes ?? writes, at: time)),
                     in: RuleScope(credential: credential, milliseconds: time, root: root),
                     notingAtMost: readLimit)
             }
         }
-        return PreparedWrite(self, at: time, ruleDecision, merge, builds.compactMap { index(of: $0, merge) })
+        return PreparedWrite(
+            self, at: time, ruleDecision, merge, values, builds.compactMap { index(of: $0, merge, values) })
     }
 
-    private func index(of build: Build, _ merge: PreparedMerge?) -> PreparedIndex? {
-        var node = build.node
+    private func index(of build: Build, _ merge: PreparedMerge?, _ values: PreparedValues?) -> PreparedIndex?
+    {
+        var node = values?.node(at: build.path) ?? build.node
         if mergeBase != nil {
             guard let merge, merge.location == build.path else { return nil }
             node = merge.new
@@ -92,7 +104,8 @@ extension PreparedWrite.Parts {
     /// Whether all that was found out about a write that is no merge of many paths is the same in a later
     /// snapshot. O(changes × log n).
     func holds(in now: Node, under access: Access, for writes: [Write]) -> Bool {
-        merge == nil && (ruleDecision == nil || rulesHold(in: now, under: access, for: writes))
+        merge == nil && values?.reads.areUnchanged(from: root, to: now, visitingAtMost: .max) ?? true
+            && (ruleDecision == nil || rulesHold(in: now, under: access, for: writes))
     }
 
     /// Whether rules were asked, and decide the same in a later snapshot. O(changes × log n).
@@ -129,6 +142,8 @@ package final class PreparedWrite: Sendable {
     let ruleDecision: RuleDecision?
     /// A merge of many paths, done.
     let merge: PreparedMerge?
+    /// Its server values; nil where they are few, and of such a merge.
+    let values: PreparedValues?
     let indexes: [PreparedIndex]
     /// `now` for the write, and its timestamp: milliseconds since 1970.
     package let time: Int64
@@ -137,6 +152,7 @@ package final class PreparedWrite: Sendable {
     struct Parts: Sendable {
         let ruleDecision: RuleDecision?
         let merge: PreparedMerge?
+        let values: PreparedValues?
         let indexes: [PreparedIndex]
         let time: Int64
         let root: Node
@@ -145,19 +161,19 @@ package final class PreparedWrite: Sendable {
 
     var parts: Parts {
         Parts(
-            ruleDecision: ruleDecision, merge: merge, indexes: indexes, time: time, root: preparation.root,
-            access: preparation.access)
+            ruleDecision: ruleDecision, merge: merge, values: values, indexes: indexes, time: time,
+            root: preparation.root, access: preparation.access)
     }
 
     init(
         _ preparation: WritePreparation, at time: Int64, _ ruleDecision: RuleDecision?,
-        _ merge: PreparedMerge?,
-        _ indexes: [PreparedIndex]
+        _ merge: PreparedMerge?, _ values: PreparedValues?, _ indexes: [PreparedIndex]
     ) {
         self.preparation = preparation
         self.time = time
         self.ruleDecision = ruleDecision
         self.merge = merge
+        self.values = values
         self.indexes = indexes
         replacesTooMuch = preparation.replacedByteLimit.map { limit in
             var left = limit
@@ -167,9 +183,10 @@ package final class PreparedWrite: Sendable {
         }
     }
 
-    /// What the journal needs of a merge of many paths, printed.
-    package var printedRecord: PrintedNodes? {
-        merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
+    /// What the journal needs of a merge of many paths, or of data with many server values, printed.
+    package var printed: PrintedNodes? {
+        guard let merge else { return values?.printed }
+        return merge.joined.changes.isEmpty ? nil : PrintedNodes(record: merge.record)
     }
 
     /// Whether the replaced data had more bytes than it may have; nil where that was not asked. It may have
@@ -185,6 +202,9 @@ package final class PreparedWrite: Sendable {
     /// Whether it was found out how much data is replaced, since that is much.
     package var wasWeighed: Bool { preparation.replacedByteLimit != nil }
 
+    /// The value of a single write with many server values, as it was sent; nil where it was not prepared.
+    package var sentValue: Node? { values?.sent }
+
     /// Whether the rules deny it; false where they were not asked.
     package var isDenied: Bool { ruleDecision.map { !$0.isAllowed } ?? false }
 
@@ -194,5 +214,13 @@ package final class PreparedWrite: Sendable {
             zip(paths, preparation.writes).allSatisfy({ $0 == $1.target.path })
         else { return nil }
         return ruleDecision.isAllowed
+    }
+
+    /// The writes with their server values resolved; nil where these are others, or it was not prepared.
+    func resolved(_ writes: [Write]) -> [Write]? {
+        guard let values, writes.count == values.writes.count,
+            zip(writes, values.writes).allSatisfy({ $0.target == $1.target })
+        else { return nil }
+        return values.writes
     }
 }

@@ -253,6 +253,65 @@ import Testing
         #expect(reads.areUnchanged(from: before, to: held.engine.root, visitingAtMost: .max))
     }
 
+    // MARK: Server values
+
+    private static let counters = 2000
+
+    private static func values(_ random: inout SeededGenerator) -> Draft {
+        let members = (0..<counters).map { number in
+            let value = random.pick([
+                #"{".sv":{"increment":1}}"#, #"{".sv":"timestamp"}"#, #"{".sv":{"increment":-2.5}}"#,
+                #"{".value":1,".priority":{".sv":"timestamp"}}"#, "7",
+                #"{"n":{".sv":{"increment":3}},"m":1}"#,
+            ])
+            return #""k\#(number)":\#(value)"#
+        }
+        return Draft("{\(members.joined(separator: ","))}")
+    }
+
+    /// Server values that were resolved on a snapshot are those of the tree as it is, or the preparation does
+    /// not hold: where something has changed that an increment adds to.
+    @Test(arguments: 0..<6, [false, true]) func serverValues(seed: Int, isMerge: Bool) {
+        var random = SeededGenerator(seed: seed)
+        var (adopted, refused) = (0, 0)
+        let held = Held(Engine(access: .open))
+        for step in 0..<20 {
+            let write = Write(Target("a/list"), Self.values(&random))
+            let operation: PandoEngine.Operation = isMerge ? .merge(base: "a", [write]) : .put(write)
+            let prepared = held.engine.preparation(for: [write], as: .anonymous, at: Int64(step))!.perform()
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                let path = random.pick([
+                    "a/list/k\(Int.random(in: 0..<9, using: &random))",
+                    "a/list/k\(Int.random(in: 0..<9, using: &random))", "a/other",
+                ])
+                _ = held.engine.execute(
+                    Command(
+                        session: SessionID(2), credential: .admin, time: 1, operation: .put(Write(path, "40"))
+                    ))
+            }
+            let command = Command(
+                session: SessionID(1), credential: .anonymous, time: prepared.time, operation: operation)
+            let expected = "\(held.engine.decide(command))"
+            if held.engine.adopt(prepared) {
+                adopted += 1
+                #expect("\(held.engine.decide(command))" == expected, "seed \(seed), step \(step)")
+            } else {
+                refused += 1
+            }
+            _ = held.engine.execute(command)
+            held.engine.discardPreparedWrite()
+            #expect(held.engine.root["a/list/k0" as Path].isEmpty == false)
+        }
+        #expect(adopted > 2 && refused > 0, "seed \(seed): \(adopted) \(refused)")
+    }
+
+    /// Few server values are left to the execution.
+    @Test func fewServerValuesNeedNoPreparation() {
+        let held = Held(Engine(access: .open))
+        let write = Write("a", #"{"x":{".sv":{"increment":1}},"y":{".sv":"timestamp"}}"#)
+        #expect(held.engine.preparation(for: [write], as: .anonymous, at: 1) == nil)
+    }
+
     // MARK: Indexes and windows
 
     private static func many(_ count: Int, _ random: inout SeededGenerator) -> Node {
