@@ -23,7 +23,9 @@ final class RESTHandler {
         do throws(RESTError) {
             guard
                 let database = try orRefuse({ () throws(JournalRefusal) in
-                    try processor.database(named: call.namespace)
+                    call.needsNamespace
+                        ? try processor.database(named: call.namespace)
+                        : processor.databaseToRead(named: call.namespace)
                 })
             else {
                 throw .noSuchDatabase
