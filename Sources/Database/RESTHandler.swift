@@ -23,7 +23,9 @@ final class RESTHandler {
         do throws(RESTError) {
             guard
                 let database = try orRefuse({ () throws(JournalRefusal) in
-                    try processor.database(named: call.namespace)
+                    call.needsNamespace
+                        ? try processor.database(named: call.namespace)
+                        : processor.databaseToRead(named: call.namespace)
                 })
             else {
                 throw .noSuchDatabase
@@ -234,7 +236,8 @@ final class RESTHandler {
                 return failure
             }
             return mayShow(draft, at: target, credential, database)
-                ? .written(database.engine.root.value(at: target.fullPath)) : .writtenUnread(draft.unresolved)
+                ? .written(database.engine.root.value(at: target.fullPath))
+                : .writtenUnread(database.engine.preparedWrite?.sentValue ?? draft.unresolved)
         case .update(let update):
             let merge = Operation.merge(base: target.path, update.writes)
             if let failure = try failure(

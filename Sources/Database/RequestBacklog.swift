@@ -7,8 +7,9 @@ import PandoEngine
 ///                                                          and databases in turn
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
-/// order. Changed rules, checks of listens, finished preparations (hash, query window, print) and reports
-/// that a client lags come first; a drain comes last.
+/// order. Changed rules, finished preparations (hash, query window, print) and reports that a client lags
+/// come first; a drain comes last. A step of a check of listens may take longer than a turn: between two of
+/// them, the others have as much time as one took.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
 /// cannot know whether they were (SDKs send again what was not acknowledged).
@@ -21,6 +22,12 @@ final class RequestBacklog {
     private var burst: [DatabaseMessage] = []
     /// Processed before all others.
     private var urgent: [DatabaseMessage] = []
+    /// The next step of the checks of listens.
+    private var check: DatabaseMessage?
+    /// What was taken out last.
+    private var served = Served.other
+    /// Nanoseconds that the sessions may have before the next step of a check.
+    private var workBeforeCheck = 0
     /// The server stops: processed behind all others.
     private var drain: DatabaseMessage?
     /// Bytes of requests that were dropped since the last ``takeDroppedByteCount()``.
@@ -31,6 +38,8 @@ final class RequestBacklog {
     /// Whether messages are processed in turn, not in the order of arrival.
     private(set) var isFair = false
 
+    private enum Served { case check, turn, other }
+
     /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred
     /// small writes.
     static let quantum = 200_000
@@ -40,11 +49,14 @@ final class RequestBacklog {
     private static let keptBurstCount = 4096
 
     /// Whether nothing waits and no session is suspended: what arrives may be processed without the backlog.
-    var isIdle: Bool { burst.isEmpty && urgent.isEmpty && drain == nil && !isFair }
+    var isIdle: Bool {
+        burst.isEmpty && urgent.isEmpty && check == nil && drain == nil && !isFair
+    }
 
     /// Whether there is a message to process.
     var hasNext: Bool {
-        !burst.isEmpty || !urgent.isEmpty || scheduler.hasNext || drain != nil && scheduler.isIdle
+        !burst.isEmpty || !urgent.isEmpty || check != nil || scheduler.hasNext
+            || drain != nil && scheduler.isIdle
     }
 
     /// Adds what has arrived, and leaves an empty array. O(1) while nothing waits.
@@ -78,14 +90,27 @@ final class RequestBacklog {
 
     /// The next message of those that are processed in turn. ``finish(work:)`` follows.
     func next() -> DatabaseMessage? {
+        served = .other
         if !urgent.isEmpty { return urgent.removeFirst() }
-        if let (_, item) = scheduler.next() { return item }
+        if check != nil, workBeforeCheck <= 0 || !scheduler.hasNext {
+            served = .check
+            return check.take()
+        }
+        if let (_, item) = scheduler.next() {
+            served = .turn
+            return item
+        }
         return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
     }
 
     /// The message of the last ``next()`` is processed.
     /// - Parameter work: Nanoseconds that it took.
     func finish(work: Int) {
+        switch served {
+        case .check: workBeforeCheck = work
+        case .turn: workBeforeCheck -= work
+        case .other: break
+        }
         scheduler.finish(work: work)
         if scheduler.isIdle { isFair = false }
     }
@@ -137,7 +162,8 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .rules, .listenChecks, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
+        case .listenChecks: return check = message
+        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
             return urgent.append(message)
         case .drain:
             // It ends all sessions.

@@ -97,7 +97,7 @@ extension RequestPreparer {
             database.engine.discardPreparedWrite()
             return executeUnlessSuspended(prepared, execute)
         }
-        if let record = write.printedRecord { processor.journal.printed = record }
+        if let printed = write.printed { processor.journal.printed = printed }
         execute(prepared.message)
         database.engine.discardPreparedWrite()
         return true

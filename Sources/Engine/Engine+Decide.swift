@@ -214,7 +214,7 @@ extension Engine {
                 command, merge.joined.changes.isEmpty ? .nothing : .write(base: base, merge.joined.changes),
                 .ok)
         }
-        let changes = changes(of: writes, at: command.time)
+        let changes = changes(of: preparedWrite?.resolved(writes) ?? writes, at: command.time)
         // A merge without entries succeeds and does nothing, whatever the rules say (§4.6).
         guard writes.isEmpty || mayWrite(command, writes, changes) else {
             return denial(command, .merge(base: base, writes))
@@ -233,6 +233,9 @@ extension Engine {
             return Change(
                 path: exchange(&write.target.path, with: Path()),
                 node: exchange(&write.draft.node, with: .empty))
+        }
+        if let preparedWrite, let known = preparedWrite.resolved([copy write])?.first {
+            return tree.root.resolving(known, at: time)
         }
         return tree.root.resolving(write, at: time)
     }
@@ -304,7 +307,7 @@ extension Node {
     }
 
     /// Resolves the server values of a write to this tree (§10).
-    fileprivate func resolving(_ write: Write, at time: Int64) -> Change {
+    func resolving(_ write: Write, at time: Int64) -> Change {
         let path = write.target.fullPath
         if write.draft.placeholders.isEmpty { return Change(path: path, node: write.draft.node) }
         return Change(path: path, node: write.draft.resolved(current: value(at: path), milliseconds: time))

@@ -1,9 +1,9 @@
 import PandoRules
 import PandoTree
 
-// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, and
-// indexes and windows of the location order it. Before the caller executes such a write it may have another
-// thread do that, on a snapshot:
+// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, server
+// values are resolved, and indexes and windows of the location order it. Before the caller executes such a
+// write it may have another thread do that, on a snapshot:
 //
 //     preparation(for:as:at:) ──▶ perform()  ──▶ adopt(_:) ──▶ execute ──▶ discardPreparedWrite()
 //                                 elsewhere        └─ false: what it depends on has changed since; prepare it again, from
@@ -26,26 +26,29 @@ extension Engine {
     ///   - time: `now`, for the rules.
     ///   - former: What was prepared for it over an earlier snapshot.
     ///   - leastMergeCount: A merge of no more paths is done when it is executed.
+    ///   - readLimit: Locations that are noted one by one where rules read them.
     /// - Complexity: O(large writes + listens and indexes below them).
     package func preparation(
         for writes: [Write], replacing replacedByteLimit: Int? = nil, mergeBase: Path? = nil,
         as credential: Credential, at time: Int64, following former: PreparedWrite? = nil,
-        mergingMoreThan leastMergeCount: Int = Engine.largeMergeCount
+        mergingMoreThan leastMergeCount: Int = Engine.largeMergeCount,
+        notingAtMost readLimit: Int = ReadLocations.standardLimit
     ) -> WritePreparation? {
         let mergeBase = writes.count > leastMergeCount ? mergeBase : nil
         let builds = indexBuilds(for: writes, mergeBase)
         guard
             mergeBase != nil || replacedByteLimit != nil || !builds.isEmpty
+                || PreparedValues.areNeeded(for: writes)
                 || access.decisionWithoutRules(for: credential) == nil
         else { return nil }
         return WritePreparation(
             writes, replacing: replacedByteLimit, mergeBase: mergeBase, credential, time, tree.root, access,
-            builds, following: former)
+            builds, following: former, notingAtMost: readLimit)
     }
 
     /// Stores the result for the write that is executed next.
     /// - Returns: false, and nothing is stored, where something has changed since that it depends on.
-    /// - Complexity: O(writes × depth); for a merge of many paths O(what others have changed), bounded.
+    /// - Complexity: O(writes) and O(what others have changed), bounded.
     package mutating func adopt(_ prepared: PreparedWrite) -> Bool {
         let preparation = prepared.preparation
         var result: Node?
@@ -60,13 +63,12 @@ extension Engine {
             result = merge.result(over: tree.root, replacing: prepared.ruleDecision == nil)
             if result == nil { return false }
         }
+        let (before, now) = (preparation.root, tree.root)
+        if let values = prepared.values, !values.reads.areUnchanged(from: before, to: now) { return false }
         if let ruleDecision = prepared.ruleDecision {
-            guard access.isSame(as: preparation.access) else { return false }
-            let (before, now) = (preparation.root, tree.root)
-            guard ruleDecision.hasReadTheSame(of: before, and: now),
-                // A merge has found out itself.
-                result != nil || before.isSameSnapshot(as: now)
-                    || preparation.writes.allSatisfy({ before.isUnchanged($0.target.path, in: now) })
+            guard access.isSame(as: preparation.access),
+                // Priorities in a merge that was done are those of its children: it has found out itself.
+                ruleDecision.holds(for: result == nil ? preparation.writes : [], from: before, to: now)
             else { return false }
         }
         var known: [Path: Set<ChildOrder>] = [:]

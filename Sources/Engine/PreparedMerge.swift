@@ -101,7 +101,7 @@ struct PreparedMerge: Sendable {
         where snapshot.priority(at: location, count) != root.priority(at: location, count) {
             return nil
         }
-        if current.isSameSnapshot(as: old) || current.isEmpty && old.isEmpty { return new }
+        if current.isSameSnapshot(as: old) { return new }
         guard case .object(let before) = old.withoutPriority,
             case .object(let after) = current.withoutPriority,
             old.priority == current.priority,

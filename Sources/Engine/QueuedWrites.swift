@@ -12,13 +12,10 @@ struct QueuedWrites {
     private var stepsLeft = RulesLimits.queueStepCount
     /// Notes what rules read.
     private let isTracking: Bool
-    private var reads: Set<Path> = []
-    private var hasAllReads = true
+    private var reads = ReadLocations()
     /// Whether rules were asked.
     private var askedRules = false
 
-    /// Locations that are noted.
-    private static let readLimit = 2048
     /// How often the writes of one queue are checked together. A chain of writes, of which each needs the one
     /// before, must not cost the square of its length.
     private static let roundLimit = 16
@@ -32,8 +29,7 @@ struct QueuedWrites {
 
     /// What the decision depends on; nil where rules were not asked, or nobody tracks.
     var decision: RuleDecision? {
-        askedRules && isTracking
-            ? RuleDecision(isAllowed: true, reads: hasAllReads ? Array(reads) : nil) : nil
+        askedRules && isTracking ? RuleDecision(isAllowed: true, reads: reads) : nil
     }
 
     /// The queued writes that are permitted now, together: each with the credentials that queued it, and
@@ -90,8 +86,7 @@ struct QueuedWrites {
             return access.allowsWrite(at: paths, after: after, in: scope, spending: &left)
         }
         let decision = access.decision(ofWritingAt: paths, after: after, in: scope, spending: &left)
-        if let found = decision.reads, hasAllReads { reads.formUnion(found) } else { hasAllReads = false }
-        if reads.count > Self.readLimit { hasAllReads = false }
+        reads.formUnion(decision.reads)
         return decision.isAllowed
     }
 

@@ -26,13 +26,17 @@ package final class WritePreparation: Sendable {
     let builds: [Build]
     /// Bytes that the replaced data may have, about; nil for any number.
     let replacedByteLimit: Int?
+    /// Locations that are noted one by one where rules read them.
+    private let readLimit: Int
     /// What was prepared for the same write over an earlier snapshot; nil the first time.
     private let former: PreparedWrite.Parts?
 
     init(
         _ writes: [Write], replacing replacedByteLimit: Int?, mergeBase: Path?, _ credential: Credential,
-        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?
+        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?,
+        notingAtMost readLimit: Int
     ) {
+        self.readLimit = readLimit
         self.former = former?.parts
         queuedEnd = nil
         self.writes = writes
@@ -51,6 +55,7 @@ package final class WritePreparation: Sendable {
     /// - Parameter builds: At the locations on the way to one of the queued writes.
     init(of end: QueuedEnd, _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build]) {
         queuedEnd = end
+        readLimit = ReadLocations.standardLimit
         former = nil
         writes = []
         mergeBase = .root
@@ -70,22 +75,35 @@ package final class WritePreparation: Sendable {
         let followed = former.flatMap { former in
             former.merge?.following(to: root, replacing: former.ruleDecision == nil)
         }
-        let time = followed == nil ? time : former?.time ?? time
+        let holds = followed == nil && former?.holds(in: root, under: access, for: writes) == true
+        let time = followed == nil && !holds ? time : former?.time ?? time
         let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
+        var values: PreparedValues?
+        if merge == nil {
+            values = holds ? former?.values : nil
+            if values == nil {
+                values = PreparedValues(
+                    writes, in: root, at: time,
+                    keepsSent: access.decisionWithoutRules(for: credential) == nil)
+            }
+        }
         var ruleDecision: RuleDecision?
         if access.decisionWithoutRules(for: credential) == nil {
-            if followed != nil, let former, former.access.isSame(as: access),
-                former.ruleDecision?.hasReadTheSame(of: former.root, and: root) == true
+            if let former, let known = former.ruleDecision,
+                holds || followed != nil && former.rulesHold(in: root, under: access, for: writes)
             {
-                ruleDecision = former.ruleDecision
+                ruleDecision = known
             } else {
                 ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
-                    after: root.applying(merge?.joined.changes ?? root.changes(of: writes, at: time)),
-                    in: RuleScope(credential: credential, milliseconds: time, root: root))
+                    after: root.applying(
+                        merge?.joined.changes ?? root.changes(of: values?.writes ?? writes, at: time)),
+                    in: RuleScope(credential: credential, milliseconds: time, root: root),
+                    notingAtMost: readLimit)
             }
         }
-        return PreparedWrite(self, at: time, ruleDecision, merge, builds.compactMap { index(of: $0, merge) })
+        return PreparedWrite(
+            self, at: time, ruleDecision, merge, values, builds.compactMap { index(of: $0, merge, values) })
     }
 
     private func perform(_ queued: QueuedEnd) -> PreparedWrite {
@@ -107,11 +125,13 @@ package final class WritePreparation: Sendable {
             targets: writes.map(\.target.path), droppedTargets: dropped, changes: changes,
             runs: QueuedWrites.runs(of: changes, entries))
         return PreparedWrite(
-            self, at: time, judged.decision, merge, builds.compactMap { index(of: $0, merge) }, end: end)
+            self, at: time, judged.decision, merge, nil, builds.compactMap { index(of: $0, merge, nil) },
+            end: end)
     }
 
-    private func index(of build: Build, _ merge: PreparedMerge?) -> PreparedIndex? {
-        var node = build.node
+    private func index(of build: Build, _ merge: PreparedMerge?, _ values: PreparedValues?) -> PreparedIndex?
+    {
+        var node = values?.node(at: build.path) ?? build.node
         if mergeBase != nil {
             guard let merge, merge.location == build.path else { return nil }
             node = merge.new
@@ -125,11 +145,31 @@ package final class WritePreparation: Sendable {
     }
 }
 
+extension PreparedWrite.Parts {
+    /// Whether all that was found out about a write that is no merge of many paths is the same in a later
+    /// snapshot. O(changes × log n).
+    func holds(in now: Node, under access: Access, for writes: [Write]) -> Bool {
+        merge == nil && values?.reads.areUnchanged(from: root, to: now, visitingAtMost: .max) ?? true
+            && (ruleDecision == nil || rulesHold(in: now, under: access, for: writes))
+    }
+
+    /// Whether rules were asked, and decide the same in a later snapshot. O(changes × log n).
+    func rulesHold(in now: Node, under access: Access, for writes: [Write]) -> Bool {
+        guard let ruleDecision, self.access.isSame(as: access) else { return false }
+        return ruleDecision.holds(for: writes, from: root, to: now, visitingAtMost: .max)
+    }
+}
+
 extension RuleDecision {
-    /// Whether what the rules have read elsewhere is the same in two snapshots. O(locations × depth).
-    func hasReadTheSame(of before: Node, and now: Node) -> Bool {
-        if before.isSameSnapshot(as: now) { return true }
-        return reads?.allSatisfy { before.isUnchanged($0, in: now) } ?? false
+    /// Whether the rules decide the same about a write in a later snapshot.
+    /// - Complexity: O(changes × log n), bounded by the limit, and O(priorities that are written).
+    func holds(
+        for writes: [Write], from before: Node, to now: Node,
+        visitingAtMost visitLimit: Int = ReadLocations.visitLimit
+    ) -> Bool {
+        reads.areUnchanged(from: before, to: now, visitingAtMost: visitLimit)
+            // What is written is the data that is there, with another priority.
+            && writes.allSatisfy { !$0.target.isPriority || before.isUnchanged($0.target.path, in: now) }
     }
 }
 
@@ -137,7 +177,6 @@ extension Node {
     /// Whether a location is the same in a later snapshot: not written, or an equal leaf.
     func isUnchanged(_ path: Path, in now: Node) -> Bool {
         let (old, new) = (self[path], now[path])
-        if old.isEmpty || new.isEmpty { return old.isEmpty && new.isEmpty }
         return old.isSameSnapshot(as: new) || old.isLeaf && old == new
     }
 }
@@ -148,6 +187,8 @@ package final class PreparedWrite: Sendable {
     let ruleDecision: RuleDecision?
     /// A merge of many paths, done.
     let merge: PreparedMerge?
+    /// Its server values; nil where they are few, and of such a merge.
+    let values: PreparedValues?
     let indexes: [PreparedIndex]
     /// The end of a session; nil for a write of a client.
     let end: PreparedEnd?
@@ -158,6 +199,7 @@ package final class PreparedWrite: Sendable {
     struct Parts: Sendable {
         let ruleDecision: RuleDecision?
         let merge: PreparedMerge?
+        let values: PreparedValues?
         let indexes: [PreparedIndex]
         let time: Int64
         let root: Node
@@ -166,20 +208,21 @@ package final class PreparedWrite: Sendable {
 
     var parts: Parts {
         Parts(
-            ruleDecision: ruleDecision, merge: merge, indexes: indexes, time: time, root: preparation.root,
-            access: preparation.access)
+            ruleDecision: ruleDecision, merge: merge, values: values, indexes: indexes, time: time,
+            root: preparation.root, access: preparation.access)
     }
 
     init(
         _ preparation: WritePreparation, at time: Int64, _ ruleDecision: RuleDecision?,
-        _ merge: PreparedMerge?,
-        _ indexes: [PreparedIndex], end: PreparedEnd? = nil
+        _ merge: PreparedMerge?, _ values: PreparedValues?, _ indexes: [PreparedIndex],
+        end: PreparedEnd? = nil
     ) {
         self.end = end
         self.preparation = preparation
         self.time = time
         self.ruleDecision = ruleDecision
         self.merge = merge
+        self.values = values
         self.indexes = indexes
         replacesTooMuch = preparation.replacedByteLimit.map { limit in
             var left = limit
@@ -189,11 +232,12 @@ package final class PreparedWrite: Sendable {
         }
     }
 
-    /// What the journal needs of a merge of many paths, printed.
+    /// What the journal needs of a merge of many paths, or of data with many server values, printed.
     /// Nil for the end of a session to which writes of several credentials are queued: each has a record.
-    package var printedRecord: PrintedNodes? {
+    package var printed: PrintedNodes? {
         if let end, end.runs.count != 1 { return nil }
-        return merge.flatMap { $0.joined.changes.isEmpty ? nil : PrintedNodes(record: $0.record) }
+        guard let merge else { return values?.printed }
+        return merge.joined.changes.isEmpty ? nil : PrintedNodes(record: merge.record)
     }
 
     /// Whether the replaced data had more bytes than it may have; nil where that was not asked. It may have
@@ -212,6 +256,9 @@ package final class PreparedWrite: Sendable {
     /// Whether it was found out how much data is replaced, since that is much.
     package var wasWeighed: Bool { preparation.replacedByteLimit != nil }
 
+    /// The value of a single write with many server values, as it was sent; nil where it was not prepared.
+    package var sentValue: Node? { values?.sent }
+
     /// Whether the rules deny it; false where they were not asked.
     package var isDenied: Bool { ruleDecision.map { !$0.isAllowed } ?? false }
 
@@ -221,5 +268,13 @@ package final class PreparedWrite: Sendable {
             zip(paths, preparation.writes).allSatisfy({ $0 == $1.target.path })
         else { return nil }
         return ruleDecision.isAllowed
+    }
+
+    /// The writes with their server values resolved; nil where these are others, or it was not prepared.
+    func resolved(_ writes: [Write]) -> [Write]? {
+        guard let values, writes.count == values.writes.count,
+            zip(writes, values.writes).allSatisfy({ $0.target == $1.target })
+        else { return nil }
+        return values.writes
     }
 }

@@ -38,7 +38,8 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
         self.errorText = errorText
     }
 
-    /// The disk is full, or the quota is used up. There may be space later.
+    /// The disk is full, the quota is used up, or a file would be larger than this process may make one.
+    /// There may be space later.
     package var isOutOfSpace: Bool { pando_disk_is_full(errorNumber) != 0 }
 
     /// Too many files are open, in the process or on the machine. There may be fewer later.

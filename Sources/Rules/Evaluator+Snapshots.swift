@@ -3,13 +3,17 @@ import PandoTree
 // The nodes of snapshots: `data`, `newData` and `root`, and the results of `child` and `parent` (rules §6).
 
 extension Evaluator {
+    /// - Parameter part: What of the node is used.
     @inline(__always)
-    mutating func node(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
-        if Observer.isTracking { noteRead(program, index) }
+    mutating func node(
+        _ program: RuleProgram, _ index: Int32, _ part: ReadLocations.Part = .all
+    ) throws(RuleError) -> Node {
+        if Observer.isTracking { noteRead(program, index, part) }
         return try bareNode(program, index)
     }
 
-    private mutating func bareNode(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
+    /// The same, where the caller notes what is read of it.
+    mutating func bareNode(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
         let instruction = program.instructions[Int(index)]
         switch instruction.code {
         case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
@@ -24,16 +28,16 @@ extension Evaluator {
         }
     }
 
-    /// Notes a location that is read, unless it is at or below the written one. The steps for finding it are
+    /// Notes a location that is read, unless the written one brings its data. The steps for finding it are
     /// not counted: the observer changes no result.
-    private mutating func noteRead(_ program: RuleProgram, _ index: Int32) {
+    mutating func noteRead(_ program: RuleProgram, _ index: Int32, _ part: ReadLocations.Part) {
         var instruction = program.instructions[Int(index)]
         while true {
             switch instruction.code {
             case .child, .childByKey, .childByText:
                 instruction = program.instructions[Int(instruction.a)]
                 continue
-            case .base where Int(instruction.b) >= writtenLevel: return
+            case .base where instruction.a != 0 && Int(instruction.b) >= writtenLevel: return
             default: break
             }
             break
@@ -42,7 +46,7 @@ extension Evaluator {
         defer { work = saved }
         guard let place = try? place(program, index) else { return }
         // A location deeper than data can be has none, before and after any write.
-        if place.missing == 0 { observer.didRead(place.keys[...]) }
+        if place.missing == 0 { observer.didRead(place.keys[...], part, isAfter: place.isAfter) }
     }
 
     /// The node of a `.child…` below another.

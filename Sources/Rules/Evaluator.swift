@@ -94,7 +94,7 @@ struct Evaluator<Observer: RuleObserver> {
             do { return try RuleValue.ordered(left, right, instruction.code) } catch {
                 throw RuleError(reason: error.reason, instruction: index)
             }
-        case .exists: return !(try node(program, a)).isEmpty
+        case .exists: return !(try node(program, a, .existence)).isEmpty
         case .isString, .isNumber, .isBoolean, .hasChildren: return try hasKind(program, instruction)
         case .hasAllChildren: return try hasAllChildren(program, instruction)
         case .contains:
@@ -189,10 +189,11 @@ struct Evaluator<Observer: RuleObserver> {
     private mutating func hasAllChildren(
         _ program: RuleProgram, _ instruction: RuleProgram.Instruction
     ) throws(RuleError) -> Bool {
-        let parent = try node(program, instruction.a)
+        let parent = try bareNode(program, instruction.a)
         var hasAll = true
         for slot in instruction.b..<(instruction.b &+ instruction.c) {
             let child = program.lists[Int(slot)]
+            if Observer.isTracking { noteRead(program, child, .existence) }
             // An empty name is the node itself.
             let found =
                 child == instruction.a

@@ -4,38 +4,42 @@ import PandoTree
 /// unchanged, they decide the same.
 package struct RuleDecision: Sendable {
     package let isAllowed: Bool
-    /// Locations whose data was read, none at or below a written one. Nil where there are too many.
-    package let reads: [Path]?
+    package let reads: ReadLocations
 
     /// A decision that was composed of several.
-    package init(isAllowed: Bool, reads: [Path]?) {
+    package init(isAllowed: Bool, reads: ReadLocations) {
         self.isAllowed = isAllowed
         self.reads = reads
     }
 }
 
-/// Notes the locations outside of a write that rules read.
+/// Notes the locations that rules read, other than what the write brings.
 struct ReadTracker: RuleObserver {
     static var isObserving: Bool { false }
     static var isTracking: Bool { true }
 
-    /// Locations that are noted. Rules name a few; computed names may give more.
-    private static let limit = 256
+    private let written: ReadLocations
+    private(set) var reads: ReadLocations
 
-    private let written: Set<Path>
-    private var noted: Set<Path> = []
-    private var isComplete = true
-
-    init(written: [Path]) { self.written = Set(written) }
-
-    var reads: [Path]? { isComplete ? Array(noted) : nil }
-
-    mutating func didRead(_ keys: ArraySlice<Key>) {
-        guard isComplete else { return }
-        for count in 0...keys.count where written.contains(Path(Array(keys.prefix(count)))) { return }
-        noted.insert(Path(Array(keys)))
-        isComplete = noted.count <= Self.limit
+    init(written paths: [Path], limit: Int = ReadLocations.standardLimit) {
+        var written = ReadLocations(limit: .max)
+        for path in paths { written.insert(path.keys[...]) }
+        self.written = written
+        reads = ReadLocations(limit: limit)
     }
+
+    mutating func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool) {
+        guard isAfter else { return reads.insert(keys, part) }
+        switch written.part(of: keys) {
+        case .all?: break
+        // Whether there is data above a written location after the write may depend on all that is there.
+        case .existence?, .nothing?: reads.insert(keys)
+        case nil: reads.insert(keys, part)
+        }
+    }
+
+    /// Notes a location in the tree before the write.
+    fileprivate mutating func didReadAll(_ path: Path) { reads.insert(path.keys[...]) }
 
     func willWalk(from level: Int) {}
     func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind) {}
@@ -53,22 +57,28 @@ extension Access {
     ///
     /// Whether an ancestor of a written location has data after the write depends on its other children,
     /// where the write removes. So the parent of each removal counts as read.
+    /// - Parameter readLimit: Locations that are noted one by one.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
-    package func decision(ofWritingAt paths: [Path], after: Node, in scope: RuleScope) -> RuleDecision {
+    package func decision(
+        ofWritingAt paths: [Path], after: Node, in scope: RuleScope,
+        notingAtMost readLimit: Int = ReadLocations.standardLimit
+    ) -> RuleDecision {
         var left = RulesLimits.requestStepCount
-        return decision(ofWritingAt: paths, after: after, in: scope, spending: &left)
+        return decision(
+            ofWritingAt: paths, after: after, in: scope, notingAtMost: readLimit, spending: &left)
     }
 
     /// The same with a limit of steps, as ``allowsWrite(at:after:in:spending:)``.
     package func decision(
-        ofWritingAt paths: [Path], after: Node, in scope: RuleScope, spending left: inout Int
+        ofWritingAt paths: [Path], after: Node, in scope: RuleScope,
+        notingAtMost readLimit: Int = ReadLocations.standardLimit, spending left: inout Int
     ) -> RuleDecision {
         guard case .loaded(let rules) = self, !scope.credential.isAdmin else {
             return RuleDecision(
-                isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: [])
+                isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: ReadLocations())
         }
-        var tracker = ReadTracker(written: paths)
-        for path in paths where after[path].isEmpty { tracker.didRead(path.parent.keys[...]) }
+        var tracker = ReadTracker(written: paths, limit: readLimit)
+        for path in paths where after[path].isEmpty { tracker.didReadAll(path.parent) }
         let isAllowed =
             rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker, spending: &left) == nil
         return RuleDecision(isAllowed: isAllowed, reads: tracker.reads)

@@ -4,7 +4,7 @@ import PandoTree
 protocol RuleObserver {
     /// Whether the observer uses what it gets.
     static var isObserving: Bool { get }
-    /// Whether the observer uses ``didRead(_:)``.
+    /// Whether the observer uses ``didRead(_:_:isAfter:)``.
     static var isTracking: Bool { get }
     /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path
     /// before, with the same results.
@@ -19,13 +19,13 @@ protocol RuleObserver {
     mutating func operand(_ instruction: Int32, _ outcome: Bool?)
     /// An instruction was evaluated.
     mutating func value(_ instruction: Int32, _ value: RuleValue)
-    /// The data of a location that is not at or below the written one was read, before or after the write.
-    mutating func didRead(_ keys: ArraySlice<Key>)
+    /// The data of a location was read, as it is before the write or after it.
+    mutating func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool)
 }
 
 extension RuleObserver {
     static var isTracking: Bool { false }
-    func didRead(_ keys: ArraySlice<Key>) {}
+    func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool) {}
 }
 
 /// Observes nothing.

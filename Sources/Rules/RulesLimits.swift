@@ -32,8 +32,9 @@ package enum RulesLimits {
     /// Steps of a write on the thread that serves all clients of a database: some millisecond. A write that
     /// takes more is judged by another thread.
     package static let stepsAtOnce = 1 << 20
-    /// Steps of a read there: two milliseconds. A read that takes more is denied.
-    package static let readStepCount = 1 << 21
+    /// Steps of a read there: some 17 ms, enough to search the longest text once. A read that takes more is
+    /// denied.
+    package static let readStepCount = 1 << 24
     /// Steps for all onDisconnect writes of a session together: a second.
     package static let queueStepCount = 1 << 30
     /// Characters of a name that are quoted in a problem.

@@ -160,11 +160,12 @@ extension Node {
         return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
     }
 
-    /// Whether both are the same snapshot: no write was made between them. Always false for leaves, which
-    /// have no storage of their own to compare. O(1).
+    /// Whether both are the same snapshot: no write was made between them. True where both are empty; always
+    /// false for leaves, which have no storage of their own to compare. O(1).
     /// - Precondition: The caller has kept both, so that neither was changed in place.
     package func isSameSnapshot(as other: Node) -> Bool {
         switch (self, other) {
+        case (.empty, .empty): true
         case (.object(let a), .object(let b)): a.sharesStorage(with: b)
         case (.prioritized(let a), .prioritized(let b)): a === b && !a.node.isLeaf
         default: false

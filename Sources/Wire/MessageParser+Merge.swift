@@ -57,6 +57,10 @@ extension MessageParser {
                 let draft = try readDraft()
                 do throws(FieldError) {
                     let entry = Write(try target.required("d"), try draft.required("d"))
+                    // A name without keys, such as `/`, is the base itself, whose siblings are none of it.
+                    guard entry.target.isPriority || entry.target.path.count > base.count else {
+                        throw .invalid(.key(""))
+                    }
                     try Self.check(entry.draft, at: entry.target)
                     keyCount += entry.target.path.count + 1
                     if keyCount > Limits.mergeKeyCount {

@@ -2,7 +2,9 @@ import PandoBytes
 import PandoEngine
 import PandoRandom
 import PandoReactor
+import PandoRules
 import PandoTree
+import PandoWire
 import Testing
 
 @testable import PandoDatabase
@@ -38,6 +40,39 @@ import Testing
         let after = Self.answers(bench.takeMessages())
         #expect(after.contains("2:7"), "\(after)")
         #expect(after.count < 5)
+    }
+
+    /// A session loses thousands of listens. Each step of that takes longer than a turn, and others go on
+    /// between two of them.
+    @Test func endOfManyListensLeavesTurnsToOthers() throws {
+        let bench = try Self.bench()
+        func turn(_ messages: [DatabaseMessage] = []) {
+            var posted: [DatabaseMessage] = []
+            bench.mailbox.drain(into: &posted)
+            bench.process(posted + messages)
+        }
+        turn([Bench.open(1), Bench.open(2)])
+        let rules = #"{"rules":{".read":"auth != null",".write":true}}"#
+        turn([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
+        let user = Credential(authVariable: #"{"uid":"u"}"#)
+        turn([.identity(Bench.session(1), user)])
+        for number in 0..<4000 {
+            let listen = Listen(path: Path(["l", Key(unchecked: Text("k\(number)"))]), hash: "")
+            let request = Request(number: 1, action: .listen(listen, queryText: nil))
+            turn([.request(Bench.session(1), request, user, byteCount: 9)])
+        }
+        while bench.host.hasWork { turn() }
+        _ = bench.takeMessages()
+        turn([.identity(Bench.session(1), .anonymous), try Bench.put(2, 1, "/b", "1")])
+        var (answered, turnCount) = (0, 0)
+        while bench.host.access.isChecking(Bench.session(1)), turnCount < 100 {
+            turnCount += 1
+            let isAnswered = Self.answers(bench.takeMessages()).contains("2:\(answered + 1)")
+            if isAnswered { answered += 1 }
+            turn(isAnswered ? [try Bench.put(2, answered + 1, "/b", "1")] : [])
+        }
+        #expect(!bench.host.access.isChecking(Bench.session(1)) && turnCount > 5, "\(turnCount)")
+        #expect(answered * 3 >= turnCount, "\(answered) requests in \(turnCount) turns")
     }
 
     /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.

@@ -14,10 +14,14 @@ import Testing
         {"rules":{"t":{".write":true},"n":{".write":true},
           "w":{".write":true,".validate":"!root.child('t').val().contains('z')"},
           "v":{".write":true,".validate":"root.child('t').val().contains('z')"},
-          "secret":{".read":"root.child('t').val().contains('z')"}}}
+          "seen":{".read":"root.child('t').val().contains('z')"},
+          "secret":{".read":"\#(six)"}}}
         """#
+    /// Together more steps than a read may take.
+    private static let six = Array(repeating: "root.child('t').val().contains('z')", count: 6)
+        .joined(separator: " && ")
     /// Bytes of text that take more steps than there are at once, and fewer than there are for a request.
-    private static let byteCount = RulesLimits.readStepCount
+    private static let byteCount = 3 << 20
 
     private static func bench() throws -> Bench {
         let bench = try Bench(directory: nil)
@@ -104,9 +108,9 @@ import Testing
         try Self.put(bench, 2, "/t", "\"\(text)\"")
         bench.work()
         _ = bench.takeMessages()
-        bench.process([
-            try Bench.request(2, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/secret"}}}"#)
-        ])
+        bench.process([try Bench.request(2, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/secret"}}}"#)])
         #expect(bench.takeMessages() == [Self.reply(2, 3, "permission_denied")])
+        bench.process([try Bench.request(2, #"{"t":"d","d":{"r":4,"a":"g","b":{"p":"/seen"}}}"#)])
+        #expect(bench.takeMessages() == [#"2 {"t":"d","d":{"r":4,"b":{"s":"ok","d":null}}}"#])
     }
 }

@@ -69,6 +69,13 @@ import Testing
             byteCount: node.isLeaf ? 100 : node.weight(upTo: 16 << 20))
     }
 
+    /// So many numbers, each of which is a server value.
+    private static func values(_ count: Int, _ value: ServerValue) -> Draft {
+        Draft(
+            .children(Children(ascending: (0..<count).map { .init(key: key($0), node: .integer(0)) })),
+            placeholders: (0..<count).map { .init(target: Target(Path([key($0)])), value: value) }, depth: 1)
+    }
+
     private static func merge(_ slot: UInt32, _ base: Path, _ entries: [(Path, Node)]) -> DatabaseMessage {
         request(
             slot, .merge(base, entries.map { Write(Target(base.appending($0.0.keys)), Draft($0.1)) }),
@@ -125,6 +132,25 @@ import Testing
                 put(1, "a", .object(Children(ascending: [.init(key: "list", node: children($0))]))),
                 put(1, "list", children($0)),
             ]
+        },
+        Operation(testDescription: "put of many timestamps") {
+            [request(1, .put(Write(Target("list"), values($0, .timestamp))), byteCount: 1 << 20)]
+        },
+        Operation(
+            testDescription: "put of many increments",
+            before: { [request(1, .put(Write(Target("list"), values($0, .timestamp))), byteCount: 1 << 20)] }
+        ) {
+            [
+                request(
+                    1, .put(Write(Target("list"), values($0, .increment(.integer(1))))), byteCount: 1 << 20)
+            ]
+        },
+        Operation(
+            testDescription: "merge of one path, of many increments",
+            rules: #"{"rules":{".read":true,".write":true,"list":{"$k":{".validate":"newData.isNumber()"}}}}"#
+        ) {
+            let draft = values($0, .increment(.integer(1)))
+            return [request(1, .merge(.root, [Write(Target("list"), draft)]), byteCount: 1 << 20)]
         },
         Operation(testDescription: "put of as many, with indexes", rules: declared) {
             [put(1, "list", children($0, adding: 1))]

@@ -1,6 +1,7 @@
 """What REST promises about the whole server: limits that an operator sets, and writes that outlive a kill."""
 
 import gzip
+import resource
 import select
 import threading
 import time
@@ -75,6 +76,44 @@ def test_acknowledged_rest_writes_survive_a_kill(servers):
     rest.ask("GET", "/.json", fields=[("if-none-match", tag)]).expect(304, b"")
     later = rest.must("POST", "/list", '"after"').json()["name"]
     assert later > name, "names go on growing"
+
+
+def test_reading_creates_no_namespace(servers):
+    server = servers()
+
+    def names():
+        return Rest(server.port, "default").ask("GET", "/.inspect/databases.json").text
+
+    before = names()
+    unknown = Rest(server.port, "unknown")
+    for target in ("/.json", "/a/b.json?shallow=true", "/a.json?orderBy=%22$key%22&limitToLast=2", "/.inspect/children.json"):
+        unknown.ask("GET", target).expect(200)
+    assert unknown.get("/") is None
+    assert names() == before
+    unknown.put("/a", 1)
+    assert '"unknown"' in names() and unknown.get("/") == {"a": 1}
+    with EventStream(server.port, "listened", "/"):
+        assert '"listened"' in names()
+
+
+def test_at_the_file_size_limit_writes_are_refused_and_the_server_goes_on(servers):
+    server = servers()
+    rest, kept = Rest(server.port, "default"), []
+    limit = 24 << 20
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+    for number in range(60):
+        answer = rest.ask("PUT", f"/{number}.json?print=silent", text_of(1 << 20))
+        if answer.status != 204:
+            break
+        kept.append(str(number))
+    assert answer.status == 503 and "disk is full" in answer.text and kept, answer
+    assert rest.get("/", "shallow=true") == dict.fromkeys(kept, True)
+    resource.prlimit(server.process.pid, resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    deadline = time.monotonic() + DEADLINE
+    while rest.ask("PUT", "/after.json", "1").status != 200 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    server.restart()
+    assert Rest(server.port, "default").get("/", "shallow=true") == dict.fromkeys([*kept, "after"], True)
 
 
 def test_every_loop_and_both_protocols_see_one_database(servers):

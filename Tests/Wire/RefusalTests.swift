@@ -144,7 +144,9 @@ private let deep = (1...33).map { "k\($0)" }.joined(separator: "/")
             "m", #"{"p":"/a","d":{"b":1,"b/.priority":2}}"#, .ancestorConflict("a/b"),
             "a value and its own priority"
         ),
-        ("m", #"{"p":"/a","d":{"":1,"b":2}}"#, .ancestorConflict("a"), "the base itself and a child"),
+        ("m", #"{"p":"/a","d":{"":1,"b":2}}"#, .key(""), "the base itself and a child"),
+        ("m", #"{"p":"/a","d":{"":1}}"#, .key(""), "the base itself, which is a put"),
+        ("om", #"{"p":"/a","d":{"b":1,"//":null}}"#, .key(""), "the base itself in another spelling"),
         (
             "m", #"{"p":"/a","d":{"b/.priority":1,"b//.priority":2}}"#, .ancestorConflict("a/b"),
             "one priority twice"
@@ -215,7 +217,6 @@ func invalid(verb: String, body: String, problem: InvalidData, reason: String) t
             "32 segments, a priority, and slashes behind it"
         ),
         ("m", #"{"p":"/a","d":{}}"#, .merge("/a", []), "a merge of no entries succeeds"),
-        ("m", #"{"p":"/a","d":{"/":1}}"#, .merge("/a", [entry("a", "1")]), "the base itself, alone"),
         (
             "m", #"{"p":"/a","d":{"b/.priority":1,"b/c":2}}"#,
             .merge(

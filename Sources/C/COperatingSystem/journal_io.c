@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/vfs.h>
@@ -133,6 +134,9 @@ int pando_disk_sync(int file) {
 
 int pando_disk_reserve(int file, uint64_t start, uint64_t end) {
     if (end <= start) return 0;
+    // fallocate reserves space beyond the process's file size limit where the size stays, and the write would fail.
+    struct rlimit limit;
+    if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && end > limit.rlim_cur) return -EFBIG;
     int result;
     do {
         result = fallocate(file, FALLOC_FL_KEEP_SIZE, (off_t)start, (off_t)(end - start));
@@ -221,7 +225,7 @@ int pando_disk_would_block(void) {
 }
 
 int pando_disk_is_full(int error) {
-    return error == ENOSPC || error == EDQUOT;
+    return error == ENOSPC || error == EDQUOT || error == EFBIG;
 }
 
 int pando_disk_lacks_descriptors(int error) {

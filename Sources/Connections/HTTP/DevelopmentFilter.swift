@@ -33,9 +33,14 @@ package struct DevelopmentFilter {
     /// `X-Forwarded-Host` as they like, but not `Host`, which is the name that was rebound. A browser names
     /// the page in `Origin`, except for what a page embeds (`<script>`, which reads JSONP): then
     /// `Sec-Fetch-Site` says that the page is from elsewhere, and `Referer`, unless the page hides it, from
-    /// where. Programs send none of these, and an HTTP/1.0 client may leave out the host.
+    /// where. Several `Origin`s are refused. Programs send none of these, and an HTTP/1.0 client may leave
+    /// out the host.
     package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
+        // A browser sends one. Of several nobody knows which is true.
+        if fields.count(of: "origin") > 1 {
+            return .page(fields.values(of: "origin").joined(separator: ", "))
+        }
         let (received, authority) = (head.receivedAuthorityBytes, head.authorityBytes)
         let origin = fields.bytes(of: "origin")
         let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil

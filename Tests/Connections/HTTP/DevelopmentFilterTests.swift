@@ -28,6 +28,14 @@ import Testing
             (["Host: localhost", "Origin: http://other.test"], .page("http://other.test")),
             (["Host: other.test", "Origin: http://app.test"], .host("other.test")),
             (["Host: localhost", "Origin: null"], .page("null")),
+            (
+                ["Host: localhost", "Origin: http://localhost", "Origin: http://other.test"],
+                .page("http://localhost, http://other.test")
+            ),
+            (
+                ["Host: localhost", "Origin: http://localhost", "Origin: http://localhost"],
+                .page("http://localhost, http://localhost")
+            ),
             (["Host: localhost", "Origin: http://10.0.2.2"], .page("http://10.0.2.2")),
             // The origin decides where there is one.
             (

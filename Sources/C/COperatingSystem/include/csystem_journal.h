@@ -50,7 +50,7 @@ int pando_disk_lock(int directory, const char *name, int64_t *owner);
 int pando_disk_is_same(int directory, const char *name, int file);
 /// The value of EWOULDBLOCK.
 int pando_disk_would_block(void);
-/// Whether the error is ENOSPC or EDQUOT: no space now, but perhaps later.
+/// Whether the error is ENOSPC, EDQUOT or EFBIG (the process's file size limit): no space now, but perhaps later.
 int pando_disk_is_full(int error);
 /// Whether the error is EMFILE or ENFILE: too many files are open now, but perhaps fewer later.
 int pando_disk_lacks_descriptors(int error);
