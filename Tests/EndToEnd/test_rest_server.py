@@ -92,7 +92,7 @@ def test_reading_creates_no_namespace(servers):
     assert names() == before
     unknown.put("/a", 1)
     assert '"unknown"' in names() and unknown.get("/") == {"a": 1}
-    with EventStream(server.port, "listened", "/"):
+    with Rest(server.port, "listened").stream("/"):
         assert '"listened"' in names()
 
 
