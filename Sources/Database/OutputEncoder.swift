@@ -175,8 +175,17 @@ struct OutputEncoder {
                 if let root = streams[recipient.session] { streamed.append((recipient.session, root)) }
             }
         }
+        // Streams of one location come one behind the other, and share their events.
+        var made: (root: StreamRoot, events: [StreamEvent])?
         for (session, root) in streamed {
-            append(.events(session, Self.events(push, root)), to: session)
+            let events: [StreamEvent]
+            if let made, made.root.isQuery == root.isQuery, made.root.path == root.path {
+                events = made.events
+            } else {
+                events = Self.events(push, root)
+                made = (root, events)
+            }
+            append(.events(session, events), to: session)
         }
         return rest
     }
@@ -185,17 +194,20 @@ struct OutputEncoder {
         switch push.body {
         case .overwrite(let path, let node):
             if let base = push.mergeBase, root.path.contains(base) {
-                StreamEvent.events(
+                return StreamEvent.events(
                     merging: [(base.relative(path), node)], at: root.path.relative(base))
-            } else {
-                [.put(root.path.relative(path), node)]
             }
+            return [.put(root.path.relative(path), node)]
         case .merge(let base, let entries):
-            StreamEvent.events(
+            return StreamEvent.events(
                 merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
                 isQuery: root.isQuery)
-        // Replies to hashes, which streams do not send; and a stream has one listen.
-        case .rangeMerge, .initial, .listens: []
+        // A large query window. Streams send no hashes, so all of it is missing.
+        case .initial(let state):
+            guard case .overwrite(let path, let node)? = state.body(knowing: nil) else { return [] }
+            return [.put(root.path.relative(path), node)]
+        // A reply to hashes, which streams do not send; and a stream has one listen.
+        case .rangeMerge, .listens: return []
         }
     }
 

@@ -220,6 +220,17 @@ def test_a_patch_of_a_priority_is_a_put_of_the_node(rest, stream):
     s.put("/a", {".value": 1, ".priority": 2})
 
 
+@pytest.mark.parametrize("count", [256, 257, 3000])
+def test_a_query_begins_with_all_of_its_results(rest, stream, count):
+    value = {f"k{number:04}": number for number in range(count)}
+    rest.put("/q", value)
+    one = stream("/q", 'orderBy="$key"&startAt="k"', first=value)
+    other = stream("/q", 'orderBy="$key"&startAt="k"', first=value)
+    rest.patch("/q", {"k0000": -1, "j": 5})
+    for s in (one, other):
+        s.put("/k0000", -1)
+
+
 def test_a_patch_of_one_key_under_a_query_stream_is_a_put_of_the_child(rest, stream):
     s = stream("/q", 'orderBy="$key"&startAt="b"', first=None)
     rest.patch("/q", {"c": 1})
