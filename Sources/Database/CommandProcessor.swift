@@ -340,17 +340,6 @@ final class CommandProcessor {
         return database
     }
 
-    /// The database that a client reads from. One that does not exist yet, on a server that creates
-    /// namespaces on first use, is read as an empty one, and not created: to read leaves nothing behind.
-    /// - Returns: Nil for one that does not exist.
-    func databaseToRead(named name: String?) -> StoredDatabase? {
-        if let found = databases.find(name) { return found }
-        guard options.createsNamespaces,
-            let name = NamespaceName.canonical(name ?? NamespaceName.standard)
-        else { return nil }
-        return databases.empty(name, access: .open)
-    }
-
     /// Changes a setting (rest §10), and appends it to the journal.
     /// - Throws: ``JournalRefusal/diskFull``; then nothing was changed.
     func change(_ setting: Setting, to json: [UInt8], in database: StoredDatabase) throws(JournalRefusal) {

@@ -34,16 +34,12 @@ struct DatabaseTable {
     /// - Parameter name: Canonical, and not used yet.
     mutating func create(_ name: String, access: Access) -> StoredDatabase {
         precondition(byName[name] == nil, "the namespace \(name) exists")
-        let database = empty(name, access: access)
+        let database = StoredDatabase(
+            id: nextNamespace, name: name, access: access, fileRules: fileRules[name])
         nextNamespace += 1
         byName[name] = database
         last = database
         return database
-    }
-
-    /// A database as ``create(_:access:)`` makes it, which is in no table.
-    func empty(_ name: String, access: Access) -> StoredDatabase {
-        StoredDatabase(id: nextNamespace, name: name, access: access, fileRules: fileRules[name])
     }
 
     /// Replaces the rules of `--rules`; a database that is not among them is under its stored rules.

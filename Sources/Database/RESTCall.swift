@@ -43,16 +43,6 @@ package final class RESTCall: Sendable {
     /// What a large body takes of the process's memory, as long as this is held.
     private let grant: ParsingBudget.Grant?
 
-    /// Whether its namespace is to be created where it does not exist: it may change something there, or goes
-    /// on to listen.
-    var needsNamespace: Bool {
-        switch action {
-        case .admit: true
-        case .data(let request, _, _), .setting(_, let request, _, _): isWrite || request.wantsStream
-        default: isWrite
-        }
-    }
-
     /// Whether it may change data, rules or settings.
     package var isWrite: Bool {
         switch action {

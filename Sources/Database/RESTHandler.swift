@@ -23,9 +23,7 @@ final class RESTHandler {
         do throws(RESTError) {
             guard
                 let database = try orRefuse({ () throws(JournalRefusal) in
-                    call.needsNamespace
-                        ? try processor.database(named: call.namespace)
-                        : processor.databaseToRead(named: call.namespace)
+                    try processor.database(named: call.namespace)
                 })
             else {
                 throw .noSuchDatabase

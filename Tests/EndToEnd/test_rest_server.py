@@ -78,24 +78,6 @@ def test_acknowledged_rest_writes_survive_a_kill(servers):
     assert later > name, "names go on growing"
 
 
-def test_reading_creates_no_namespace(servers):
-    server = servers()
-
-    def names():
-        return Rest(server.port, "default").ask("GET", "/.inspect/databases.json").text
-
-    before = names()
-    unknown = Rest(server.port, "unknown")
-    for target in ("/.json", "/a/b.json?shallow=true", "/a.json?orderBy=%22$key%22&limitToLast=2", "/.inspect/children.json"):
-        unknown.ask("GET", target).expect(200)
-    assert unknown.get("/") is None
-    assert names() == before
-    unknown.put("/a", 1)
-    assert '"unknown"' in names() and unknown.get("/") == {"a": 1}
-    with Rest(server.port, "listened").stream("/"):
-        assert '"listened"' in names()
-
-
 def test_at_the_file_size_limit_writes_are_refused_and_the_server_goes_on(servers):
     server = servers()
     rest, kept = Rest(server.port, "default"), []
