@@ -162,7 +162,10 @@ final class RequestBacklog {
         }
         switch message {
         case .storage, .outputsDelivered: return  // Noted when they arrived.
-        case .listenChecks: return check = message
+        case .listenChecks:
+            // `AccessManager` posts the next one when this one was executed.
+            assert(check == nil)
+            return check = message
         case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
             return urgent.append(message)
         case .drain:

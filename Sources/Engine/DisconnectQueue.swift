@@ -94,7 +94,8 @@ package struct DisconnectQueue: Sendable {
 
     private var root = Branch()
     private var totals = Totals()
-    /// Another number after each change; given by the caller.
+    /// Another number after each change, given by the caller: a session that has ended its queue and begins
+    /// another one must not have a number twice.
     private(set) var revision = 0
     /// The number of queued paths. O(1).
     var count: Int { totals.count }
@@ -166,7 +167,7 @@ package struct DisconnectQueue: Sendable {
     /// Queues writes. A write replaces what is queued at its path and below; below a queued write it becomes
     /// a part of that.
     /// - Complexity: O(depth) for each write, and O(queue that it replaces).
-    mutating func add(_ writes: [Write], by authors: [Author], revision: Int = 0) {
+    mutating func add(_ writes: [Write], by authors: [Author], revision: Int) {
         self.revision = revision
         for write in writes {
             let pending = Pending(
@@ -221,7 +222,7 @@ package struct DisconnectQueue: Sendable {
     /// become writes of their own, and the write itself, which would have removed everything else, is
     /// dropped.
     /// - Complexity: O(depth + queue below the path + children of a write above).
-    mutating func cancel(at path: Path, revision: Int = 0) {
+    mutating func cancel(at path: Path, revision: Int) {
         self.revision = revision
         var difference = Totals()
         _ = Self.cancel(at: path.keys[...], in: &root, &difference)

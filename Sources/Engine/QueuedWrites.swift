@@ -27,7 +27,7 @@ struct QueuedWrites {
         self.isTracking = isTracking
     }
 
-    /// What the decision depends on; nil where rules were not asked, or nobody tracks.
+    /// What the decision depends on; nil where rules were not asked, or ``isTracking`` is false.
     var decision: RuleDecision? {
         askedRules && isTracking ? RuleDecision(isAllowed: true, reads: reads) : nil
     }

@@ -63,7 +63,7 @@ extension IOLoop: SessionRouter {
             "scheme": "\(request.isSecure ? "https" : "http")",
         ]
         if let id = request.requestID { metadata["request_id"] = "\(id)" }
-        // Whoever reads the access log may know its lines by their source.
+        // Programs that read the access log may select its lines by this source.
         resources.log.requests.info("request", metadata: metadata, source: "PandoServer")
     }
 

@@ -89,8 +89,8 @@ final class Poller {
     /// Ends the reports. The object is released at the end of the tick.
     private func unwatch(_ pollable: Pollable) {
         guard pollable.isWatched else { return }
-        // Closing would remove it too, but only if no other process has the descriptor: a child between fork
-        // and exec has it, and the kernel would go on reporting the address of a freed object.
+        // Closing would remove it too, but only if no other process has the descriptor. A child process has
+        // it between fork and exec; the kernel would then report events with the address of a freed object.
         _ = pando_poll_remove(descriptor, pollable.descriptor)
         pollable.interest = 0
         let index = Int(pollable.slot)

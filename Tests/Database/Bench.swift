@@ -135,14 +135,22 @@ final class Bench {
         while endsTurns, host.hasWork { host.receive(&messages) }
     }
 
-    /// Waits for an event of the journal, and processes it.
-    func waitForDisk() {
+    /// Waits for events, and processes them.
+    /// - Throws: Where none comes.
+    func waitForDisk() throws {
         var messages: [DatabaseMessage] = []
+        mailbox.drain(into: &messages)
         while messages.isEmpty {
-            #expect(wakeup.wait(timeout: .seconds(20)), "no event of the journal")
+            try #require(wakeup.wait(timeout: .seconds(20)), "no event of the journal")
             mailbox.drain(into: &messages)
         }
         process(messages)
+    }
+
+    /// Waits until everything that was decided so far is durable, and its outputs are released.
+    /// - Throws: Where no event comes.
+    func waitUntilDurable() throws {
+        while !host.gate.isDurable(host.processor.journal.lastTicket) { try waitForDisk() }
     }
 
     /// The messages released since the last call, unframed, each with its session's slot.

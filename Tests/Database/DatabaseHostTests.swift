@@ -98,7 +98,7 @@ import Testing
             let bench = try Bench(directory: directory)
             bench.process([Bench.open(1), Bench.open(2)])
             #expect(bench.takeMessages().isEmpty, "the namespace was just made: even the handshake waits")
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(bench.takeMessages().count == 2)
 
             bench.process([try Bench.listen(2, 1, "/a")])
@@ -110,7 +110,7 @@ import Testing
             bench.process([try Bench.put(1, 1, "/a", "7")])
             bench.process([try Bench.request(2, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/b","q":{}}}}"#)])
             #expect(bench.takeMessages().isEmpty, "neither the push, nor the reply, nor a later read")
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(
                 bench.takeMessages() == [
                     #"2 {"t":"d","d":{"a":"d","b":{"p":"a","d":7}}}"#,
@@ -127,7 +127,7 @@ import Testing
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
             bench.process([Bench.open(1), try Bench.put(1, 1, "/a", #"{"x":"text"}"#)])
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(bench.takeMessages().count == 2, "the handshake and the reply are durable")
             let (recordCount, byteCount) = (
                 bench.host.processor.journal.lastSequence.rawValue, bench.host.processor.journal.byteCount
@@ -145,7 +145,7 @@ import Testing
             bench.process([
                 Bench.open(2, "other"), try Bench.put(2, 1, "/o", "1"), try Bench.listen(1, 8, "/a"),
             ])
-            bench.waitForDisk()
+            try bench.waitForDisk()
             _ = bench.takeMessages()
             bench.process([
                 try Bench.put(1, 9, "/a/x", #""text""#), try Bench.put(2, 2, "/o", "1"),
@@ -153,7 +153,7 @@ import Testing
                 try Bench.put(1, 10, "/a", #"{"x":"text"}"#),
             ])
             #expect(bench.takeMessages().isEmpty)
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(bench.takeMessages().count == 4, "four replies, and no push")
             let before = bench.host.processor.journal.lastSequence.rawValue
 
@@ -163,7 +163,7 @@ import Testing
                 try Bench.put(1, 7, "/a/y", "2"),
             ])
             #expect(bench.takeMessages().isEmpty)
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(bench.takeMessages().count == 5, "and two pushes")
             #expect(bench.host.processor.journal.lastSequence.rawValue == before + 2)
             bench.journal?.stop()

@@ -20,10 +20,10 @@ import Testing
     }
 
     /// Works and waits for the disk until so many replies have come.
-    private static func answers(_ count: Int, _ bench: Bench) -> [String] {
+    private static func answers(_ count: Int, _ bench: Bench) throws -> [String] {
         var lines: [String] = []
         while lines.count < count {
-            bench.waitForDisk()
+            try bench.waitForDisk()
             lines += bench.takeMessages().filter { $0.contains(#""r":"#) && !$0.contains(#""t":"c""#) }
         }
         return lines
@@ -37,7 +37,7 @@ import Testing
         try withDirectory { directory in
             let bench = try Bench(directory: directory)
             bench.process([Bench.open(1), Bench.open(2)])
-            bench.waitForDisk()
+            try bench.waitForDisk()
             _ = bench.takeMessages()
             try body(bench)
             bench.journal?.stop()
@@ -54,9 +54,9 @@ import Testing
                 try Bench.put(1, 1, "/large", Self.large), try Bench.put(1, 2, "/a", "1"),
                 try Bench.put(2, 3, "/b", "1"),
             ])
-            #expect(Self.answers(1, bench) == [Self.ok(2, 3)])
+            #expect(try Self.answers(1, bench) == [Self.ok(2, 3)])
             #expect(Self.work(bench) == 1)
-            #expect(Self.answers(2, bench) == [Self.ok(1, 1), Self.ok(1, 2)])
+            #expect(try Self.answers(2, bench) == [Self.ok(1, 1), Self.ok(1, 2)])
             #expect(Self.child(bench, "large")?.children.count == 5000)
             #expect(bench.host.backlog.isIdle && bench.host.processor.journal.printed == nil)
         }
@@ -70,7 +70,7 @@ import Testing
                     1, #"{"t":"d","d":{"r":1,"a":"m","b":{"p":"/m","d":{"a":1,"\#(name)":\#(Self.large)}}}}"#)
             ])
             #expect(Self.work(bench) == 1)
-            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            #expect(try Self.answers(1, bench) == [Self.ok(1, 1)])
             #expect(Self.child(bench, "m")?.children.count == 2)
         }
     }
@@ -82,16 +82,16 @@ import Testing
             let new = Self.large.replacing("4999", with: "5000")
             bench.process([try Bench.put(1, 1, "/large", Self.large)])
             #expect(Self.work(bench) == 1)
-            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            #expect(try Self.answers(1, bench) == [Self.ok(1, 1)])
             bench.process([
                 try Bench.request(
                     1, #"{"t":"d","d":{"r":2,"a":"p","b":{"p":"/large","d":\#(new),"h":"\#(hash)"}}}"#)
             ])
             #expect(Self.work(bench) == 1)
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(bench.takeMessages() == [])
             #expect(Self.work(bench) == 1)
-            #expect(Self.answers(1, bench) == [Self.ok(1, 2)])
+            #expect(try Self.answers(1, bench) == [Self.ok(1, 2)])
             #expect(Self.child(bench, "large/k5000") == .integer(5000))
         }
     }
@@ -102,7 +102,7 @@ import Testing
             bench.process([try Bench.put(1, 1, "/large", Self.large), .closed(Bench.session(1))])
             #expect(bench.abandoned.sessions == [Bench.session(1)])
             #expect(Self.work(bench) == 1)
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(Self.child(bench, "large")?.children.count == 5000)
             #expect(bench.host.backlog.isIdle)
         }
@@ -115,12 +115,12 @@ import Testing
                 try Bench.request(1, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/large","d":\#(Self.large)}}}"#)
             ])
             #expect(Self.work(bench) == 1)
-            #expect(Self.answers(1, bench) == [Self.ok(1, 1)])
+            #expect(try Self.answers(1, bench) == [Self.ok(1, 1)])
             bench.process([.closed(Bench.session(1)), try Bench.put(2, 2, "/b", "1")])
-            #expect(Self.answers(1, bench) == [Self.ok(2, 2)])
+            #expect(try Self.answers(1, bench) == [Self.ok(2, 2)])
             #expect(Self.child(bench, "large")?.isEmpty == true)
             #expect(Self.work(bench) == 1)
-            bench.waitForDisk()
+            try bench.waitForDisk()
             #expect(Self.child(bench, "large")?.children.count == 5000)
         }
     }
@@ -140,7 +140,7 @@ import Testing
             }
             bench.process([try Bench.request(1, #"{"t":"d","d":{"r":9999,"a":"o","b":{"p":"/gone","d":1}}}"#)]
             )
-            _ = Self.answers(2501, bench)
+            _ = try Self.answers(2501, bench)
             var messages = [DatabaseMessage.closed(Bench.session(1))]
             var partCount = 0
             while !messages.isEmpty {
@@ -156,7 +156,7 @@ import Testing
             // No listener is left.
             bench.process([try Bench.put(2, 1, "/l7", "1")])
             while true {
-                bench.waitForDisk()
+                try bench.waitForDisk()
                 let lines = bench.takeMessages()
                 #expect(!lines.contains { $0.hasPrefix("1 ") })
                 if lines.contains(Self.ok(2, 1)) { break }
@@ -183,14 +183,14 @@ import Testing
                 for job in jobs { job.perform(&hashes) }
                 attempts += 1
                 bench.process([try Bench.put(2, attempts, "/m/k0/other", "\(attempts)")])
-                bench.waitForDisk()
+                try bench.waitForDisk()
             }
             #expect(attempts == RequestPreparer.attemptLimit)
             #expect(Self.child(bench, "m")?.children.count == (isDone ? count : 1))
             var lines: [String] = []
             while !lines.contains(Self.ok(1, 2)) {
                 lines += bench.takeMessages()
-                if !lines.contains(Self.ok(1, 2)) { bench.waitForDisk() }
+                if !lines.contains(Self.ok(1, 2)) { try bench.waitForDisk() }
             }
             let reply = try #require(lines.first { $0.hasPrefix("1 ") && $0.contains(#""r":1,"#) })
             #expect(reply.contains(#""s":"\#(isDone ? "ok" : "unavailable")""#), "\(reply)")
@@ -203,7 +203,7 @@ import Testing
             bench.process([try Bench.put(1, 1, "/large", Self.large), .drain { isDrained.isSet = true }])
             #expect(!isDrained.isSet)
             #expect(Self.work(bench) == 1)
-            while !isDrained.isSet { bench.waitForDisk() }
+            while !isDrained.isSet { try bench.waitForDisk() }
             #expect(Self.child(bench, "large")?.children.count == 5000)
         }
     }

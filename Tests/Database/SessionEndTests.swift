@@ -85,7 +85,8 @@ import Testing
             bench.process([.closed(Bench.session(1))])
             bench.work()
             #expect(Self.list(bench).children.count == Self.count)
-            bench.waitForDisk()
+            // `work()` may have processed what the journal reported.
+            try bench.waitUntilDurable()
             bench.journal?.stop()
             let again = try Bench(directory: directory)
             #expect(Self.list(again).children.count == Self.count)

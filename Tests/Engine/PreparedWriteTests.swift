@@ -167,7 +167,7 @@ import Testing
 
     private static let manyUsers = 1000
 
-    /// Nobody else is there, and what the rules look for does not exist.
+    /// There is no other client, and the locations that the rules read have no data.
     @Test(arguments: [false, true]) func manyMissingLocations(isEmpty: Bool) {
         let text = #"""
             {"rules":{"list":{".write":true,"$k":{

@@ -295,7 +295,7 @@ private struct Done: Equatable, Sendable {
         #expect(done.all == Array(100..<120) + Array(200..<220))
     }
 
-    /// Many channels that close in the same tick: their delegates are told in several.
+    /// Many channels close in the same tick: `channelDidClose` is called over several ticks.
     @Test func closesOfManyChannelsAreSharedOutOverTicks() throws {
         let clock = ScriptedClock()
         let log = Log<Event>()

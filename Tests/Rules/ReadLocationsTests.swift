@@ -29,14 +29,23 @@ import Testing
                     Self.value(&random), at: Self.path(&random, depth: Int.random(in: 1...4, using: &random)))
             }
             var (reads, locations) = ([(Path, ReadLocations.Part)](), ReadLocations(limit: limit))
+            // Of another decision: half of the locations come by a union.
+            var others = ReadLocations(limit: limit)
             for _ in 0..<Int.random(in: 0..<40, using: &random) {
                 let path = Self.path(&random, depth: Int.random(in: 0...4, using: &random))
                 if path.isRoot, Int.random(in: 0..<20, using: &random) > 0 { continue }
                 let part: ReadLocations.Part = random.pick([.existence, .all])
                 reads.append((path, part))
-                locations.insert(path.keys[...], part)
-                #expect(locations.count <= limit)
+                if Bool.random(using: &random) {
+                    locations.insert(path.keys[...], part)
+                } else {
+                    others.insert(path.keys[...], part)
+                }
+                #expect(locations.count <= limit && others.count <= limit)
             }
+            locations.formUnion(others)
+            #expect(locations.count <= limit)
+            locations.formUnion(others)
             var now = before
             var written: [Path] = []
             for _ in 0..<Int.random(in: 0..<4, using: &random) {

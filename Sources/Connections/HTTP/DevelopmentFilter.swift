@@ -37,12 +37,12 @@ package struct DevelopmentFilter {
     /// out the host.
     package mutating func refusal(of head: RequestHead, allowing allowed: [WebOrigin]) -> ForeignRequest? {
         let fields = head.fields
-        // A browser sends one. Of several nobody knows which is true.
-        if fields.count(of: "origin") > 1 {
-            return .page(fields.values(of: "origin").joined(separator: ", "))
-        }
         let (received, authority) = (head.receivedAuthorityBytes, head.authorityBytes)
         let origin = fields.bytes(of: "origin")
+        // A browser sends one `Origin`. With several, it is not known which of them is the page's.
+        if origin != nil, fields.count(of: "origin") > 1 {
+            return .page(fields.values(of: "origin").joined(separator: ", "))
+        }
         let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil
         let page = origin == nil ? fields.bytes(of: "referer") : nil
         if let last, last.names.received[...] == received, last.names.authority[...] == authority,

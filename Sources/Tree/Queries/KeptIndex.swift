@@ -128,7 +128,7 @@ package struct IndexedQuery: Sendable {
     /// For the query's aggregates: an index in its order for each of ``Query/aggregatedFields``, in their
     /// order, with the numbers of that field. Fewer where one is not there: then none is used.
     let measured: [OrderedIndex]
-    /// Gets the nanoseconds that another thread has taken to evaluate the query; nil where nobody asks.
+    /// Gets the nanoseconds that another thread has taken to evaluate the query; nil where it is not needed.
     package var noteWork: (@Sendable (_ nanoseconds: Int) -> Void)?
 
     /// - Parameter measured: One for each of the aggregated fields; nil where there is none.
