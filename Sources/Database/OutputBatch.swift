@@ -24,6 +24,8 @@ package struct OutputBatch: Sendable {
         case rest(SessionID, RESTCallResult)
         /// Events for an event stream.
         case events(SessionID, [StreamEvent])
+        /// The events of a write of many locations, which the event streams of one location share.
+        case update(SessionID, StreamUpdate)
         /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested
         /// before has its reply.
         case windowMark(SessionID)

@@ -26,6 +26,12 @@ struct OutputEncoder {
     /// Bytes of the frames that are shared, once for each recipient; only grows.
     private var fannedOutByteCount = 0
 
+    /// Bytes from which on a push is a large message.
+    private var largeByteCount = LargeMessage.byteCount
+    /// Bytes of what one session was not sent that are encoded at once, and those of a push that always is.
+    private static let caughtUpByteCount = 256 << 10
+    private static let tinyByteCount = 512
+
     /// Recipients of one push from which on the time of its request is measured.
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
@@ -64,12 +70,23 @@ struct OutputEncoder {
         for push in pushes { encode(streams.isEmpty ? push : divert(push)) }
     }
 
+    /// Encodes what one session has not been sent yet, which may be very many pushes: some of them here, and
+    /// those behind them by a worker, unless they are tiny.
+    mutating func encode(catchUp pushes: [Push]) {
+        let before = sentByteCount
+        defer { largeByteCount = LargeMessage.byteCount }
+        for push in pushes {
+            if sentByteCount &- before > Self.caughtUpByteCount { largeByteCount = Self.tinyByteCount }
+            encode(streams.isEmpty ? push : divert(push))
+        }
+    }
+
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
         // Clients number their tags from one, so listeners of one query often share theirs.
         var byTag: [Int64: ContiguousArray<SessionID>] = [:]
         for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
-        if push.body.isHeavier(than: LargeMessage.byteCount) {
+        if push.body.isHeavier(than: largeByteCount) {
             if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
             for (tag, sessions) in byTag { sendLarge(.push(push.body, tag: tag), to: [sessions]) }
             return
@@ -159,8 +176,15 @@ struct OutputEncoder {
         append(.events(session, [.cancel("Permission denied")]), to: session)
     }
 
-    /// Encodes the events of a push for event streams.
+    /// What the event streams of one location are sent for one push.
+    private enum Streamed {
+        case events([StreamEvent])
+        case update(StreamUpdate)
+    }
+
+    /// Encodes the events of a push for event streams, once for all streams of one location.
     /// - Returns: The push without them, for realtime sessions.
+    /// - Complexity: O(recipients), however many locations the push has.
     private mutating func divert(_ push: Push) -> Push {
         var rest = push
         var streamed: [(SessionID, StreamRoot)] = []
@@ -175,39 +199,45 @@ struct OutputEncoder {
                 if let root = streams[recipient.session] { streamed.append((recipient.session, root)) }
             }
         }
-        // Streams of one location come one behind the other, and share their events.
-        var made: (root: StreamRoot, events: [StreamEvent])?
+        // Streams of one location come one behind the other.
+        var made: (root: StreamRoot, content: Streamed)?
         for (session, root) in streamed {
-            let events: [StreamEvent]
+            let content: Streamed
             if let made, made.root.isQuery == root.isQuery, made.root.path == root.path {
-                events = made.events
+                content = made.content
             } else {
-                events = Self.events(push, root)
-                made = (root, events)
+                content = Self.streamed(push, root)
+                made = (root, content)
             }
-            append(.events(session, events), to: session)
+            switch content {
+            case .events(let events): append(.events(session, events), to: session)
+            case .update(let update): append(.update(session, update), to: session)
+            }
         }
         return rest
     }
 
-    private static func events(_ push: Push, _ root: StreamRoot) -> [StreamEvent] {
+    private static func streamed(_ push: Push, _ root: StreamRoot) -> Streamed {
         switch push.body {
         case .overwrite(let path, let node):
-            if let base = push.mergeBase, root.path.contains(base) {
-                return StreamEvent.events(
-                    merging: [(base.relative(path), node)], at: root.path.relative(base))
+            guard let base = push.mergeBase, root.path.contains(base) else {
+                return .events([.put(root.path.relative(path), node)])
             }
-            return [.put(root.path.relative(path), node)]
+            return .events(
+                StreamEvent.events(merging: [(base.relative(path), node)], at: root.path.relative(base)))
+        case .merge(let base, let entries) where entries.count >= StreamUpdate.leastCount:
+            return .update(StreamUpdate(entries, at: root.path.relative(base), isQuery: root.isQuery))
         case .merge(let base, let entries):
-            return StreamEvent.events(
-                merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
-                isQuery: root.isQuery)
+            return .events(
+                StreamEvent.events(
+                    merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
+                    isQuery: root.isQuery))
         // A large query window. Streams send no hashes, so all of it is missing.
         case .initial(let state):
-            guard case .overwrite(let path, let node)? = state.body(knowing: nil) else { return [] }
-            return [.put(root.path.relative(path), node)]
+            guard case .overwrite(let path, let node)? = state.body(knowing: nil) else { return .events([]) }
+            return .events([.put(root.path.relative(path), node)])
         // A reply to hashes, which streams do not send; and a stream has one listen.
-        case .rangeMerge, .listens: return []
+        case .rangeMerge, .listens: return .events([])
         }
     }
 

@@ -112,6 +112,12 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
+    override func receive(_ update: StreamUpdate) {
+        prepareEvent()
+        connection.receive(update, &services.context)
+        finish()
+    }
+
     override func close(_ reason: DisconnectReason) {
         prepareEvent()
         connection.close(reason, &services.context)

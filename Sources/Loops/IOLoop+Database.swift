@@ -92,6 +92,10 @@ extension IOLoop {
                 position.nextItem()
                 table[id]?.receive(events)
                 position.sharedCount += 1
+            case .update(let id, let update):
+                position.nextItem()
+                table[id]?.receive(update)
+                position.sharedCount += 1
             case .windowMark(let id):
                 position.nextItem()
                 table[id]?.windowMarkReturned()

@@ -85,6 +85,7 @@ class LoopSession {
     func windowMarkReturned() {}
     func receive(_ result: RESTCallResult) {}
     func receive(_ events: [StreamEvent]) {}
+    func receive(_ update: StreamUpdate) {}
     func close(_ reason: DisconnectReason) {}
 
     // MARK: Events from workers

@@ -44,21 +44,29 @@ package enum StreamEvent: Equatable, Sendable {
             let nodes = entries.map(\.node.isEmpty)
             return zip(puts, nodes).filter(\.1).map(\.0) + zip(puts, nodes).filter { !$0.1 }.map(\.0)
         }
-        guard let first = entries.first?.path.keys else { return [] }
-        // The number of keys that all paths have in common; without the last key, if there is one path.
-        var common = entries.count == 1 ? max(0, first.count - 1) : first.count
-        for entry in entries {
-            let shared = zip(first, entry.path.keys).prefix { $0 == $1 }.count
-            common = min(common, shared)
-        }
-        guard entries.allSatisfy({ $0.path.count == common + 1 }), entries.count > 1 || common == 0 else {
-            return puts
-        }
+        guard let common = patchDepth(of: entries.lazy.map(\.path)) else { return puts }
         return [
             .patch(
-                base.appending(first[..<common]),
+                base.appending(entries[0].path.keys[..<common]),
                 entries.map { Entry(key: $0.path[common], node: $0.node) })
         ]
+    }
+
+    /// The number of keys that all paths have in common, where each has one more: then a multi-path write is
+    /// one `patch` at that depth. Nil where it is a `put` for each path.
+    /// - Complexity: O(paths × depth), at most: where paths differ in depth, it ends at the first that does.
+    package static func patchDepth(of paths: some Collection<Path>) -> Int? {
+        guard let first = paths.first?.keys else { return nil }
+        // Without the last key, if there is one path.
+        var common = paths.count == 1 ? max(0, first.count - 1) : first.count
+        for path in paths {
+            guard path.count <= common + 1 else { return nil }
+            common = min(common, zip(first, path.keys).prefix { $0 == $1 }.count)
+            guard path.count <= common + 1 else { return nil }
+        }
+        // All are as deep as the first: a shorter one has less in common.
+        guard paths.allSatisfy({ $0.count == common + 1 }), paths.count > 1 || common == 0 else { return nil }
+        return common
     }
 
     /// A printer of the event in pieces, for an initial value, which may be large.
@@ -93,7 +101,7 @@ package enum StreamEvent: Equatable, Sendable {
     }
 
     /// `event: put\ndata: {"path":"/x","data":`
-    private static func start(_ name: StaticString, at path: Path) -> [UInt8] {
+    package static func start(_ name: StaticString, at path: Path) -> [UInt8] {
         var prefix: [UInt8] = []
         prefix.append("event: ")
         prefix.append(name)

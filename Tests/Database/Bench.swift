@@ -171,6 +171,7 @@ final class Bench {
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
                 case .events(let session, let events): ["\(session.slot) events \(events)"]
+                case .update(let session, let update): ["\(session.slot) events \(update.events)"]
                 case .windowMark(let session): ["\(session.slot) mark"]
                 case .held: []
                 case .resumeReading: ["resume"]

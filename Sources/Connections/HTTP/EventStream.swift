@@ -19,19 +19,37 @@ package struct EventStream {
 
     private let form: JSONForm
     private let waitingByteLimit: Int
-    /// An event, and about what it holds where it came while others waited; otherwise 0.
+    /// Bytes that one client leaves unread count for less where others may hold them, too.
+    private static let sharedWeight = 16
+
+    private enum Content {
+        case event(StreamEvent)
+        /// Events that all streams of a location share.
+        case update(StreamUpdate)
+    }
+
+    /// What waits; how many events it counts for, and about how many bytes it holds where it came while others
+    /// waited, otherwise 0.
     private struct Entry {
-        var event: StreamEvent
-        var byteCount: Int
+        var content: Content
+        var eventCount = 1
+        var byteCount = 0
+        /// Of ``byteCount``, the part of this stream.
+        var heldByteCount = 0
     }
 
     /// Events that are not printed yet, and the one that is being sent.
     private var entries: [Entry] = []
-    /// Events at the front that were taken: those behind them do not move for each.
+    /// Entries at the front that were taken: those behind them do not move for each.
     private var sentCount = 0
     private var printer: ValuePrinter?
+    /// Prints an update.
+    private var updatePrinter: StreamUpdatePrinter?
     /// About what the events hold that wait, and came while others waited; a lower bound.
     package private(set) var waitingByteCount = 0
+    private var waitingHeldByteCount = 0
+    /// Events of the entries that wait.
+    private var waitingEventCount = 0
     /// Operations that were not sent.
     private var missedCount = 0
     /// The last event is among those that came.
@@ -52,14 +70,22 @@ package struct EventStream {
         lastSent = now
     }
 
-    /// Events that are not printed yet.
+    /// Events, and updates as a whole, that are not printed yet.
     package var waitingCount: Int { entries.count - sentCount }
 
+    /// Events that are not printed yet, at most.
+    package var unsentEventCount: Int { waitingEventCount + (updatePrinter?.remainingCount ?? 0) }
+
     /// An event is on its way to the socket.
-    package var isPrinting: Bool { printer != nil }
+    package var isPrinting: Bool { printer != nil || updatePrinter != nil }
+
+    /// Bytes of memory that the stream holds: what other streams share counts little.
+    package var heldByteCount: Int {
+        waitingHeldByteCount + (updatePrinter.map { $0.update.weight / Self.sharedWeight } ?? 0)
+    }
 
     /// Everything was sent, and nothing more will come.
-    package var isFinished: Bool { isEnding && !isMeasuring && waitingCount == 0 && printer == nil }
+    package var isFinished: Bool { isEnding && !isMeasuring && waitingCount == 0 && !isPrinting }
 
     /// Adds events.
     /// - Returns: false when more waits than may: the client has to be cut off.
@@ -68,12 +94,8 @@ package struct EventStream {
             missedCount += new.count
             return true
         }
-        let isBehind = printer != nil || waitingCount > 0
-        // Events that were taken go when they are half of all: each is moved over once.
-        if sentCount > Self.keptCapacity, sentCount * 2 > entries.count {
-            entries.removeFirst(sentCount)
-            sentCount = 0
-        }
+        let isBehind = self.isBehind
+        makeSpace()
         appendMissed()
         // Nothing is sent behind the last event.
         for event in new where !isEnding {
@@ -83,16 +105,52 @@ package struct EventStream {
             case .keepAlive: break
             }
             let byteCount = isBehind ? event.weight : 0
-            waitingByteCount += byteCount
-            entries.append(Entry(event: event, byteCount: byteCount))
+            append(Entry(content: .event(event), byteCount: byteCount, heldByteCount: byteCount))
         }
-        return waitingByteCount <= waitingByteLimit && waitingCount <= Self.waitingCountLimit
+        return hasSpace
+    }
+
+    /// Adds the events of a write of many locations. Nothing is made of them before the client takes them.
+    /// - Returns: As ``append(_:)``. Where nothing waits, an update may have any number of events.
+    package mutating func append(_ update: StreamUpdate) -> Bool {
+        guard !isEnding else { return true }
+        let byteCount = isBehind ? update.weight : 0
+        let eventCount = isBehind ? update.eventCount : 1
+        makeSpace()
+        appendMissed()
+        hasBegun = true
+        append(
+            Entry(
+                content: .update(update), eventCount: eventCount, byteCount: byteCount,
+                heldByteCount: byteCount / Self.sharedWeight))
+        return hasSpace
+    }
+
+    private var isBehind: Bool { isPrinting || waitingCount > 0 }
+
+    /// Whether what waits is within its bounds.
+    private var hasSpace: Bool {
+        waitingByteCount <= waitingByteLimit && waitingEventCount <= Self.waitingCountLimit
+    }
+
+    /// Entries that were taken go when they are half of all: each is moved over once.
+    private mutating func makeSpace() {
+        guard sentCount > Self.keptCapacity, sentCount * 2 > entries.count else { return }
+        entries.removeFirst(sentCount)
+        sentCount = 0
+    }
+
+    private mutating func append(_ entry: Entry) {
+        waitingByteCount += entry.byteCount
+        waitingHeldByteCount += entry.heldByteCount
+        waitingEventCount += entry.eventCount
+        entries.append(entry)
     }
 
     private mutating func appendMissed() {
         guard missedCount > 0 else { return }
         let json = Array("{\"name\":\"missed\",\"count\":\(missedCount)}".utf8)
-        entries.append(Entry(event: .log(json), byteCount: 0))
+        append(Entry(content: .event(.log(json))))
         missedCount = 0
     }
 
@@ -107,8 +165,9 @@ package struct EventStream {
         isMeasuring = false
         guard isTooHeavy else { return }
         sentCount = 0
-        waitingByteCount = 0
-        entries = [Entry(event: .cancel(Text(RESTError.readTooLarge.text)), byteCount: 0)]
+        (waitingByteCount, waitingHeldByteCount, waitingEventCount) = (0, 0, 0)
+        entries = []
+        append(Entry(content: .event(.cancel(Text(RESTError.readTooLarge.text)))))
         isEnding = true
     }
 
@@ -118,6 +177,8 @@ package struct EventStream {
         while true {
             if let piece = printer?.next() { return piece }
             printer = nil
+            if let piece = updatePrinter?.next() { return piece }
+            updatePrinter = nil
             if waitingCount == 0 {
                 entries.removeAll(keepingCapacity: sentCount <= Self.keptCapacity)
                 sentCount = 0
@@ -127,9 +188,14 @@ package struct EventStream {
                 assert(waitingByteCount == 0, "bytes are counted of events that were taken")
                 return nil
             }
-            let entry = exchange(&entries[sentCount], with: Entry(event: .keepAlive, byteCount: 0))
-            printer = entry.event.printer(form)
+            let entry = exchange(&entries[sentCount], with: Entry(content: .event(.keepAlive)))
+            switch entry.content {
+            case .event(let event): printer = event.printer(form)
+            case .update(let update): updatePrinter = StreamUpdatePrinter(update, form)
+            }
             waitingByteCount -= entry.byteCount
+            waitingHeldByteCount -= entry.heldByteCount
+            waitingEventCount -= entry.eventCount
             sentCount += 1
         }
     }

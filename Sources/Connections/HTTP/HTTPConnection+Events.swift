@@ -106,7 +106,19 @@ extension HTTPConnection {
     /// The databases have events for the stream.
     package mutating func receive(_ events: [StreamEvent], _ context: inout ConnectionContext) {
         guard case .streaming = state else { return }
-        if stream?.append(events, &context) == false { return context.append(.reset) }
+        added(stream?.append(events, &context), &context)
+    }
+
+    /// The databases have the events of a write of many locations for the stream.
+    package mutating func receive(_ update: StreamUpdate, _ context: inout ConnectionContext) {
+        guard case .streaming = state else { return }
+        added(stream?.append(update), &context)
+    }
+
+    /// Sends what was added to the stream.
+    /// - Parameter hasSpace: false when more waits than may: the client is disconnected.
+    private mutating func added(_ hasSpace: Bool?, _ context: inout ConnectionContext) {
+        if hasSpace == false { return context.append(.reset) }
         sendEvents(&context)
         stream?.noteLag(&context)
         // A client that has closed its side gets what there is: it cannot be seen whether it still reads.

@@ -88,7 +88,7 @@ package struct HTTPConnection {
     package var unfinishedByteCount: Int { rest.unfinishedByteCount }
 
     /// Bytes of a head that is not complete, of later requests, and of events that were not read.
-    package var waitingByteCount: Int { input.waitingByteCount + (stream?.waitingByteCount ?? 0) }
+    package var waitingByteCount: Int { input.waitingByteCount + (stream?.heldByteCount ?? 0) }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + waitingByteCount }

@@ -54,8 +54,8 @@ struct StreamOutput {
         hasExpiry = false
     }
 
-    /// Bytes of events that wait.
-    var waitingByteCount: Int { stream.waitingByteCount }
+    /// Bytes of memory that the events take which were not sent: what other streams share counts little.
+    var heldByteCount: Int { stream.heldByteCount }
 
     /// An event is on its way to the socket.
     var isPrinting: Bool { stream.isPrinting }
@@ -79,6 +79,10 @@ struct StreamOutput {
         }
         return stream.append(events)
     }
+
+    /// Adds the events of a write of many locations.
+    /// - Returns: false when more waits than may: the client has to be disconnected.
+    mutating func append(_ update: StreamUpdate) -> Bool { stream.append(update) }
 
     /// The first event was measured.
     mutating func measured(isTooHeavy: Bool) { stream.measured(isTooHeavy: isTooHeavy) }
@@ -125,7 +129,7 @@ struct StreamOutput {
     mutating func noteLag(_ context: inout ConnectionContext) {
         guard !isLagging,
             context.socket.unsentByteCount + stream.waitingByteCount > ConnectionLimits.laggingByteCount
-                || stream.waitingCount > Self.laggingCount
+                || stream.unsentEventCount > Self.laggingCount
         else { return }
         isLagging = true
         context.post(.lagging(session))

@@ -51,6 +51,7 @@ class LoopConnection {
     func windowMarkReturned() {}
     func receive(_ result: RESTCallResult) {}
     func receive(_ events: [StreamEvent]) {}
+    func receive(_ update: StreamUpdate) {}
     func close(_ reason: DisconnectReason) {}
     func finish(_ result: WorkerResult) {}
     func nextTurn() {}
@@ -179,6 +180,7 @@ final class HTTPLoopConnection: LoopConnection {
     override func closed(inOrder: Bool) { event { $0.closed(inOrder: inOrder, &$1) } }
     override func receive(_ result: RESTCallResult) { event { $0.receive(result, &$1) } }
     override func receive(_ events: [StreamEvent]) { event { $0.receive(events, &$1) } }
+    override func receive(_ update: StreamUpdate) { event { $0.receive(update, &$1) } }
     override func close(_ reason: DisconnectReason) { event { $0.close(reason, &$1) } }
     override func nextTurn() { event { $0.nextTurn(&$1) } }
     override func deadlinePassed() { event { $0.deadlinePassed(&$1) } }

@@ -70,6 +70,7 @@ extension OutputBatch {
                 for message in Self.messages(in: frames[...]) { outputs.append(.message(session, message)) }
             case .rest(let session, let result): outputs.append(.rest(session, result))
             case .events(let session, let events): outputs.append(.events(session, events))
+            case .update(let session, let update): outputs.append(.events(session, update.events))
             case .close(let session, _): outputs.append(.closed(session))
             case .windowMark, .held, .resumeReading: break
             }

@@ -243,6 +243,7 @@ final class SimulatedLoop {
         case .large(let id, let message): connection(id)?.send(message)
         case .rest(let id, let result): connection(id)?.receive(result)
         case .events(let id, let events): connection(id)?.receive(events)
+        case .update(let id, let update): connection(id)?.receive(update)
         case .windowMark(let id): connection(id)?.windowMarkReturned()
         case .held: break
         case .close(let id, let reason): connection(id)?.close(reason)
