@@ -96,7 +96,7 @@ final class CommandProcessor {
         defer { if !isUndecided { metrics.requests.add(metric) } }
         if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
             countFailure(.tooBig(number))
-            return encoder.reply(.tooBig(number), to: session)
+            return reply(.tooBig(number), to: session)
         }
         let result = execute(
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
@@ -180,7 +180,7 @@ final class CommandProcessor {
             if error == .undecided { return nil }
             let reply = error == .tooLarge ? SessionReply.tooBig(number) : .diskFull(number)
             countFailure(reply)
-            encoder.reply(reply, to: session)
+            self.reply(reply, to: session)
         }
         if let profiled {
             let record = ProfileRecord(
@@ -302,10 +302,17 @@ final class CommandProcessor {
         if let backlog = coalescer.take(of: session) { send(backlog, to: session) }
     }
 
+    /// Encodes a reply without a command, behind what the session has not been sent yet (realtime §6.1).
+    func reply(_ reply: SessionReply, to session: SessionID) {
+        if !coalescer.isEmpty { catchUp(session) }
+        encoder.reply(reply, to: session)
+    }
+
     /// Sends a session what it has not been sent yet.
     func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
         guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
-        encoder.encode(database.engine.tree.catchUp(session, paths: backlog.paths, tags: backlog.tags))
+        encoder.encode(
+            catchUp: database.engine.tree.catchUp(session, paths: backlog.changedPaths, tags: backlog.tags))
     }
 
     /// Sends a record to the sessions that watch the database.

@@ -70,7 +70,7 @@ extension DatabaseHost {
             processor.count(reply)
             // The server has ended the session: nothing follows that.
             if !isDraining || processor.sessions[session] != nil {
-                processor.encoder.reply(reply, to: session)
+                processor.reply(reply, to: session)
             }
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
         case .lagging(let session):
@@ -133,7 +133,7 @@ extension DatabaseHost {
                 return .suspended(request.session, database)
             }
         }
-        processor.encoder.reply(.contested(request.number), to: request.session)
+        processor.reply(.contested(request.number), to: request.session)
         processedByteCount += request.byteCount
         return .done
     }

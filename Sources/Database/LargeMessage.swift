@@ -58,8 +58,19 @@ package final class LargeMessage: @unchecked Sendable {
     /// been removed from the tree. Responses are counted when they are encoded; a client has few of them.
     package var waitingByteCount: Int {
         guard case .push(let body, _) = content else { return Self.leastByteCount }
-        if case .overwrite(_, let node) = body { return node.weight(upTo: Self.estimateLimit) }
-        return Self.estimateLimit
+        switch body {
+        case .overwrite(_, let node): return node.weight(upTo: Self.estimateLimit)
+        case .initial(let state):
+            guard let window = state.window else { return Self.estimateLimit }
+            return min(
+                Self.estimateLimit, Self.leastByteCount + window.entries.count * Self.windowEntryByteCount)
+        case .merge(_, let entries):
+            guard entries.count <= Self.weighedEntryLimit else { return Self.estimateLimit }
+            return entries.reduce(Self.leastByteCount) { sum, entry in
+                min(Self.estimateLimit, sum + 64 + entry.node.weight(upTo: Self.estimateLimit - sum))
+            }
+        case .rangeMerge, .listens: return Self.estimateLimit
+        }
     }
 
     /// ``pieces``, compressed where a worker has done that for the deflate window.
@@ -84,6 +95,9 @@ package final class LargeMessage: @unchecked Sendable {
 
     private static let estimateLimit = 256 << 10
     private static let leastByteCount = 256
+    private static let windowEntryByteCount = 64
+    /// Entries of a merge that are weighed.
+    private static let weighedEntryLimit = 64
 
     /// Encodes the message as frames, and cuts them into pieces. The second time it does nothing. One worker
     /// only.

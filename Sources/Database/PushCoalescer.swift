@@ -3,7 +3,8 @@ import PandoTree
 
 /// What sessions that read slowly are not sent yet. Only the newest state of a location matters to a
 /// listener: instead of every push, the paths that have changed are kept, and when the client has read what
-/// it was sent, it gets their values of that moment.
+/// it was sent, it gets their values of that moment. What a push has changed is written down once, and all
+/// sessions that lag share it (``ChangedLocations``).
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
 ///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
@@ -17,64 +18,69 @@ import PandoTree
 struct PushCoalescer {
     /// What one session was not sent.
     struct Backlog {
-        /// Where default listens have changed: none lies at or below another.
-        fileprivate(set) var paths: Set<Path> = []
+        /// Where default listens have changed, without ``changes``: in ascending order, none at or below
+        /// another.
+        private var paths: [Path] = []
+        /// Where they have changed since, one for each push.
+        private(set) var changes: [ChangedLocations] = []
+        /// The locations of ``changes``.
+        private var locationCount = 0
+        /// Changes at the front of ``changes`` that are coarse where they can be.
+        private var coarseCount = 0
         /// The tags of filtered listens whose query windows have changed.
         fileprivate(set) var tags: Set<Int64> = []
-        /// The path that was noted last: it is often changed again.
-        private var last: Path?
-        /// The length of the longest path, or more.
-        private var deepest = 0
-        /// Different for each session, so that not all of them are shortened by the same write.
-        private let limit = PushCoalescer.pathLimit + Int.random(in: 0..<PushCoalescer.pathLimit)
+        /// Different for each session, so that not all of them join their changes at the same write.
+        private let changeLimit = PushCoalescer.changeLimit + Int.random(in: 0..<PushCoalescer.changeLimit)
 
         /// The client reads slowly.
         fileprivate var isLagging = false
         /// The session's listens are being checked.
         fileprivate var isWithheld = false
 
-        var isEmpty: Bool { paths.isEmpty && tags.isEmpty }
+        var isEmpty: Bool { paths.isEmpty && changes.isEmpty && tags.isEmpty }
 
-        fileprivate mutating func note(_ path: Path) {
-            if last == path { return }
-            last = path
-            if paths.contains(path) { return }
-            var above = path
-            while !above.isRoot {
-                above = above.parent
-                if paths.contains(above) { return }
-            }
-            // Only where something can be below it.
-            if path.count < deepest { paths = paths.filter { !path.contains($0) } }
-            deepest = max(deepest, path.count)
-            paths.insert(path)
-            if paths.count > limit { shorten() }
+        /// Where default listens have changed: none lies at or below another. O(what was noted), which is
+        /// bounded.
+        var changedPaths: [Path] {
+            changes.isEmpty
+                ? paths : (paths + changes.flatMap(\.paths)).topmost(atMost: PushCoalescer.pathLimit)
         }
 
-        /// Replaces paths by their parents, the deepest first, until they are few.
-        private mutating func shorten() {
-            while paths.count > limit / 2, let depth = paths.map(\.count).max(), depth > 0 {
-                var shorter: Set<Path> = []
-                for path in paths { shorter.insert(path.count == depth ? path.parent : path) }
-                // A new parent may be above other paths.
-                paths = shorter.filter { path in
-                    var above = path
-                    while !above.isRoot {
-                        above = above.parent
-                        if shorter.contains(above) { return false }
-                    }
-                    return true
-                }
-                deepest = depth - 1
+        /// Notes a push that is not sent. O(1), however many locations it has: a few times for each location
+        /// that is kept, over many pushes.
+        fileprivate mutating func note(_ change: ChangedLocations) {
+            // The location that was noted last is often changed again.
+            if let last = changes.last, last.paths.count == 1, last.paths == change.paths { return }
+            changes.append(change)
+            locationCount += change.paths.count
+            if locationCount > PushCoalescer.pathLimit { coarsen() }
+            guard changes.count >= changeLimit else { return }
+            paths = changedPaths
+            changes.removeAll(keepingCapacity: true)
+            (locationCount, coarseCount) = (0, 0)
+        }
+
+        /// Replaces changes by coarse ones, each once.
+        private mutating func coarsen() {
+            for index in coarseCount..<changes.count {
+                guard let coarse = changes[index].coarse else { continue }
+                locationCount -= changes[index].paths.count - coarse.paths.count
+                changes[index] = coarse
             }
-            last = nil
+            coarseCount = changes.count
         }
     }
 
-    /// Paths that are kept for one session; beyond it, locations above them are sent as a whole.
-    static let pathLimit = 128
+    /// Paths that are kept for one session, and as many of the pushes since they were; beyond it, locations
+    /// above them are sent as a whole.
+    static let pathLimit = 256
+    /// Pushes, or twice as many, whose locations are kept as they came.
+    static let changeLimit = 32
 
     private var backlogs: [SessionID: Backlog] = [:]
+
+    /// What a session was not sent; nil for one that does not lag. For tests.
+    func backlog(of session: SessionID) -> Backlog? { backlogs[session] }
 
     /// Whether no session lags. Every push asks.
     var isEmpty: Bool { backlogs.isEmpty }
@@ -132,15 +138,15 @@ struct PushCoalescer {
     }
 
     private mutating func hold(_ push: inout Push, in root: Node, answering listener: SessionID?) {
-        // Computed once for all sessions that lag.
-        var paths: [Path]?
+        // Made once for all sessions that lag.
+        var made: ChangedLocations?
         for (index, group) in push.recipients.enumerated()
         where group.contains(where: { $0 != listener && backlogs[$0] != nil }) {
-            let changed = paths ?? Self.paths(of: push.body, in: root)
-            paths = changed
+            let change = made ?? ChangedLocations(of: push.body, in: root)
+            made = change
             push.recipients[index] = group.filter { session in
                 guard session != listener, let place = backlogs.index(forKey: session) else { return true }
-                for path in changed { backlogs.values[place].note(path) }
+                backlogs.values[place].note(change)
                 return false
             }
         }
@@ -150,25 +156,6 @@ struct PushCoalescer {
             }
             backlogs.values[place].tags.insert(recipient.tag)
             return true
-        }
-    }
-
-    /// The locations that a push is about. For a removal, the highest one that was removed with it: were it
-    /// filled again before it is sent, what it lost in between (a priority) would be missed.
-    private static func paths(of body: Push.Body, in root: Node) -> [Path] {
-        func place(_ path: Path, _ node: Node) -> Path {
-            var path = path
-            while node.isEmpty, !path.isRoot, root[path.parent].isEmpty { path = path.parent }
-            return path
-        }
-        switch body {
-        case .overwrite(let path, let node): return [place(path, node)]
-        case .merge(let base, let entries):
-            return entries.map { place(base.appending($0.path.keys), $0.node) }
-        // Replies to a listen, which are not held.
-        case .rangeMerge(let path, _): return [path]
-        case .initial(let state): return [state.path]
-        case .listens(let changed): return changed.alterations.all.map { place($0.path, $0.new) }
         }
     }
 }

@@ -136,8 +136,7 @@ extension RequestPreparer {
         case .request(let request):
             let reply = SessionReply.contested(request.number)
             processor.countFailure(reply)
-            processor.catchUp(request.session)
-            processor.encoder.reply(reply, to: request.session)
+            processor.reply(reply, to: request.session)
         case .rest(let session, _, _):
             processor.metrics.failures.add(.init(RESTError.contested))
             processor.encoder.respond(.refused(.contested), to: session)

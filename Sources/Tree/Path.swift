@@ -45,6 +45,9 @@ package struct Path: Hashable, Sendable {
         return Path(Array(other.keys[count...]))
     }
 
+    /// How many keys both paths begin with. O(depth).
+    package func sharedDepth(with other: Path) -> Int { zip(keys, other.keys).prefix { $0 == $1 }.count }
+
     /// `a/b`, as in pushes (realtime §5: no leading slash, the root is empty).
     package var wireText: String {
         keys.map(\.string).joined(separator: "/")

@@ -137,4 +137,101 @@ import Testing
         bench.process([.caughtUp(Bench.session(1)), .lagging(Bench.session(1))])
         #expect(bench.host.processor.coalescer.isEmpty)
     }
+
+    // MARK: Many locations
+
+    private static func merge(_ slot: UInt32, _ number: Int, _ base: String, _ paths: [String]) throws
+        -> DatabaseMessage
+    {
+        let entries = paths.map { "\"\($0)\":\(number)" }.joined(separator: ",")
+        return try Bench.request(
+            slot, #"{"t":"d","d":{"r":\#(number),"a":"m","b":{"p":"\#(base)","d":{\#(entries)}}}}"#)
+    }
+
+    /// To note a push takes as long for one location as for many: all sessions that lag share what it changed.
+    @Test func sessionsShareTheLocationsOfAPush() throws {
+        let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
+        for slot: UInt32 in 3..<8 {
+            bench.process([
+                Bench.open(slot), try Bench.listen(slot, 1, "/q"), .lagging(Bench.session(slot)),
+            ])
+        }
+        bench.process([try Self.merge(2, 7, "/q", (0..<100).map { "a\($0)/b/c" })])
+        let changes = [1, 3, 4, 5, 6, 7].map {
+            bench.host.processor.coalescer.backlog(of: Bench.session($0))?.changes ?? []
+        }
+        #expect(changes.allSatisfy { $0.count == 1 && $0[0] === changes[0][0] })
+        #expect(changes[0][0].paths.count == 100)
+        #expect(changes[0][0].coarse?.paths == ["q"])
+        bench.process([.caughtUp(Bench.session(1))])
+        let lines = Self.takeMessages(bench)
+        #expect(lines.count == 1 && lines[0].hasPrefix(#"{"a":"m","b":{"p":"q","d":{"a0/b/c":7"#), "\(lines)")
+    }
+
+    /// However many writes of many locations a client misses, few locations are kept for it.
+    @Test func whatIsKeptIsBounded() throws {
+        let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
+        for number in 0..<300 {
+            bench.process([try Self.merge(2, number, "/q", (0..<200).map { "a\(number)/b\($0)/c" })])
+            let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
+            #expect(backlog.changes.count < 2 * PushCoalescer.changeLimit)
+            // The latest push may be over the limit, until the next one comes.
+            let kept = backlog.changes.reduce(0) { $0 + $1.paths.count }
+            #expect(kept <= PushCoalescer.pathLimit + ChangedLocations.limit, "after \(number) pushes")
+            #expect(backlog.changedPaths.count <= PushCoalescer.pathLimit)
+        }
+        bench.process([.caughtUp(Bench.session(1))])
+        #expect(Self.takeMessages(bench).count == 1)
+    }
+
+    /// Of a write of very many locations, the one that the writer named is kept.
+    @Test func manyLocationsOfOnePushAreSentWhole() throws {
+        let count = ChangedLocations.visitedEntryLimit + 1
+        let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
+        bench.process([try Self.merge(2, 7, "/q/r", (0..<count).map { "a\($0)/b" })])
+        let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
+        #expect(backlog.changes.map(\.paths) == [["q/r"]])
+    }
+
+    @Test func topmostLocationsCoverAll() {
+        var generator = SystemRandomNumberGenerator()
+        for _ in 0..<500 {
+            let paths = (0..<Int.random(in: 1...60, using: &generator)).map { _ in
+                Path(
+                    (0..<Int.random(in: 0...5, using: &generator)).map { _ in
+                        Key(unchecked: Text("k\(Int.random(in: 0..<3, using: &generator))"))
+                    })
+            }
+            let limit = Int.random(in: 1...20, using: &generator)
+            let topmost = paths.topmost(atMost: limit)
+            #expect(topmost.count <= limit && topmost == topmost.sorted())
+            #expect(paths.allSatisfy { path in topmost.contains { $0.contains(path) } })
+            for path in topmost {
+                #expect(topmost.count { $0.contains(path) } == 1, "\(topmost) of \(paths)")
+                #expect(paths.contains { path.contains($0) })
+            }
+            let all = paths.topmost(atMost: .max)
+            #expect(all.count > limit || all == topmost, "no fewer than may be")
+        }
+    }
+
+    // MARK: Order
+
+    /// What was coalesced comes before the reply to any request, also to one that no database is asked about
+    /// (realtime §6.1).
+    @Test(arguments: [
+        SessionReply.ok(5), .unauthenticated(5), .authenticated(5, authVariable: nil, expires: nil),
+        .authenticationFailed(5, isExpired: false, reason: "no"), .unknownAction(5), .invalid(5, .tooDeep),
+        .tooBig(5),
+    ])
+    func newestStateComesBeforeTheReply(reply: SessionReply) throws {
+        let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
+        bench.process([
+            try Bench.put(2, 1, "/q/a", "1"), .reply(Bench.session(1), reply, byteCount: 10),
+            try Bench.put(2, 2, "/q/a", "2"),
+        ])
+        let lines = Self.takeMessages(bench)
+        #expect(lines.count == 2)
+        #expect(lines.first == #"{"a":"d","b":{"p":"q/a","d":1}}"#)
+    }
 }

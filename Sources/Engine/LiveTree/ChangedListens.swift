@@ -11,6 +11,8 @@ package struct Alteration: Sendable {
 /// Locations that were changed, none at or below another.
 package struct Alterations: Sendable {
     package private(set) var all: [Alteration]
+    /// The lowest location that is at or above all of them.
+    package let commonAncestor: Path
     /// The index of each in ``all``. Empty up to ``searchedCount``.
     private var positions: [Path: Int] = [:]
 
@@ -19,6 +21,9 @@ package struct Alterations: Sendable {
 
     init(_ all: [Alteration]) {
         self.all = all
+        let first = all.first?.path ?? .root
+        let depth = all.reduce(first.count) { min($0, first.sharedDepth(with: $1.path)) }
+        commonAncestor = Path(Array(first.keys[..<depth]))
         if all.count > Self.searchedCount {
             for (index, alteration) in all.enumerated() { positions[alteration.path] = index }
         }

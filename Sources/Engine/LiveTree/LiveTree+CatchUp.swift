@@ -1,6 +1,10 @@
 import PandoTree
 
 extension LiveTree {
+    /// A window of no more children is made one node when its session catches up; of other windows, all of
+    /// which may be due at once, there are snapshots.
+    static let inlineCatchUpChildCount = 16
+
     /// Pushes for a session that has missed earlier ones: the current values, one push for each of its
     /// listens (realtime §5.1, §5.2).
     /// - Parameters:
@@ -8,9 +12,9 @@ extension LiveTree {
     ///     listens to are left out. For a location above listens, each listen is sent whole; where the session
     ///     has many, as one push for all of them.
     ///   - tags: Filtered listens whose windows have changed. They are sent whole.
-    /// - Complexity: O(paths × depth), and for a path above listens O(listens of the session), if they are
-    ///   few.
-    package func catchUp(_ session: SessionID, paths: Set<Path>, tags: Set<Int64>) -> [Push] {
+    /// - Complexity: O(paths × depth), and for a path above listens, or with tags, O(listens of the session), if
+    ///   they are few, however many children their windows have.
+    package func catchUp(_ session: SessionID, paths: [Path], tags: Set<Int64>) -> [Push] {
         guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
         var above: [Path] = []
@@ -31,11 +35,17 @@ extension LiveTree {
         }
         guard !tags.isEmpty else { return pushes }
         for key in own.filtered.members where tags.contains(key.tag) {
-            guard let node = listens.table.node(of: key) else { continue }
+            guard let view = listens.table.view(of: key.query, at: key.path) else { continue }
+            let body: Push.Body
+            if view.aggregate == nil, view.window.entries.count > Self.inlineCatchUpChildCount {
+                // To make one node of many children is left to the one who encodes it.
+                body = .initial(InitialState(path: key.path, node: .empty, window: view.window))
+            } else {
+                guard let node = view.node else { continue }
+                body = .overwrite(key.path, node)
+            }
             pushes.append(
-                Push(
-                    body: .overwrite(key.path, node),
-                    taggedRecipients: [.init(session: session, tag: key.tag)]))
+                Push(body: body, taggedRecipients: [.init(session: session, tag: key.tag)]))
         }
         return pushes
     }
@@ -43,7 +53,7 @@ extension LiveTree {
     /// The changed locations, grouped by the highest listen at or above them, in the order of paths.
     /// - Parameter above: Gets the locations that have no listen there, where the session has many.
     private func changes(
-        of paths: Set<Path>, in own: SessionListens, _ above: inout [Path]
+        of paths: [Path], in own: SessionListens, _ above: inout [Path]
     ) -> [(listen: Path, changed: [Path])] {
         let hasMany = own.defaults.count > listens.limits.visitedListenCount
         var byListen: [Path: [Path]] = [:]

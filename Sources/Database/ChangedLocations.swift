@@ -1,0 +1,88 @@
+import PandoEngine
+import PandoTree
+
+/// Where one push changes something. It is made once, and every session that is not sent the push yet keeps a
+/// reference to it (``PushCoalescer``).
+final class ChangedLocations: Sendable {
+    /// In ascending order, none at or below another; at most ``limit``.
+    let paths: [Path]
+    /// A few locations at or above ``paths``, for a session that has many; nil where ``paths`` are few.
+    let coarse: ChangedLocations?
+
+    /// The most locations of one push. Beyond it, locations above them stand for them.
+    static let limit = 128
+    /// The most locations of ``coarse``.
+    static let coarseLimit = 4
+    /// Entries of a push that are looked at. For one that has more, the location that it is relative to stands
+    /// for all of them: every listener to the push listens there or above.
+    static let visitedEntryLimit = 1024
+
+    private init(_ paths: [Path], coarse: ChangedLocations?) {
+        self.paths = paths
+        self.coarse = coarse
+    }
+
+    private convenience init(_ paths: [Path]) {
+        let paths = paths.count > 1 ? paths.topmost(atMost: Self.limit) : paths
+        let coarse = paths.count > Self.coarseLimit ? paths.topmost(atMost: Self.coarseLimit) : nil
+        self.init(paths, coarse: coarse.map { ChangedLocations($0, coarse: nil) })
+    }
+
+    /// The locations that a push is about. For a removal, the highest one that was removed with it: were it
+    /// filled again before it is sent, what it lost in between (a priority) would be missed.
+    /// - Parameter root: The tree after the write.
+    /// - Complexity: O(entries × depth), at most ``visitedEntryLimit`` entries.
+    convenience init(of body: Push.Body, in root: Node) {
+        func place(_ path: Path, _ node: Node) -> Path {
+            var path = path
+            while node.isEmpty, !path.isRoot, root[path.parent].isEmpty { path = path.parent }
+            return path
+        }
+        switch body {
+        case .overwrite(let path, let node): self.init([place(path, node)])
+        case .merge(let base, let entries) where entries.count > Self.visitedEntryLimit:
+            self.init([place(base, root[base])])
+        case .merge(let base, let entries):
+            self.init(entries.map { place(base.appending($0.path.keys), $0.node) })
+        // Replies to a listen, which are not held.
+        case .rangeMerge(let path, _): self.init([path])
+        case .initial(let state): self.init([state.path])
+        case .listens(let changed) where changed.alterations.all.count > Self.visitedEntryLimit:
+            let base = changed.alterations.commonAncestor
+            self.init([place(base, root[base])])
+        case .listens(let changed):
+            self.init(changed.alterations.all.map { place($0.path, $0.new) })
+        }
+    }
+}
+
+extension [Path] {
+    /// As many locations as may be, so that each of these is at or below one of them: these without those below
+    /// others, and where those are too many, their first keys only, as many for all.
+    /// - Returns: In ascending order, none at or below another.
+    /// - Complexity: O(n log n × depth).
+    func topmost(atMost limit: Int) -> [Path] {
+        var kept: [Path] = []
+        kept.reserveCapacity(count)
+        // In this order an ancestor comes right before the locations below it.
+        for path in sorted() where kept.last?.contains(path) != true { kept.append(path) }
+        guard kept.count > limit else { return kept }
+        // Two neighbours become one where they are cut to no more keys than they have in common.
+        var joinedCounts = Array<Int>(repeating: 0, count: Limits.pathDepth + 2)
+        for (path, next) in zip(kept, kept.dropFirst()) {
+            joinedCounts[path.sharedDepth(with: next)] += 1
+        }
+        var depth = joinedCounts.count
+        var left = kept.count
+        while left > limit, depth > 0 {
+            depth -= 1
+            left -= joinedCounts[depth]
+        }
+        var cut: [Path] = []
+        for path in kept {
+            let path = path.count > depth ? Path(Array<Key>(path.keys[..<depth])) : path
+            if cut.last?.contains(path) != true { cut.append(path) }
+        }
+        return cut
+    }
+}
