@@ -150,7 +150,7 @@ extension DatabaseHost {
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
         case .printed, .write, .window: processor.releaseLater(prepared)
-        case .hash, .index, .abandoned: break
+        case .hash, .superseded, .index, .abandoned: break
         }
         guard isDone else { return .done }
         processedByteCount += prepared.byteCount

@@ -1,17 +1,43 @@
 import PandoTree
 
-/// The hash of the snapshot that was hashed last: many clients that reconnect to one large location need the
-/// same.
+/// What a thread has hashed: the last snapshot, since many clients that reconnect to one large location need
+/// the same, and pages of earlier ones (``HashedPages``), so that the hash of a large location that has
+/// changed costs what has changed, and SHA-1 over the hashes of its children.
 package struct HashMemo {
+    private static let defaultByteLimit = 64 << 20
+
     private var last: (node: Node, hash: String)?
+    private var pages: HashedPages
+    /// Steps of hashing nodes that were not known (``HashWalk``).
+    package private(set) var hashedStepCount = 0
 
-    package init() {}
+    package init() { self.init(byteLimit: Self.defaultByteLimit) }
 
-    /// The simple hash of a node. O(size), unless it is the snapshot that was hashed last.
+    /// - Parameter byteLimit: Bytes that it may keep, about.
+    package init(byteLimit: Int) { pages = HashedPages(byteLimit: byteLimit) }
+
+    /// The simple hash of a node. O(size) of what is not known, and O(children) of large objects.
     package mutating func hash(of node: Node) -> String {
-        if let last, last.node.isSameSnapshot(as: node) { return last.hash }
-        let hash = node.hash
-        last = (node, hash)
+        if let known = knownHash(of: node) { return known }
+        var walk = HashWalk(node)
+        while true {
+            if let hash = advance(&walk, of: node, by: .max) { return hash }
+        }
+    }
+
+    /// The hash of the snapshot that was hashed last, if it is this one. O(1).
+    package func knownHash(of node: Node) -> String? {
+        guard let last, last.node.isSameSnapshot(as: node) else { return nil }
+        return last.hash
+    }
+
+    /// Goes on with the hash of a node.
+    /// - Returns: nil where that needs more steps.
+    package mutating func advance(_ walk: inout HashWalk, of node: Node, by stepCount: Int) -> String? {
+        let before = walk.hashedStepCount
+        let hash = walk.advance(by: stepCount, knowing: &pages)
+        hashedStepCount += walk.hashedStepCount - before
+        if let hash { last = (node, hash) }
         return hash
     }
 }

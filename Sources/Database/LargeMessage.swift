@@ -198,12 +198,12 @@ package final class LargeMessage: @unchecked Sendable {
 package final class EncodingBudget: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)
-    /// Wakes the thread that encodes.
-    private let wakeup: WakeupEvent
+    /// Wake the threads that encode.
+    private let wakeups: [WakeupEvent]
 
-    package init(byteLimit: Int, signalling wakeup: WakeupEvent) {
+    package init(byteLimit: Int, signalling wakeups: WakeupEvent...) {
         self.byteLimit = byteLimit
-        self.wakeup = wakeup
+        self.wakeups = wakeups
     }
 
     var isExhausted: Bool { byteCount.load(ordering: .relaxed) >= byteLimit }
@@ -215,7 +215,7 @@ package final class EncodingBudget: Sendable {
     package func release(_ bytes: Int) {
         let left = byteCount.subtract(bytes, ordering: .relaxed).newValue
         precondition(left >= 0, "more bytes were released than added")
-        wakeup.signal()
+        for wakeup in wakeups { wakeup.signal() }
     }
 }
 

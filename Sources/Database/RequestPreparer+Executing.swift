@@ -65,8 +65,9 @@ extension RequestPreparer {
         case (.printed(let nodes), _):
             processor.journal.printed = nodes
             return executeUnlessSuspended(prepared, execute)
+        case (.superseded, .hash): refuseAsStale(prepared, database)
         case (.abandoned, _): break
-        case (.window, _), (.hash, _), (.write, _), (.index, _):
+        case (.superseded, _), (.window, _), (.hash, _), (.write, _), (.index, _):
             preconditionFailure("the result is not of the work that was asked for")
         }
         return true

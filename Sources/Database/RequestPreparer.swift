@@ -275,8 +275,14 @@ final class RequestPreparer {
         _ message: DatabaseMessage, in database: StoredDatabase, _ stage: PreparationStage
     ) -> RequestBacklog.DatabaseID {
         let printed = processor.journal.printed
+        let location: HashedLocation? =
+            if case .hash = work {
+                HashedLocation(database: database.id, path: target.fullPath)
+            } else {
+                nil
+            }
         start(
-            PreparationJob(session: session, work: work) { [post] preparation in
+            PreparationJob(session: session, work: work, location: location) { [post] preparation in
                 post(
                     .prepared(
                         PreparedRequest(

@@ -101,8 +101,20 @@ package struct PreparationJob: Sendable {
 
     package var session: SessionID
     package var work: Work
+    /// What is hashed; nil for other work.
+    package var location: HashedLocation?
     /// Called on the worker thread.
     package var finish: @Sendable (Preparation) -> Void
+
+    package init(
+        session: SessionID, work: Work, location: HashedLocation? = nil,
+        finish: @escaping @Sendable (Preparation) -> Void
+    ) {
+        self.session = session
+        self.work = work
+        self.location = location
+        self.finish = finish
+    }
 
     /// Whether it is for a write, which is executed also when its session has ended.
     var outlivesSession: Bool {
@@ -130,9 +142,23 @@ package struct PreparationJob: Sendable {
     }
 }
 
+/// A location of which jobs hash snapshots, the later job the later snapshot.
+package struct HashedLocation: Hashable, Sendable {
+    package var database: UInt32
+    /// It may name a priority.
+    package var path: Path
+
+    package init(database: UInt32, path: Path) {
+        self.database = database
+        self.path = path
+    }
+}
+
 /// The result of a ``PreparationJob``.
 package enum Preparation: Sendable {
     case hash(String)
+    /// Nothing was hashed: the location has changed, as a later job with another snapshot of it shows.
+    case superseded
     /// With the index that was made with it.
     case window(Window, KeptIndex?)
     case write(PreparedWrite)
@@ -280,7 +306,7 @@ extension SnapshotJob {
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)
             case .window(let query, let node, _, _): query.visits(moreThan: childLimit, of: node)
-            case .write: true
+            case .write(let preparation): preparation.isHeavier(than: byteLimit, childLimit)
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }

@@ -1,28 +1,26 @@
-import PandoBytes
 import PandoEngine
-import PandoREST
 import PandoReactor
-import PandoStorage
 import PandoTime
-import PandoTree
-import PandoWire
-import PandoWebSocket
 
 /// Parses large messages, and prints, queries and hashes large nodes, from snapshots, while the databases and
 /// the loops go on.
 ///
-///     loops, databases ──▶ light thread ───────────────────▶ result        jobs of milliseconds
-///                    │          └─ heavy jobs ──▶ heavy thread ──▶ result  others
-///                    └───▶ index thread ───────────────────▶ result        indexes, for which no client waits
+///     loops, databases ──▶ light thread ─────────────────────▶ result      jobs of milliseconds
+///                    │       └─▶ medium thread ──────────────▶ result      jobs of some tens of milliseconds
+///                    │             └─▶ heavy thread ─────────▶ result      others
+///                    └───▶ index thread ─────────────────────▶ result      indexes, for which no client waits
 ///
-/// Each thread serves sessions in turn by the time that their jobs take (``FairScheduler``): many jobs of one
-/// client delay that client. Jobs of a session that has ended are dropped. Heavy jobs that encode wait while
-/// too much was encoded and not sent (``EncodingBudget``), and heavy messages while too much was parsed and
-/// is not finished (``ParsingBudget``).
+/// Each thread serves first the clients that have had least of it lately, in slices where a job can be cut
+/// (``SnapshotJobs``): many jobs of one client delay that client. Jobs of a session that has ended are
+/// dropped. Jobs that encode wait while too much was encoded and not sent (``EncodingBudget``), and messages
+/// while too much was parsed and is not finished (``ParsingBudget``), except on the light thread.
 package final class SnapshotWorkers: Sendable {
     private let light: SnapshotLane
+    private let medium: SnapshotLane
     private let heavy: SnapshotLane
     private let indexing: SnapshotLane
+    /// The addresses of sessions that are known.
+    package let clients = SessionClients()
 
     /// - Parameters:
     ///   - encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
@@ -31,13 +29,24 @@ package final class SnapshotWorkers: Sendable {
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(encodedByteLimit: Int, parsing: ParsingBudget) throws(SocketError) {
         heavy = try SnapshotLane("pando-heavy", niceness: SnapshotLane.heavyNiceness)
+        medium = try SnapshotLane("pando-medium", niceness: SnapshotLane.mediumNiceness)
         light = try SnapshotLane("pando-light", niceness: SnapshotLane.lightNiceness)
         indexing = try SnapshotLane("pando-index", niceness: SnapshotLane.heavyNiceness)
-        let budget = EncodingBudget(byteLimit: encodedByteLimit, signalling: heavy.wakeup)
+        let budget = EncodingBudget(
+            byteLimit: encodedByteLimit, signalling: medium.wakeup, heavy.wakeup)
+        parsing.wake(medium.wakeup)
         parsing.wake(heavy.wakeup)
-        try heavy.start(budget, parsing, overflow: nil)
-        try light.start(budget, parsing, overflow: heavy)
-        try indexing.start(budget, parsing, overflow: nil)
+        let hashByteLimit = min(SnapshotLane.hashByteLimit, encodedByteLimit / SnapshotLane.hashShare)
+        func resources(waits: Bool) -> SnapshotJobs.Resources {
+            SnapshotJobs.Resources(
+                budget: budget, parsed: parsing, waits: waits, hashByteLimit: hashByteLimit, clients: clients)
+        }
+        try heavy.start(resources(waits: true), overflow: nil)
+        try medium.start(
+            resources(waits: true), overflow: SnapshotLane.Overflow(heavy, SnapshotLane.mediumLimit))
+        try light.start(
+            resources(waits: false), overflow: SnapshotLane.Overflow(medium, SnapshotLane.lightLimit))
+        try indexing.start(resources(waits: true), overflow: nil)
     }
 
     /// Any thread: adds a job.
@@ -57,6 +66,7 @@ package final class SnapshotWorkers: Sendable {
     /// Drops all jobs, and ends the threads.
     package func stop() {
         light.stop()
+        medium.stop()
         heavy.stop()
         indexing.stop()
     }
@@ -70,18 +80,39 @@ private final class SnapshotLane: Sendable {
         case release(any Sendable)
     }
 
-    /// Printed bytes, and children that a query visits, from which on a job is heavy: about two milliseconds.
-    private static let heavyByteCount = 1 << 20
-    private static let heavyChildCount = 20_000
-    /// Nanoseconds of one session's jobs before the next session's, where both wait.
-    private static let quantum = 500_000
-    /// The most that a session can owe the others, however long its job took.
-    private static let debtLimit = 2_000_000_000
+    /// Printed bytes, and children that a query visits.
+    struct Limit {
+        var byteCount: Int
+        var childCount: Int
+    }
+
+    /// Where jobs go that are above a limit.
+    struct Overflow: Sendable {
+        let lane: SnapshotLane
+        let limit: Limit
+
+        init(_ lane: SnapshotLane, _ limit: Limit) {
+            self.lane = lane
+            self.limit = limit
+        }
+    }
+
+    /// About two milliseconds.
+    static let lightLimit = Limit(byteCount: 1 << 20, childCount: 20_000)
+    /// Some tens of milliseconds.
+    static let mediumLimit = Limit(byteCount: 8 << 20, childCount: 60_000)
     private static let stackByteCount = 8 << 20
     /// Where more threads want to run than there are processors, loops and databases come first, and light
     /// jobs before heavy ones.
     static let lightNiceness = 5
+    static let mediumNiceness = 7
     static let heavyNiceness = 10
+    /// Bytes of hashes that a thread keeps while it is busy: of some millions of children. In a small process
+    /// a share of the memory for clients.
+    static let hashByteLimit = 256 << 20
+    static let hashShare = 4
+    /// How long hashes are kept when nothing is to be done.
+    private static let keptWhileIdle = Duration.seconds(2)
 
     private let thread: WorkerThread<Request>
 
@@ -89,19 +120,14 @@ private final class SnapshotLane: Sendable {
         thread = try WorkerThread(name, stackByteCount: Self.stackByteCount, niceness: niceness)
     }
 
-    /// Wakes the thread, for an ``EncodingBudget``.
+    /// Wakes the thread, for a budget.
     var wakeup: WakeupEvent { thread.wakeup }
 
-    /// - Parameters:
-    ///   - budget: What the heavy thread encodes waits for it; the light one only counts with it.
-    ///   - parsed: The same for what it parses.
-    ///   - overflow: Where heavy jobs go; nil for the thread that does them.
-    func start(
-        _ budget: EncodingBudget, _ parsed: ParsingBudget, overflow: SnapshotLane?
-    ) throws(SocketError) {
+    /// - Parameter overflow: nil for the thread that does all jobs.
+    func start(_ resources: SnapshotJobs.Resources, overflow: Overflow?) throws(SocketError) {
         try thread.start { queue in
-            var worker = Worker(budget, parsed, overflow: overflow)
-            worker.serve(queue)
+            var jobs = SnapshotJobs(resources)
+            Self.serve(queue, &jobs, overflow: overflow)
         }
     }
 
@@ -110,156 +136,41 @@ private final class SnapshotLane: Sendable {
     func release(_ value: consuming any Sendable) { thread.post(.release(consume value)) }
     func stop() { thread.stop() }
 
-    /// The state of the thread.
-    private struct Worker {
-        private let overflow: SnapshotLane?
-        private let budget: EncodingBudget
-        private let parsed: ParsingBudget
-        /// Jobs, each kind in turn: other jobs do not wait for those that wait for a budget.
-        private var queues: [FairScheduler<UInt8, SessionID, SnapshotJob?>]
-        private var next = Kind.other
-        private var hashes = HashMemo()
-        /// Entries of the tree that were freed since their blocks were merged.
-        private var releasedCount = 0
-        /// Deflaters and an inflater, made when they are needed first.
-        private let compression = SharedCompression()
-
-        /// What a job waits for.
-        private enum Kind: Int, CaseIterable {
-            /// Heavy messages to encode, for ``EncodingBudget``.
-            case encoding
-            /// Heavy messages to parse, for ``ParsingBudget``.
-            case parsing
-            /// Everything else, for nothing.
-            case other
-        }
-
-        init(_ budget: EncodingBudget, _ parsed: ParsingBudget, overflow: SnapshotLane?) {
-            self.overflow = overflow
-            self.budget = budget
-            self.parsed = parsed
-            let queue = FairScheduler<UInt8, SessionID, SnapshotJob?>(
-                quantum: SnapshotLane.quantum, debtLimit: SnapshotLane.debtLimit, placeholder: nil)
-            queues = Kind.allCases.map { _ in queue }
-        }
-
-        /// Until the thread is asked to stop: then what waits is dropped.
-        mutating func serve(_ queue: WorkerQueue<Request>) {
-            var batch: [Request] = []
-            while !queue.isStopping {
-                let isIdle = !Kind.allCases.contains(where: mayDo)
-                if isIdle { hashes = HashMemo() }
-                guard queue.receive(into: &batch, timeout: isIdle ? nil : .zero), !queue.isStopping else {
-                    return
-                }
-                batch.reverse()
-                while let request = batch.popLast() {
-                    switch consume request {
-                    case .job(let job): add(job)
-                    case .abandon(let session):
-                        abandon(session)
-                        overflow?.abandonJobs(of: session)
-                    case .release(let value): release(value)
+    /// Until the thread is asked to stop: then what waits is dropped.
+    private static func serve(
+        _ queue: WorkerQueue<Request>, _ jobs: inout SnapshotJobs, overflow: Overflow?
+    ) {
+        var batch: [Request] = []
+        var keepsHashes = false
+        var releaser = MemoryReleaser()
+        while !queue.isStopping {
+            let isIdle = jobs.isIdle
+            let timeout: Duration? = isIdle ? keepsHashes ? keptWhileIdle : nil : .zero
+            let before = MonotonicTime.now
+            guard queue.receive(into: &batch, timeout: timeout), !queue.isStopping else { return }
+            if isIdle, keepsHashes, batch.isEmpty, MonotonicTime.now - before >= keptWhileIdle {
+                jobs.forgetHashes()
+                keepsHashes = false
+            }
+            batch.reverse()
+            while let request = batch.popLast() {
+                switch consume request {
+                case .job(let job):
+                    if let overflow, job.isHeavier(than: overflow.limit.byteCount, overflow.limit.childCount)
+                    {
+                        overflow.lane.post(job)
+                    } else {
+                        jobs.add(job)
                     }
-                }
-                guard let kind = nextKind() else { continue }
-                let began = MonotonicTime.now
-                guard let job = queues[kind.rawValue].next()?.item else { continue }
-                perform(job)
-                let work = Int(clamping: (MonotonicTime.now - began).nanosecondCount)
-                queues[kind.rawValue].finish(work: work)
-                job.query?.noteWork?(work)
-            }
-        }
-
-        /// Frees a value, if this is the last reference. Nodes are freed a part at a time, so that the blocks
-        /// of each part are merged before there are many (``Heaps``).
-        private mutating func release(_ value: consuming any Sendable) {
-            guard let nodes = value as? [Node] else {
-                value = ()
-                return noteReleased(Self.otherEntryCount)
-            }
-            value = ()
-            var release = GradualRelease(consume nodes)
-            while case let count = release.releaseSome(Self.releasedAtOnce), count > 0 { noteReleased(count) }
-        }
-
-        private mutating func noteReleased(_ count: Int) {
-            releasedCount += count
-            guard releasedCount >= Self.releasedAtOnce else { return }
-            releasedCount = 0
-            Heaps.merge()
-        }
-
-        /// Entries of the tree, each of which has some blocks: merged in about a millisecond.
-        private static let releasedAtOnce = 4096
-        /// As how many of them any other value counts.
-        private static let otherEntryCount = 256
-
-        /// The kind whose turn it is, of those that have a job which may be done.
-        private mutating func nextKind() -> Kind? {
-            for distance in 0..<Kind.allCases.count {
-                let kind = Kind.allCases[(next.rawValue + distance) % Kind.allCases.count]
-                guard mayDo(kind) else { continue }
-                next = Kind.allCases[(kind.rawValue + 1) % Kind.allCases.count]
-                return kind
-            }
-            return nil
-        }
-
-        private func mayDo(_ kind: Kind) -> Bool {
-            guard queues[kind.rawValue].hasNext else { return false }
-            return switch kind {
-            case .encoding: !budget.isExhausted
-            case .parsing: !parsed.isExhausted
-            case .other: true
-            }
-        }
-
-        /// Drops the jobs of a session. A request that waits for one gets ``Preparation/abandoned``.
-        private mutating func abandon(_ session: SessionID) {
-            for kind in Kind.allCases {
-                queues[kind.rawValue].drop(session) { job in
-                    guard case .prepare(let job)? = job else { return true }
-                    if !job.outlivesSession { job.finish(.abandoned) }
-                    return !job.outlivesSession
+                case .abandon(let session):
+                    jobs.abandon(session)
+                    overflow?.lane.abandonJobs(of: session)
+                case .release(let value): releaser.release(value)
                 }
             }
-        }
-
-        private mutating func add(_ job: SnapshotJob) {
-            if let overflow, job.isHeavier(than: SnapshotLane.heavyByteCount, SnapshotLane.heavyChildCount) {
-                return overflow.post(job)
-            }
-            let kind: Kind =
-                switch job {
-                case .encode where overflow == nil: .encoding
-                case .parse where overflow == nil: .parsing
-                default: .other
-                }
-            queues[kind.rawValue].append(job, to: job.session, of: 0)
-        }
-
-        private mutating func perform(_ job: SnapshotJob) {
-            switch job {
-            case .parse(let job):
-                var message = job.perform(compression)
-                if message.isRequest { message.grant = parsed.grant(forTextOf: message.byteCount) }
-                job.results.post(message)
-            case .encode(let job):
-                job.message.encode(within: budget, &hashes)
-                if let window = job.window, let deflater = compression.deflater(for: window) {
-                    job.message.compress(with: deflater, for: window)
-                }
-                job.results.post(EncodedMessage(session: job.session, message: job.message))
-            case .sizeCheck(let job):
-                job.results.post(
-                    NodeSizeCheck(
-                        of: job.node, job.query, for: job.session, byteLimit: job.byteLimit,
-                        wantsETag: job.wantsETag))
-            case .prepare(let job): job.perform(&hashes)
-            case .report(let job): job.perform()
-            }
+            guard !jobs.isIdle else { continue }
+            jobs.performNext { .now }
+            keepsHashes = true
         }
     }
 }

@@ -26,6 +26,7 @@ extension IOLoop {
                 id, start, on: connection, publicID: publicID, namespace: request.namespace, services)
         }
         if case .granted(let grant) = admission { session.addressGrant = grant }
+        if let network = session.network { resources.workers.clients.note(session.id, at: network) }
         resources.directory.add(publicID, session.id)
         services.context.post(.open(session.id, request))
         if hasCertificate { session.becomeAdministrator() }

@@ -11,7 +11,10 @@ import PandoTime
 extension IOLoop: SessionRouter {
     func verify(_ token: Text, for session: SessionID) { verifier.verify(token, for: session) }
 
-    func learnedClient(of session: ChannelSession) { addresses?.learnedClient(of: session) }
+    func learnedClient(of session: ChannelSession) {
+        noteClient(of: session)
+        addresses?.learnedClient(of: session)
+    }
 
     func recheck(_ session: SessionID) { table[session]?.recheck(resources.authenticator.revocations) }
 

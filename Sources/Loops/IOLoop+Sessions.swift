@@ -28,8 +28,15 @@ extension IOLoop {
     func makeConnection(on channel: Channel) -> HTTPSession {
         let connection = table.add { HTTPSession($0, on: channel, services) }
         connection.judgePeer()
+        noteClient(of: connection)
         evictor.accepted(connection)
         return connection
+    }
+
+    /// Tells the workers whose connection it is. That of a trusted proxy may bring requests of many clients.
+    func noteClient(of session: ChannelSession) {
+        guard !session.isTrustedProxy, let client = session.peerAddress else { return }
+        resources.workers.clients.note(session.id, at: AddressNetwork(client))
     }
 
     /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the
@@ -63,8 +70,12 @@ extension IOLoop {
         evictor.forget(connection)
         connection.letGo()
         table.remove(connection)
+        resources.workers.clients.forget(connection.id)
         let session = begin(on: channel, request, joined, compressingFor: connection.window)
-        if let client { session.remember(client: client) }
+        if let client {
+            session.remember(client: client)
+            resources.workers.clients.note(session.id, at: AddressNetwork(client))
+        }
         var bytes = rest
         var span = bytes.mutableSpan
         var raw = unsafe span.mutableBytes
@@ -83,6 +94,7 @@ extension IOLoop {
             WebSocketSession(id, on: channel, joining: former?.id, compressingFor: window, services)
         }
         channel.delegate = session
+        noteClient(of: session)
         if let former {
             former.join(session.id)
             session.offerMove()
@@ -98,6 +110,7 @@ extension IOLoop {
     /// The session goes on over the WebSocket, by its own id.
     func replace(_ polling: PollingSession, by webSocket: WebSocketSession) {
         resources.directory.remove(polling.publicID)
+        resources.workers.clients.forget(webSocket.id)
         table.replace(polling, by: webSocket)
         webSocket.takeOver(from: polling)
     }
@@ -107,6 +120,7 @@ extension IOLoop {
         guard let session = table[id] else { return }
         evictor.forget(session)
         table.remove(session)
+        resources.workers.clients.forget(id)
         shutdown.sessionHasEnded()
     }
 }

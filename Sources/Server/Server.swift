@@ -23,7 +23,8 @@ import Synchronization
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-segment     preparing the next segment                     (SegmentThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
-///     pando-heavy       the same of very large ones, when others rest
+///     pando-medium      the same of larger ones, when others rest
+///     pando-heavy       the same of very large ones
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
 ///     pando-bodies      inflating and reading of bodies up to 1 MiB    (BodyThread)

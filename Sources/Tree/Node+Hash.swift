@@ -18,15 +18,11 @@ extension Node {
     /// Appends the hash. The text that is hashed is built at the end of `output`, where the hash then
     /// replaces it: one buffer for the whole tree. That of an object is passed to SHA-1 in pieces, so that
     /// the text of millions of children is never complete in memory.
-    private func appendHash(to output: inout [UInt8]) {
+    func appendHash(to output: inout [UInt8]) {
         if isEmpty { return }
         var sha1 = SHA1()
         let start = output.count
-        if let priority {
-            output.append("priority:")
-            output.append(rep: priority.node)
-            output.append(UInt8(ascii: ":"))
-        }
+        appendHashedPriority(to: &output)
         if case .object(let children) = withoutPriority {
             children.forEachInHashOrder { key, child in
                 output.append(UInt8(ascii: ":"))
@@ -40,6 +36,14 @@ extension Node {
         }
         output.flush(from: start, to: &sha1)
         sha1.finish(appendingBase64To: &output)
+    }
+
+    /// Appends `prio`: nothing without a priority.
+    func appendHashedPriority(to output: inout [UInt8]) {
+        guard let priority else { return }
+        output.append("priority:")
+        output.append(rep: priority.node)
+        output.append(UInt8(ascii: ":"))
     }
 }
 

@@ -1,0 +1,26 @@
+import PandoEngine
+import PandoReactor
+import Synchronization
+
+/// The addresses of sessions, for threads that serve clients in turn: one client may have many sessions. Any
+/// thread.
+package final class SessionClients: Sendable {
+    private let addresses = Mutex<[SessionID: AddressNetwork]>([:])
+
+    package init() {}
+
+    /// The session is of a client at this address, from now on.
+    package func note(_ session: SessionID, at address: AddressNetwork) {
+        addresses.withLock { $0[session] = address }
+    }
+
+    /// The session has ended.
+    package func forget(_ session: SessionID) {
+        addresses.withLock { $0[session] = nil }
+    }
+
+    /// The session's address; nil where it is not known.
+    package subscript(session: SessionID) -> AddressNetwork? {
+        addresses.withLock { $0[session] }
+    }
+}
