@@ -91,8 +91,8 @@ import Testing
         for flow in 0..<20 { worker.add(flow, slices: 32) }
         while worker.doSlice() != nil {}
         #expect(worker.done.count == 20)
-        // Half of them are done when seven eighths of the work are: 530 of 640 slices. In turn, slice by slice,
-        // none would be done before the 621st.
+        // Half of them are done when seven eighths of the work are: 530 of 640 slices. In turn, slice by
+        // slice, none would be done before the 621st.
         #expect(worker.done[9].time <= 20 * 32 * 7 / 8)
     }
 

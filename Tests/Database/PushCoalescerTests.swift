@@ -148,7 +148,7 @@ import Testing
             slot, #"{"t":"d","d":{"r":\#(number),"a":"m","b":{"p":"\#(base)","d":{\#(entries)}}}}"#)
     }
 
-    /// To note a push takes as long for one location as for many: all sessions that lag share what it changed.
+    /// To note a push takes as long for one location as for many: sessions that lag share what it changed.
     @Test func sessionsShareTheLocationsOfAPush() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         for slot: UInt32 in 3..<8 {

@@ -12,8 +12,8 @@ extension LiveTree {
     ///     listens to are left out. For a location above listens, each listen is sent whole; where the session
     ///     has many, as one push for all of them.
     ///   - tags: Filtered listens whose windows have changed. They are sent whole.
-    /// - Complexity: O(paths × depth), and for a path above listens, or with tags, O(listens of the session), if
-    ///   they are few, however many children their windows have.
+    /// - Complexity: O(paths × depth), and for a path above listens, or with tags, O(listens of the session),
+    ///   if they are few, however many children their windows have.
     package func catchUp(_ session: SessionID, paths: [Path], tags: Set<Int64>) -> [Push] {
         guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
