@@ -13,8 +13,8 @@ final class ChangedLocations: Sendable {
     static let limit = 128
     /// The most locations of ``coarse``.
     static let coarseLimit = 4
-    /// Entries of a push that are looked at. For one that has more, the location that it is relative to stands
-    /// for all of them: every listener to the push listens there or above.
+    /// Entries of a push that are looked at. For one that has more, the location to which its entries are
+    /// relative stands for all of them: every listener to the push listens there or above.
     static let visitedEntryLimit = 1024
 
     private init(_ paths: [Path], coarse: ChangedLocations?) {
@@ -57,8 +57,9 @@ final class ChangedLocations: Sendable {
 }
 
 extension [Path] {
-    /// As many locations as may be, so that each of these is at or below one of them: these without those below
-    /// others, and where those are too many, their first keys only, as many for all.
+    /// At most `limit` locations such that each of these is at or below one of them. Locations below others
+    /// are left out. Where more are left, all are cut to the same number of keys: the largest with which they
+    /// are few enough.
     /// - Returns: In ascending order, none at or below another.
     /// - Complexity: O(n log n × depth).
     func topmost(atMost limit: Int) -> [Path] {

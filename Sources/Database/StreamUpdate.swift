@@ -5,8 +5,8 @@ import PandoTree
 import Synchronization
 
 /// The events of one write of many locations, for all event streams of one location (rest §8.2). It is made
-/// once, and holds the changes as the push has them: no stream has events of its own, and each is printed when
-/// its client takes it (``StreamUpdatePrinter``).
+/// once, and holds the changes as the push has them: streams have no events of their own, and each event is
+/// printed when its client reads it (``StreamUpdatePrinter``).
 package final class StreamUpdate: Sendable {
     /// Of what the changes are relative to, below the root of the stream.
     let base: Path

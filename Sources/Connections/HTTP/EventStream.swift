@@ -28,8 +28,8 @@ package struct EventStream {
         case update(StreamUpdate)
     }
 
-    /// What waits; how many events it counts for, and about how many bytes it holds where it came while others
-    /// waited, otherwise 0.
+    /// An event or an update that waits. Its events and its bytes count towards the limits only where it came
+    /// while others waited: a client that has read everything is not disconnected for one large write.
     private struct Entry {
         var content: Content
         var eventCount = 1

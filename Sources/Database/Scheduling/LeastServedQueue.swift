@@ -15,7 +15,7 @@
 /// many periods have passed (``advance(toPeriod:)``).
 struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
     private struct Account {
-        /// Work, of which that in period `n` counts 2ⁿ times: so nothing is to be halved later. Only compared.
+        /// Work, of which that in period `n` counts 2ⁿ times: that of earlier periods need not be halved.
         var served = 0.0
 
         /// The power of two at or below it; the least number for nothing.
