@@ -89,8 +89,8 @@ def connect_tcp(port, timeout=DEADLINE):
 def reset_tcp(tcp):
     """Ends a TCP connection with an RST, also while another thread sits in its `recv`."""
     tcp.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-    # Closing the descriptor sends nothing yet while a thread is blocked on it. connect(AF_UNSPEC) resets a TCP socket
-    # the thread that is blocked on it; kernels that refuse it get the next best thing.
+    # Closing the descriptor sends nothing while a thread is blocked on it. connect(AF_UNSPEC) resets a TCP socket at
+    # once, and wakes that thread; where the kernel refuses it, reading is shut down first.
     libc = ctypes.CDLL(None, use_errno=True)
     address = struct.pack("H14x", socket.AF_UNSPEC)
     if libc.connect(tcp.fileno(), address, len(address)) != 0:
@@ -176,6 +176,8 @@ class WebSocket:
         """The network goes away: FIN without a close frame."""
         self.is_over = True
         self.socket.socket.shutdown(socket.SHUT_RDWR)
+        # The thread that reads may be about to: it must not find the next connection behind the same descriptor.
+        self.socket.recv_events_thread.join(DEADLINE)
         self.socket.socket.close()
 
     def reset(self):
