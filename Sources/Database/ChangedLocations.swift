@@ -13,8 +13,9 @@ final class ChangedLocations: Sendable {
     static let limit = 128
     /// The most locations of ``coarse``.
     static let coarseLimit = 4
-    /// Entries of a push that are looked at. For one that has more, the location to which its entries are
-    /// relative stands for all of them: every listener to the push listens there or above.
+    /// The most entries of a push that are looked at. For a push that has more, one location is kept: the
+    /// base of a merge, at or above which all its receivers listen; or, for `.listens`, the common ancestor
+    /// of the alterations, which is above all listens of the push.
     static let visitedEntryLimit = 1024
 
     private init(_ paths: [Path], coarse: ChangedLocations?) {
@@ -28,30 +29,31 @@ final class ChangedLocations: Sendable {
         self.init(paths, coarse: coarse.map { ChangedLocations($0, coarse: nil) })
     }
 
-    /// The locations that a push is about. For a removal, the highest one that was removed with it: were it
-    /// filled again before it is sent, what it lost in between (a priority) would be missed.
+    /// The locations that a push changes. For a removal: the highest ancestor that has become empty with it.
+    /// An ancestor that became empty has lost its priority. If it is filled again before the session catches
+    /// up, only the ancestor's whole value shows that.
     /// - Parameter root: The tree after the write.
     /// - Complexity: O(entries × depth), at most ``visitedEntryLimit`` entries.
     convenience init(of body: Push.Body, in root: Node) {
-        func place(_ path: Path, _ node: Node) -> Path {
+        func location(_ path: Path, _ node: Node) -> Path {
             var path = path
             while node.isEmpty, !path.isRoot, root[path.parent].isEmpty { path = path.parent }
             return path
         }
         switch body {
-        case .overwrite(let path, let node): self.init([place(path, node)])
+        case .overwrite(let path, let node): self.init([location(path, node)])
         case .merge(let base, let entries) where entries.count > Self.visitedEntryLimit:
-            self.init([place(base, root[base])])
+            self.init([location(base, root[base])])
         case .merge(let base, let entries):
-            self.init(entries.map { place(base.appending($0.path.keys), $0.node) })
+            self.init(entries.map { location(base.appending($0.path.keys), $0.node) })
         // Replies to a listen, which are not held.
         case .rangeMerge(let path, _): self.init([path])
         case .initial(let state): self.init([state.path])
         case .listens(let changed) where changed.alterations.all.count > Self.visitedEntryLimit:
             let base = changed.alterations.commonAncestor
-            self.init([place(base, root[base])])
+            self.init([location(base, root[base])])
         case .listens(let changed):
-            self.init(changed.alterations.all.map { place($0.path, $0.new) })
+            self.init(changed.alterations.all.map { location($0.path, $0.new) })
         }
     }
 }

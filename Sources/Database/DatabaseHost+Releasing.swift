@@ -93,6 +93,11 @@ extension DatabaseHost {
         outputs.post(consume batch, to: queue, signals: queue != currentQueue)
     }
 
+    /// Indexes of all databases that are ready: for a simulation that must know whether queries used any.
+    package var readyIndexCount: Int {
+        processor.databases.all.reduce(0) { $0 + $1.engine.tree.readyIndexCount }
+    }
+
     /// Takes out the outputs that wait to become durable, in the order of their decision: for a simulation
     /// that must know what a server had decided when it died.
     package func takeHeld() -> [OutputBatch] { gate.removeAll().flatMap { $0 } }

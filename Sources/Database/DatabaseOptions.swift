@@ -11,6 +11,9 @@ package struct DatabaseOptions: Sendable {
     /// Bytes that the indexes which no rule declares may take together, in all databases.
     package var indexByteLimit = 256 << 20
 
+    /// A location with at most so many children gets no index: queries visit all of them.
+    package var unindexedChildCount = LiveTree.inlineQueryChildCount
+
     /// Listens, and paths with onDisconnect writes, of one connection.
     package var listenLimit = Engine.largestListenLimit
     package var disconnectLimit = Engine.largestDisconnectLimit
@@ -22,6 +25,7 @@ package struct DatabaseOptions: Sendable {
     /// Passes on what an engine must know.
     func configure(_ database: StoredDatabase) {
         database.engine.tree.indexByteLimit = indexByteLimit
+        database.engine.tree.unindexedChildCount = unindexedChildCount
         database.engine.listenLimit = listenLimit
         database.engine.disconnectLimit = disconnectLimit
         database.engine.listenByteLimit = listenByteLimit

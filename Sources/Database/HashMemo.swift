@@ -1,13 +1,15 @@
 import PandoTree
 
-/// What a thread has hashed: the last snapshot, since many clients that reconnect to one large location need
-/// the same, and pages of earlier ones (``HashedPages``), so that the hash of a large location that has
-/// changed costs what has changed, and SHA-1 over the hashes of its children.
+/// What a thread remembers of hashing: the last snapshot and its hash, since many clients that reconnect to
+/// one large location need the same; and pages of earlier snapshots (``HashedPages``). After a change only
+/// the children of changed pages are hashed again. SHA-1 over the hashes of all children is always computed.
 package struct HashMemo {
     private static let defaultByteLimit = 64 << 20
 
     private var last: (node: Node, hash: String)?
     private var pages: HashedPages
+    /// Calls of the methods below.
+    package private(set) var useCount = 0
     /// Steps of hashing nodes that were not known (``HashWalk``).
     package private(set) var hashedStepCount = 0
 
@@ -26,13 +28,15 @@ package struct HashMemo {
     }
 
     /// The hash of the snapshot that was hashed last, if it is this one. O(1).
-    package func knownHash(of node: Node) -> String? {
+    package mutating func knownHash(of node: Node) -> String? {
+        useCount &+= 1
         guard let last, last.node.isSameSnapshot(as: node) else { return nil }
         return last.hash
     }
 
-    /// Goes on with the hash of a node.
-    /// - Returns: nil where that needs more steps.
+    /// Does about `stepCount` more steps of a hash.
+    /// - Parameter walk: Begun with this `node`.
+    /// - Returns: The hash; nil when more steps are needed.
     package mutating func advance(_ walk: inout HashWalk, of node: Node, by stepCount: Int) -> String? {
         let before = walk.hashedStepCount
         let hash = walk.advance(by: stepCount, knowing: &pages)

@@ -34,6 +34,8 @@ package final class LargeMessage: @unchecked Sendable {
     /// The pieces with their messages compressed, by deflate window. A worker makes them for the first
     /// receiver.
     private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
+    /// Limits of bytes that it is known to be above, and not to be above (``isHeavier(than:_:)``).
+    private let knownWeight = Mutex<(more: Int, atMost: Int)>((-1, .max))
     private var isEncoded = false
     private var budget: EncodingBudget?
     private var encodedByteCount = 0
@@ -62,8 +64,11 @@ package final class LargeMessage: @unchecked Sendable {
         case .overwrite(_, let node): return node.weight(upTo: Self.estimateLimit)
         case .initial(let state):
             guard let window = state.window else { return Self.estimateLimit }
-            return min(
-                Self.estimateLimit, Self.leastByteCount + window.entries.count * Self.windowEntryByteCount)
+            var sum = Self.leastByteCount
+            for entry in window.entries where sum < Self.estimateLimit {
+                sum += Self.windowEntryByteCount + entry.node.weight(upTo: Self.estimateLimit - sum)
+            }
+            return min(Self.estimateLimit, sum)
         case .merge(_, let entries):
             guard entries.count <= Self.weighedEntryLimit else { return Self.estimateLimit }
             return entries.reduce(Self.leastByteCount) { sum, entry in
@@ -71,6 +76,34 @@ package final class LargeMessage: @unchecked Sendable {
             }
         case .rangeMerge, .listens: return Self.estimateLimit
         }
+    }
+
+    /// Whether it takes longer than printing so many bytes, or than visiting so many children, about. The
+    /// answer is kept, since it is asked for each of the message's receivers.
+    /// - Complexity: O(`byteLimit`) the first time, at most.
+    func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        let known = knownWeight.withLock { $0 }
+        if byteLimit <= known.more { return true }
+        if byteLimit >= known.atMost { return false }
+        let isHeavier =
+            switch content {
+            case .push(.initial(let state), _):
+                state.window?.isHeavier(than: byteLimit, childLimit)
+                    ?? state.node.isHeavier(than: byteLimit)
+            case .push(.listens(let changed), _): changed.isHeavier(than: byteLimit, childLimit)
+            case .push(let body, _): body.isHeavier(than: byteLimit)
+            case .reply(_, let node): node.isHeavier(than: byteLimit)
+            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
+            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
+            }
+        knownWeight.withLock { weight in
+            if isHeavier {
+                weight.more = max(weight.more, byteLimit)
+            } else {
+                weight.atMost = min(weight.atMost, byteLimit)
+            }
+        }
+        return isHeavier
     }
 
     /// ``pieces``, compressed where a worker has done that for the deflate window.
@@ -215,7 +248,18 @@ package final class EncodingBudget: Sendable {
     package func release(_ bytes: Int) {
         let left = byteCount.subtract(bytes, ordering: .relaxed).newValue
         precondition(left >= 0, "more bytes were released than added")
+        // Whoever waits for the budget waits since it was exhausted.
+        guard left < byteLimit, left + bytes >= byteLimit else { return }
         for wakeup in wakeups { wakeup.signal() }
+    }
+}
+
+extension Window {
+    /// Whether it has more children than `childLimit`, or prints to more bytes than `byteLimit`, about.
+    /// O(`byteLimit`).
+    fileprivate func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        var left = byteLimit
+        return entries.count > childLimit || entries.contains { $0.node.weigh(&left) }
     }
 }
 

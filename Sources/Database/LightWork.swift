@@ -35,7 +35,9 @@ struct LightWork {
 
     private mutating func replacesLittle(_ message: DatabaseMessage) -> Bool {
         switch message {
+        case .reply(let session, _, _): return !isLagging(session)
         case .request(let request):
+            guard !isLagging(request.session) else { return false }
             let database = processor.sessions[request.session]?.database
             switch request.action {
             case .put(let write), .transaction(let write, _, _):
@@ -59,6 +61,11 @@ struct LightWork {
                 || replacesLittle(CollectionOfOne(target), in: database, byteCount)
         default: return true
         }
+    }
+
+    /// Whether the session has missed pushes, which come before a reply: they may be many.
+    private func isLagging(_ session: SessionID) -> Bool {
+        !processor.coalescer.isEmpty && processor.coalescer.backlog(of: session) != nil
     }
 
     private mutating func replacesLittle(

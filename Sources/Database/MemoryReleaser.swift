@@ -1,22 +1,22 @@
 import PandoReactor
 import PandoTree
 
-/// Frees large values on a worker thread, a part at a time, and has the freed blocks merged before there are
-/// many (``Heaps``). Confined to its thread.
+/// Frees values on a worker thread: nodes 4096 at a time, any other value in one piece. After about 4096
+/// nodes it has the freed blocks merged (``Heaps``), which takes about a millisecond. Confined to its thread.
 struct MemoryReleaser {
-    /// Entries of the tree that were freed since their blocks were merged.
+    /// Nodes that were freed since the last merge.
     private var releasedCount = 0
 
-    /// Entries of the tree, each of which has some blocks: merged in about a millisecond.
+    /// Nodes that are freed in one step, and after which blocks are merged.
     private static let releasedAtOnce = 4096
-    /// As how many of them any other value counts.
-    private static let otherEntryCount = 256
+    /// A value that is not an array of nodes counts as so many nodes.
+    private static let otherNodeCount = 256
 
-    /// Releases a value, which is freed if that was its last reference. O(its entries).
+    /// Releases a value, which is freed if that was its last reference. O(its nodes).
     mutating func release(_ value: consuming any Sendable) {
         guard let nodes = value as? [Node] else {
             value = ()
-            return noteReleased(Self.otherEntryCount)
+            return noteReleased(Self.otherNodeCount)
         }
         value = ()
         var release = GradualRelease(consume nodes)

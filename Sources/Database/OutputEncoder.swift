@@ -28,8 +28,9 @@ struct OutputEncoder {
 
     /// Bytes from which on a push is a large message.
     private var largeByteCount = LargeMessage.byteCount
-    /// Bytes of what one session was not sent that are encoded at once, and those of a push that always is.
+    /// When a session catches up: bytes that are encoded here. What follows is encoded by a worker.
     private static let caughtUpByteCount = 256 << 10
+    /// Pushes up to so many bytes are encoded here even then.
     private static let tinyByteCount = 512
 
     /// Recipients of one push from which on the time of its request is measured.

@@ -18,8 +18,8 @@ import PandoTree
 struct PushCoalescer {
     /// What one session was not sent.
     struct Backlog {
-        /// Where default listens have changed, without ``changes``: in ascending order, none at or below
-        /// another.
+        /// Where default listens had changed when ``changes`` was last emptied: in ascending order, none at
+        /// or below another.
         private var paths: [Path] = []
         /// Where they have changed since, one for each push.
         private(set) var changes: [ChangedLocations] = []
@@ -29,32 +29,38 @@ struct PushCoalescer {
         private var coarseCount = 0
         /// The tags of filtered listens whose query windows have changed.
         fileprivate(set) var tags: Set<Int64> = []
-        /// Different for each session, so that not all of them join their changes at the same write.
-        private let changeLimit = PushCoalescer.changeLimit + Int.random(in: 0..<PushCoalescer.changeLimit)
+        /// Pushes after which the changes are joined into ``paths``: 32 to 63, by the session's id, so that
+        /// not all sessions join theirs at the same write.
+        private let joinedChangeCount: Int
 
         /// The client reads slowly.
         fileprivate var isLagging = false
         /// The session's listens are being checked.
         fileprivate var isWithheld = false
 
+        fileprivate init(of session: SessionID) {
+            let spread = session.rawValue % UInt64(PushCoalescer.changeLimit)
+            joinedChangeCount = PushCoalescer.changeLimit + Int(spread)
+        }
+
         var isEmpty: Bool { paths.isEmpty && changes.isEmpty && tags.isEmpty }
 
-        /// Where default listens have changed: none lies at or below another. O(what was noted), which is
-        /// bounded.
+        /// Where default listens have changed, none at or below another; at most ``pathLimit``. O(n log n ×
+        /// depth) for the n locations that are kept, at most 512.
         var changedPaths: [Path] {
             changes.isEmpty
                 ? paths : (paths + changes.flatMap(\.paths)).topmost(atMost: PushCoalescer.pathLimit)
         }
 
-        /// Notes a push that is not sent. O(1), however many locations it has: a few times for each location
-        /// that is kept, over many pushes.
+        /// Notes a push that is not sent. Amortised O(1), however many locations it has: all locations are
+        /// joined once in 32 to 63 pushes (``changedPaths``).
         fileprivate mutating func note(_ change: ChangedLocations) {
             // The location that was noted last is often changed again.
             if let last = changes.last, last.paths.count == 1, last.paths == change.paths { return }
             changes.append(change)
             locationCount += change.paths.count
             if locationCount > PushCoalescer.pathLimit { coarsen() }
-            guard changes.count >= changeLimit else { return }
+            guard changes.count >= joinedChangeCount else { return }
             paths = changedPaths
             changes.removeAll(keepingCapacity: true)
             (locationCount, coarseCount) = (0, 0)
@@ -71,15 +77,15 @@ struct PushCoalescer {
         }
     }
 
-    /// Paths that are kept for one session, and as many of the pushes since they were; beyond it, locations
-    /// above them are sent as a whole.
+    /// The most locations in ``Backlog/paths``, and the most in ``Backlog/changes``: 512 for one session.
+    /// Where there would be more, a location above stands for several, and its whole value is sent.
     static let pathLimit = 256
-    /// Pushes, or twice as many, whose locations are kept as they came.
+    /// A session joins its changes into paths after 32 to 63 pushes (``Backlog/joinedChangeCount``).
     static let changeLimit = 32
 
     private var backlogs: [SessionID: Backlog] = [:]
 
-    /// What a session was not sent; nil for one that does not lag. For tests.
+    /// What a session was not sent; nil for one that does not lag.
     func backlog(of session: SessionID) -> Backlog? { backlogs[session] }
 
     /// Whether no session lags. Every push asks.
@@ -87,7 +93,7 @@ struct PushCoalescer {
 
     /// From now on, the pushes to this session are held.
     mutating func begin(_ session: SessionID) {
-        backlogs[session, default: Backlog()].isLagging = true
+        backlogs[session, default: Backlog(of: session)].isLagging = true
     }
 
     /// The session has read what it was sent.
@@ -102,7 +108,9 @@ struct PushCoalescer {
     mutating func remove(_ session: SessionID) { backlogs[session] = nil }
 
     /// From now on, nothing is sent to this session but what its check leads to.
-    mutating func withhold(_ session: SessionID) { backlogs[session, default: Backlog()].isWithheld = true }
+    mutating func withhold(_ session: SessionID) {
+        backlogs[session, default: Backlog(of: session)].isWithheld = true
+    }
 
     /// The listens of a session are checked.
     /// - Returns: What it was not sent and is to be sent now.
@@ -115,7 +123,7 @@ struct PushCoalescer {
     /// Takes what a session that still lags was not sent, to send it now: before a reply.
     mutating func take(of session: SessionID) -> Backlog? {
         guard let backlog = backlogs[session], !backlog.isEmpty, !backlog.isWithheld else { return nil }
-        backlogs[session] = Backlog()
+        backlogs[session] = Backlog(of: session)
         begin(session)
         return backlog
     }
@@ -145,16 +153,16 @@ struct PushCoalescer {
             let change = made ?? ChangedLocations(of: push.body, in: root)
             made = change
             push.recipients[index] = group.filter { session in
-                guard session != listener, let place = backlogs.index(forKey: session) else { return true }
-                backlogs.values[place].note(change)
+                guard session != listener, let index = backlogs.index(forKey: session) else { return true }
+                backlogs.values[index].note(change)
                 return false
             }
         }
         push.taggedRecipients.removeAll { recipient in
-            guard recipient.session != listener, let place = backlogs.index(forKey: recipient.session) else {
+            guard recipient.session != listener, let index = backlogs.index(forKey: recipient.session) else {
                 return false
             }
-            backlogs.values[place].tags.insert(recipient.tag)
+            backlogs.values[index].tags.insert(recipient.tag)
             return true
         }
     }

@@ -281,8 +281,13 @@ final class RequestPreparer {
             } else {
                 nil
             }
+        var evaluatesLongRules = stage.isUndecided
+        // Thousands of queued writes, under the rules of those who queued them.
+        if case .write(let preparation) = work, preparation.endedSession != nil { evaluatesLongRules = true }
         start(
-            PreparationJob(session: session, work: work, location: location) { [post] preparation in
+            PreparationJob(
+                session: session, work: work, location: location, evaluatesLongRules: evaluatesLongRules
+            ) { [post] preparation in
                 post(
                     .prepared(
                         PreparedRequest(

@@ -2,7 +2,7 @@ import PandoEngine
 import PandoReactor
 import Synchronization
 
-/// The addresses of sessions, for threads that serve clients in turn: one client may have many sessions. Any
+/// The address of each open session: workers count the work of all sessions of one address together. Any
 /// thread.
 package final class SessionClients: Sendable {
     private let addresses = Mutex<[SessionID: AddressNetwork]>([:])

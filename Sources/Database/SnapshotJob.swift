@@ -101,22 +101,26 @@ package struct PreparationJob: Sendable {
 
     package var session: SessionID
     package var work: Work
-    /// What is hashed; nil for other work.
+    /// The location of the node that is hashed. Nil for other work, and where no other job may share the
+    /// hash.
     package var location: HashedLocation?
+    /// Rules may take long, whatever is written.
+    package var evaluatesLongRules: Bool
     /// Called on the worker thread.
     package var finish: @Sendable (Preparation) -> Void
 
     package init(
-        session: SessionID, work: Work, location: HashedLocation? = nil,
+        session: SessionID, work: Work, location: HashedLocation? = nil, evaluatesLongRules: Bool = false,
         finish: @escaping @Sendable (Preparation) -> Void
     ) {
         self.session = session
         self.work = work
         self.location = location
+        self.evaluatesLongRules = evaluatesLongRules
         self.finish = finish
     }
 
-    /// Whether it is for a write, which is executed also when its session has ended.
+    /// Whether it is done although its session has ended: for writes, which are executed anyway, and indexes.
     var outlivesSession: Bool {
         switch work {
         case .print, .index, .write: true
@@ -142,7 +146,7 @@ package struct PreparationJob: Sendable {
     }
 }
 
-/// A location of which jobs hash snapshots, the later job the later snapshot.
+/// The location whose hash a job computes. Of two jobs for it, the later one has the later snapshot.
 package struct HashedLocation: Hashable, Sendable {
     package var database: UInt32
     /// It may name a priority.
@@ -157,7 +161,7 @@ package struct HashedLocation: Hashable, Sendable {
 /// The result of a ``PreparationJob``.
 package enum Preparation: Sendable {
     case hash(String)
-    /// Nothing was hashed: the location has changed, as a later job with another snapshot of it shows.
+    /// The hash was not finished: a later job has another snapshot of the location, so it has changed.
     case superseded
     /// With the index that was made with it.
     case window(Window, KeptIndex?)
@@ -282,20 +286,14 @@ package enum SnapshotJob: Sendable {
 }
 
 extension SnapshotJob {
+    /// Whether the job takes longer than printing so many bytes, or than visiting so many children, about.
     /// - Complexity: O(`byteLimit`), at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         switch self {
         // A client chooses what a compressed message becomes: the worst counts.
         case .parse(let job):
             job.message.count > byteLimit / (job.inflatedByteLimit == nil ? 4 : InflationLimits().ratio)
-        case .encode(let job):
-            switch job.message.content {
-            case .push(.initial(let state), _): state.node.isHeavier(than: byteLimit)
-            case .push(let body, _): body.isHeavier(than: byteLimit)
-            case .reply(_, let node): node.isHeavier(than: byteLimit)
-            case .filtered(_, let node, let query): query.visits(moreThan: childLimit, of: node)
-            case .stale(_, let current): current.node.isHeavier(than: byteLimit)
-            }
+        case .encode(let job): job.message.isHeavier(than: byteLimit, childLimit)
         case .sizeCheck(let job):
             if let query = job.query {
                 query.visits(moreThan: childLimit, of: job.node)
@@ -306,7 +304,8 @@ extension SnapshotJob {
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)
             case .window(let query, let node, _, _): query.visits(moreThan: childLimit, of: node)
-            case .write(let preparation): preparation.isHeavier(than: byteLimit, childLimit)
+            case .write(let preparation):
+                job.evaluatesLongRules || preparation.isHeavier(than: byteLimit, childLimit)
             case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }

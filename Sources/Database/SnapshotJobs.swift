@@ -4,8 +4,9 @@ import PandoTime
 import PandoTree
 import PandoWebSocket
 
-/// The jobs of one thread of ``SnapshotWorkers``, in the order of ``LeastServedQueue``. The hash of a large
-/// node is done in slices of a few milliseconds, and every other job at once.
+/// The jobs of one thread of ``SnapshotWorkers``. Each ``Kind`` has a ``LeastServedQueue`` with accounts of
+/// its own, and the kinds are served in turn. The hash of a large node is done in slices of about four
+/// milliseconds; every other job is done in one piece.
 ///
 ///     hash jobs of one location   same snapshot   ─▶ one ``SharedHash``, done once, for all that wait for it
 ///                                 a later one     ─▶ the earlier jobs are answered: their location has changed
@@ -14,25 +15,35 @@ import PandoWebSocket
 struct SnapshotJobs {
     /// What jobs use and wait for.
     struct Resources {
-        /// Encoded messages wait for it, where ``waits``.
-        let budget: EncodingBudget
-        /// The same for parsed ones.
-        let parsed: ParsingBudget
-        /// Whether jobs wait for a budget, or only count with it.
+        /// Space for encoded messages that are not sent. Encoding jobs wait for it, where ``waits``.
+        let encodingBudget: EncodingBudget
+        /// Space for parsed messages whose requests are not finished. Parsing jobs wait for it, where
+        /// ``waits``.
+        let parsingBudget: ParsingBudget
+        /// Whether jobs wait until a budget has space. Where not, they only add what they use to it.
         let waits: Bool
-        /// Bytes of hashes that may be kept.
+        /// The most bytes of hashed pages that are kept.
         let hashByteLimit: Int
         /// Which sessions are one client's.
         let clients: SessionClients
+        /// Where jobs go that take too long for this thread; nil where it does all.
+        var overflow: Overflow?
     }
 
-    /// What a job waits for.
+    /// Where jobs go that take longer than printing so many bytes, or than visiting so many children, about.
+    struct Overflow {
+        let byteLimit: Int
+        let childLimit: Int
+        let post: @Sendable (SnapshotJob) -> Void
+    }
+
+    /// Jobs in three groups: those of one do not wait for the budget of another.
     private enum Kind: Int, CaseIterable {
-        /// Large messages to encode, for ``EncodingBudget``.
+        /// Encodes; waits for ``EncodingBudget``.
         case encoding
-        /// Large messages to parse, for ``ParsingBudget``.
+        /// Parses; waits for ``ParsingBudget``.
         case parsing
-        /// Everything else, for nothing.
+        /// All other jobs; waits for no budget.
         case other
     }
 
@@ -47,6 +58,7 @@ struct SnapshotJobs {
         let location: HashedLocation?
         var walk: HashWalk
         var waiting: [PreparationJob]
+        var isWeighed = false
         var isDone = false
 
         init(_ node: Node, for job: PreparationJob) {
@@ -59,16 +71,21 @@ struct SnapshotJobs {
         /// Answers all that wait, and frees the snapshot.
         func finish(_ result: Preparation) {
             isDone = true
-            for job in waiting { job.finish(result) }
-            (waiting, node, walk) = ([], .empty, HashWalk(.empty))
+            for job in takeWaiting() { job.finish(result) }
+        }
+
+        /// Removes all that wait, and frees the snapshot.
+        func takeWaiting() -> [PreparationJob] {
+            defer { (waiting, node, walk) = ([], .empty, HashWalk(.empty)) }
+            return waiting
         }
     }
 
     /// Steps of a hash before the next job: about four milliseconds.
     static let sliceStepCount = 16_000
-    /// What was served counts half after so many nanoseconds.
+    /// Nanoseconds after which served work is halved: two seconds.
     private static let periodLength: UInt64 = 2_000_000_000
-    /// Nanoseconds of work that make no difference.
+    /// Accounts below so many nanoseconds are removed.
     private static let forgottenWork = 100_000
 
     private let resources: Resources
@@ -94,8 +111,14 @@ struct SnapshotJobs {
     /// Steps of hashing nodes that were not known.
     var hashedStepCount: Int { hashes.hashedStepCount }
 
+    /// When something was hashed last; nil where nothing is known of it any more.
+    private(set) var hashedAt: MonotonicTime?
+
     /// Frees what was hashed.
-    mutating func forgetHashes() { hashes = HashMemo(byteLimit: resources.hashByteLimit) }
+    mutating func forgetHashes() {
+        hashes = HashMemo(byteLimit: resources.hashByteLimit)
+        hashedAt = nil
+    }
 
     // MARK: Adding and removing
 
@@ -124,7 +147,8 @@ struct SnapshotJobs {
         return .hash(hash)
     }
 
-    /// Drops the jobs of a session. A request that waits for one gets ``Preparation/abandoned``.
+    /// Drops the jobs of a session, except those of writes and indexes; a hash stays where other sessions
+    /// wait for it. A request that waits for a dropped job gets ``Preparation/abandoned``.
     mutating func abandon(_ session: SessionID) {
         var unwanted: [SharedHash] = []
         for kind in Kind.allCases {
@@ -161,19 +185,21 @@ struct SnapshotJobs {
         let began = now()
         queues[kind.rawValue].advance(toPeriod: Int(clamping: began.nanoseconds / Self.periodLength))
         guard let (session, item) = queues[kind.rawValue].next() else { return }
+        let usesBefore = hashes.useCount
         var sharers: [SessionID] = []
         var isDone = true
         switch item {
-        case .whole(let job): perform(job)
+        case .whole(let job): if !isForwarded(job) { perform(job) }
         case .hash(let hash):
-            // Each that waits for it pays for all of it: many that share their work are as one.
+            // Each session that waits for the hash is charged the whole slice, not a share of it.
             sharers = hash.waiting.lazy.map(\.session).filter { $0 != session }
-            isDone = advance(hash)
+            isDone = isForwarded(hash) || advance(hash)
         }
+        if hashes.useCount != usesBefore { hashedAt = began }
         let work = Int(clamping: (now() - began).nanosecondCount)
         queues[kind.rawValue].finish(work: work, isDone: isDone)
         if case .whole(let job) = item { job.query?.noteWork?(work) }
-        for sharer in sharers { queues[kind.rawValue].charge(work, to: sharer) }
+        queues[kind.rawValue].charge(work, toSharers: sharers, of: session)
     }
 
     /// The kind whose turn it is, of those that have a job which may be done.
@@ -190,10 +216,28 @@ struct SnapshotJobs {
     private func mayDo(_ kind: Kind) -> Bool {
         guard !queues[kind.rawValue].isEmpty else { return false }
         return switch kind {
-        case .encoding: !resources.budget.isExhausted
-        case .parsing: !resources.parsed.isExhausted
+        case .encoding: !resources.encodingBudget.isExhausted
+        case .parsing: !resources.parsingBudget.isExhausted
         case .other: true
         }
+    }
+
+    /// Gives a job on that takes too long for this thread. Its session is charged for the weighing.
+    private func isForwarded(_ job: SnapshotJob) -> Bool {
+        guard let overflow = resources.overflow, job.isHeavier(than: overflow.byteLimit, overflow.childLimit)
+        else { return false }
+        overflow.post(job)
+        return true
+    }
+
+    /// The same for a hash: once for all that wait for it.
+    private mutating func isForwarded(_ hash: SharedHash) -> Bool {
+        guard let overflow = resources.overflow, !hash.isDone, !hash.isWeighed else { return false }
+        hash.isWeighed = true
+        guard hash.node.isHeavier(than: overflow.byteLimit) else { return false }
+        for job in hash.takeWaiting() { overflow.post(.prepare(job)) }
+        end(hash)
+        return true
     }
 
     /// Does a slice of a hash.
@@ -213,10 +257,12 @@ struct SnapshotJobs {
         switch job {
         case .parse(let job):
             var message = job.perform(compression)
-            if message.isRequest { message.grant = resources.parsed.grant(forTextOf: message.byteCount) }
+            if message.isRequest {
+                message.grant = resources.parsingBudget.grant(forTextOf: message.byteCount)
+            }
             job.results.post(message)
         case .encode(let job):
-            job.message.encode(within: resources.budget, &hashes)
+            job.message.encode(within: resources.encodingBudget, &hashes)
             if let window = job.window, let deflater = compression.deflater(for: window) {
                 job.message.compress(with: deflater, for: window)
             }

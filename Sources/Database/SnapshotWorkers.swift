@@ -15,38 +15,45 @@ import PandoTime
 /// dropped. Jobs that encode wait while too much was encoded and not sent (``EncodingBudget``), and messages
 /// while too much was parsed and is not finished (``ParsingBudget``), except on the light thread.
 package final class SnapshotWorkers: Sendable {
-    private let light: SnapshotLane
-    private let medium: SnapshotLane
-    private let heavy: SnapshotLane
-    private let indexing: SnapshotLane
+    private let light: SnapshotThread
+    private let medium: SnapshotThread
+    private let heavy: SnapshotThread
+    private let indexing: SnapshotThread
     /// The addresses of sessions that are known.
     package let clients = SessionClients()
 
     /// - Parameters:
     ///   - encodedByteLimit: Bytes of large messages, encoded and not sent, from which on no more are
     ///     encoded.
-    ///   - parsing: What is parsed counts there.
+    ///   - parsing: Gets the bytes of parsed messages whose requests are not finished.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(encodedByteLimit: Int, parsing: ParsingBudget) throws(SocketError) {
-        heavy = try SnapshotLane("pando-heavy", niceness: SnapshotLane.heavyNiceness)
-        medium = try SnapshotLane("pando-medium", niceness: SnapshotLane.mediumNiceness)
-        light = try SnapshotLane("pando-light", niceness: SnapshotLane.lightNiceness)
-        indexing = try SnapshotLane("pando-index", niceness: SnapshotLane.heavyNiceness)
+        heavy = try SnapshotThread("pando-heavy", niceness: SnapshotThread.heavyNiceness)
+        medium = try SnapshotThread("pando-medium", niceness: SnapshotThread.mediumNiceness)
+        light = try SnapshotThread("pando-light", niceness: SnapshotThread.lightNiceness)
+        indexing = try SnapshotThread("pando-index", niceness: SnapshotThread.heavyNiceness)
         let budget = EncodingBudget(
             byteLimit: encodedByteLimit, signalling: medium.wakeup, heavy.wakeup)
         parsing.wake(medium.wakeup)
         parsing.wake(heavy.wakeup)
-        let hashByteLimit = min(SnapshotLane.hashByteLimit, encodedByteLimit / SnapshotLane.hashShare)
-        func resources(waits: Bool) -> SnapshotJobs.Resources {
+        let hashByteLimit = min(SnapshotThread.hashByteLimit, encodedByteLimit / SnapshotThread.hashShare)
+        func resources(
+            waits: Bool, hashing byteLimit: Int, overflow: SnapshotJobs.Overflow? = nil
+        ) -> SnapshotJobs.Resources {
             SnapshotJobs.Resources(
-                budget: budget, parsed: parsing, waits: waits, hashByteLimit: hashByteLimit, clients: clients)
+                encodingBudget: budget, parsingBudget: parsing, waits: waits, hashByteLimit: byteLimit,
+                clients: clients, overflow: overflow)
         }
-        try heavy.start(resources(waits: true), overflow: nil)
+        // The heavy thread hashes the largest nodes.
+        let share = hashByteLimit / 8
+        try heavy.start(resources(waits: true, hashing: hashByteLimit - 2 * share), passingOnTo: nil)
         try medium.start(
-            resources(waits: true), overflow: SnapshotLane.Overflow(heavy, SnapshotLane.mediumLimit))
+            resources(waits: true, hashing: share, overflow: SnapshotThread.overflowOfMedium(to: heavy)),
+            passingOnTo: heavy)
         try light.start(
-            resources(waits: false), overflow: SnapshotLane.Overflow(medium, SnapshotLane.lightLimit))
-        try indexing.start(resources(waits: true), overflow: nil)
+            resources(waits: false, hashing: share, overflow: SnapshotThread.overflowOfLight(to: medium)),
+            passingOnTo: medium)
+        try indexing.start(resources(waits: true, hashing: 0), passingOnTo: nil)
     }
 
     /// Any thread: adds a job.
@@ -58,7 +65,8 @@ package final class SnapshotWorkers: Sendable {
     /// Any thread: has the heavy thread release a value, which is freed if that was its last reference.
     package func release(_ value: consuming any Sendable) { heavy.release(consume value) }
 
-    /// Any thread: the session has ended, and its jobs are dropped. The one being done is finished.
+    /// Any thread: the session has ended. Its jobs are dropped, except those of writes and indexes; a hash is
+    /// also dropped between two slices, unless other sessions wait for it.
     package func abandonJobs(of session: SessionID) {
         light.abandonJobs(of: session)
     }
@@ -73,46 +81,34 @@ package final class SnapshotWorkers: Sendable {
 }
 
 /// One thread of ``SnapshotWorkers``.
-private final class SnapshotLane: Sendable {
+private final class SnapshotThread: Sendable {
     private enum Request: Sendable {
         case job(SnapshotJob)
         case abandon(SessionID)
         case release(any Sendable)
     }
 
-    /// Printed bytes, and children that a query visits.
-    struct Limit {
-        var byteCount: Int
-        var childCount: Int
+    /// Jobs of about two milliseconds stay on the light thread.
+    static func overflowOfLight(to medium: SnapshotThread) -> SnapshotJobs.Overflow {
+        SnapshotJobs.Overflow(byteLimit: 1 << 20, childLimit: 20_000) { medium.post($0) }
     }
 
-    /// Where jobs go that are above a limit.
-    struct Overflow: Sendable {
-        let lane: SnapshotLane
-        let limit: Limit
-
-        init(_ lane: SnapshotLane, _ limit: Limit) {
-            self.lane = lane
-            self.limit = limit
-        }
+    /// Jobs of some tens of milliseconds stay on the medium thread.
+    static func overflowOfMedium(to heavy: SnapshotThread) -> SnapshotJobs.Overflow {
+        SnapshotJobs.Overflow(byteLimit: 8 << 20, childLimit: 60_000) { heavy.post($0) }
     }
 
-    /// About two milliseconds.
-    static let lightLimit = Limit(byteCount: 1 << 20, childCount: 20_000)
-    /// Some tens of milliseconds.
-    static let mediumLimit = Limit(byteCount: 8 << 20, childCount: 60_000)
     private static let stackByteCount = 8 << 20
     /// Where more threads want to run than there are processors, loops and databases come first, and light
     /// jobs before heavy ones.
     static let lightNiceness = 5
     static let mediumNiceness = 7
     static let heavyNiceness = 10
-    /// Bytes of hashes that a thread keeps while it is busy: of some millions of children. In a small process
-    /// a share of the memory for clients.
+    /// The most bytes of hashed pages that all threads keep: enough for some millions of children. It is not
+    /// more than `--memory-limit` / ``hashShare``. Freed ``keptTime`` after something was hashed last.
     static let hashByteLimit = 256 << 20
     static let hashShare = 4
-    /// How long hashes are kept when nothing is to be done.
-    private static let keptWhileIdle = Duration.seconds(2)
+    private static let keptTime = Duration.seconds(2)
 
     private let thread: WorkerThread<Request>
 
@@ -123,11 +119,13 @@ private final class SnapshotLane: Sendable {
     /// Wakes the thread, for a budget.
     var wakeup: WakeupEvent { thread.wakeup }
 
-    /// - Parameter overflow: nil for the thread that does all jobs.
-    func start(_ resources: SnapshotJobs.Resources, overflow: Overflow?) throws(SocketError) {
+    /// - Parameter next: The thread that gets the jobs of `resources.overflow`; nil where there is none.
+    func start(
+        _ resources: SnapshotJobs.Resources, passingOnTo next: SnapshotThread?
+    ) throws(SocketError) {
         try thread.start { queue in
             var jobs = SnapshotJobs(resources)
-            Self.serve(queue, &jobs, overflow: overflow)
+            Self.serve(queue, &jobs, next)
         }
     }
 
@@ -138,39 +136,27 @@ private final class SnapshotLane: Sendable {
 
     /// Until the thread is asked to stop: then what waits is dropped.
     private static func serve(
-        _ queue: WorkerQueue<Request>, _ jobs: inout SnapshotJobs, overflow: Overflow?
+        _ queue: WorkerQueue<Request>, _ jobs: inout SnapshotJobs, _ next: SnapshotThread?
     ) {
         var batch: [Request] = []
-        var keepsHashes = false
         var releaser = MemoryReleaser()
         while !queue.isStopping {
-            let isIdle = jobs.isIdle
-            let timeout: Duration? = isIdle ? keepsHashes ? keptWhileIdle : nil : .zero
-            let before = MonotonicTime.now
+            var timeout: Duration? = .zero
+            if jobs.isIdle { timeout = jobs.hashedAt.map { max(.zero, $0 + keptTime - .now) } }
             guard queue.receive(into: &batch, timeout: timeout), !queue.isStopping else { return }
-            if isIdle, keepsHashes, batch.isEmpty, MonotonicTime.now - before >= keptWhileIdle {
-                jobs.forgetHashes()
-                keepsHashes = false
-            }
+            // Also where other work comes all the time: they keep a whole snapshot.
+            if let hashedAt = jobs.hashedAt, MonotonicTime.now - hashedAt >= keptTime { jobs.forgetHashes() }
             batch.reverse()
             while let request = batch.popLast() {
                 switch consume request {
-                case .job(let job):
-                    if let overflow, job.isHeavier(than: overflow.limit.byteCount, overflow.limit.childCount)
-                    {
-                        overflow.lane.post(job)
-                    } else {
-                        jobs.add(job)
-                    }
+                case .job(let job): jobs.add(job)
                 case .abandon(let session):
                     jobs.abandon(session)
-                    overflow?.lane.abandonJobs(of: session)
+                    next?.abandonJobs(of: session)
                 case .release(let value): releaser.release(value)
                 }
             }
-            guard !jobs.isIdle else { continue }
-            jobs.performNext { .now }
-            keepsHashes = true
+            if !jobs.isIdle { jobs.performNext { .now } }
         }
     }
 }

@@ -4,28 +4,31 @@ import PandoREST
 import PandoTree
 import Synchronization
 
-/// The events of one write of many locations, for all event streams of one location (rest §8.2). It is made
-/// once, and holds the changes as the push has them: streams have no events of their own, and each event is
-/// printed when its client reads it (``StreamUpdatePrinter``).
+/// What one push of many locations sends to all event streams of one location (rest §8.2). It is made once,
+/// in O(1), and holds the push's own entries. The events are not stored: ``StreamUpdatePrinter`` prints them
+/// for each stream when its client reads them. Of pushes with fewer entries than ``leastCount``, the
+/// ``StreamEvent``s are made instead.
 package final class StreamUpdate: Sendable {
-    /// Of what the changes are relative to, below the root of the stream.
+    /// The location, relative to the root of the stream, to which the paths of ``entries`` are relative.
     let base: Path
     let entries: [Push.Entry]
     /// The changes of a query window are a `put` for each child, with the removed ones first.
     let isQuery: Bool
-    /// What the first stream finds out for all.
-    private let known = Mutex<Known?>(nil)
+    /// Computed by the first stream that asks; the others use it.
+    private let summary = Mutex<Summary?>(nil)
 
-    private struct Known {
+    private struct Summary {
         var patchDepth: Int?
         var weight: Int
     }
 
-    /// Locations of one write from which on its events are not made before they are printed.
+    /// The least number of entries of a push for which this is made.
     static let leastCount = 64
-    /// Entries that are weighed; others weigh as much.
+    /// At most so many entries are weighed; each further one counts as their average.
     private static let weighedCount = 1024
-    /// Bytes that one write counts at most.
+    /// Bytes of them that are visited, about: a fraction of a millisecond.
+    private static let weighedByteCount = 256 << 10
+    /// The most that ``weight`` can be: 64 MiB.
     private static let weightLimit = 64 << 20
 
     package init(_ entries: [Push.Entry], at base: Path, isQuery: Bool) {
@@ -34,34 +37,36 @@ package final class StreamUpdate: Sendable {
         self.isQuery = isQuery
     }
 
-    /// Its events, at most.
-    package var eventCount: Int { entries.count }
+    /// How many events it is printed as.
+    package var eventCount: Int { patchDepth == nil ? entries.count : 1 }
 
-    /// About the bytes of memory that it holds, which all of its streams share. O(entries) for the first
-    /// stream, O(1) for the others.
-    package var weight: Int { found.weight }
+    /// About the bytes of its keys and values as JSON, at most 64 MiB; all of its streams share them.
+    /// O(entries × depth) the first time, then O(1).
+    package var weight: Int { summarized.weight }
 
     /// The keys that all changes have in common, where they are one `patch`; nil where each is a `put`.
-    var patchDepth: Int? { found.patchDepth }
+    var patchDepth: Int? { summarized.patchDepth }
 
-    private var found: Known {
-        known.withLock { known in
-            if let known { return known }
-            let found = Known(
+    private var summarized: Summary {
+        summary.withLock { summary in
+            if let summary { return summary }
+            let made = Summary(
                 patchDepth: isQuery ? nil : StreamEvent.patchDepth(of: entries.lazy.map(\.path)),
                 weight: weigh())
-            known = found
-            return found
+            summary = made
+            return made
         }
     }
 
     private func weigh() -> Int {
-        let weighed = entries.prefix(Self.weighedCount)
-        let byteCount = weighed.reduce(0) { sum, entry in
-            sum + 64 + 16 * entry.path.count
-                + entry.node.weight(upTo: Self.weightLimit / max(1, weighed.count))
+        var (count, byteCount, left) = (0, 0, Self.weighedByteCount)
+        for entry in entries.prefix(Self.weighedCount) where left > 0 {
+            let weight = entry.node.weight(upTo: left)
+            byteCount += 64 + 16 * entry.path.count + weight
+            left -= weight
+            count += 1
         }
-        return min(Self.weightLimit, byteCount / max(1, weighed.count) * entries.count)
+        return min(Self.weightLimit, byteCount / max(1, count) * entries.count)
     }
 
     /// All of its events, in order. O(entries): for tests and simulations.
@@ -75,11 +80,11 @@ package struct StreamUpdatePrinter: Sendable {
     package let update: StreamUpdate
     private let form: JSONForm
     private let patchDepth: Int?
-    /// Of the entry that is printed next. The entries of a query are visited twice: those that are removed,
-    /// then the others.
+    /// The index of the entry that is printed next. The entries of a query are visited twice: those that are
+    /// removed, then the others.
     private var index = 0
     private var isSecondVisit: Bool
-    /// Of an entry that is no small value.
+    /// Prints the value of the current entry; nil where that is small and already printed.
     private var printer: ValuePrinter?
 
     package init(_ update: StreamUpdate, _ form: JSONForm) {

@@ -1,14 +1,15 @@
 import PandoTree
 
 extension WritePreparation {
-    /// How many times as long it takes to evaluate rules for a node, and to order it, as to print it.
-    private static let costOfPrinting = 16
+    /// Rules and indexes for a node take about this many times as long as printing it.
+    private static let costRelativeToPrinting = 16
 
     /// Whether the preparation takes longer than to print so many bytes, or to visit so many children, about.
     /// - Complexity: O(`byteLimit`), at most.
     package func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        // The data that is replaced must be measured up to this limit.
         if let replacedByteLimit, replacedByteLimit > byteLimit { return true }
-        var left = byteLimit / Self.costOfPrinting
+        var left = byteLimit / Self.costRelativeToPrinting
         for write in writes {
             left -= write.target.path.keys.reduce(4) { $0 + $1.utf8Count + 4 }
             if left < 0 || write.draft.node.weigh(&left) { return true }

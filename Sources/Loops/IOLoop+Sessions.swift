@@ -33,7 +33,7 @@ extension IOLoop {
         return connection
     }
 
-    /// Tells the workers whose connection it is. That of a trusted proxy may bring requests of many clients.
+    /// Notes the client's address for the workers. Not for a trusted proxy: its connection has many clients.
     func noteClient(of session: ChannelSession) {
         guard !session.isTrustedProxy, let client = session.peerAddress else { return }
         resources.workers.clients.note(session.id, at: AddressNetwork(client))

@@ -149,20 +149,30 @@ package final class IOLoop: @unchecked Sendable {
         services.answerServerQuestion = answer
     }
 
-    /// The options of a running server have changed.
-    package func takeOver(from configuration: Configuration) { services.takeOver(from: configuration) }
-
     /// Closes so many connections for new ones, if there are so many that may be closed. O(count).
     /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
     package func evict(_ count: Int, ofReserved isReserved: Bool) {
         evictor.evict(count, ofReserved: isReserved)
     }
 
-    /// Keys or revocations have changed.
-    package func apply(_ revocations: RevocationState) {
+    /// Keys or revocations have changed. What they no longer allow ends: all sessions are checked, with
+    /// pauses for other work.
+    package func applyRevocations() {
         verifier.forgetAll()
-        for session in table.slots { session?.recheck(revocations) }
+        recheck(from: 0)
     }
+
+    /// Some sessions in one tick, the next in the following one: other clients are served in between.
+    /// Sessions that sign in meanwhile are checked when they do.
+    private func recheck(from start: Int) {
+        let revocations = resources.authenticator.revocations
+        let end = min(table.slots.count, start + Self.recheckedCount)
+        for session in table.slots[start..<end] { session?.recheck(revocations) }
+        if end < table.slots.count { loop.submit { [self] in recheck(from: end) } }
+    }
+
+    /// Sessions that are checked in one step: about a millisecond, if all of them are revoked.
+    private static let recheckedCount = 128
 
     // MARK: For administrators
 

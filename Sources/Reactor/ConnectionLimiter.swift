@@ -45,8 +45,7 @@ package final class ConnectionLimiter: Sendable {
     /// A message to the acceptors: ``admission(next:)`` may have changed.
     struct AdmissionChange: Sendable {}
 
-    /// Connections that may be open.
-    package let ceiling: Int
+    private let currentCeiling: Atomic<Int>
     private let administratorCount: Int
     private let acceptingCount: Int
     /// Connections that each loop could close.
@@ -74,10 +73,24 @@ package final class ConnectionLimiter: Sendable {
         acceptingCount: Int = DescriptorBudget.acceptingReserve
     ) {
         precondition(ceiling > 0 && loopCount > 0 && administratorCount >= 0 && acceptingCount > 0)
-        self.ceiling = ceiling
+        currentCeiling = Atomic(ceiling)
         self.administratorCount = administratorCount
         self.acceptingCount = acceptingCount
         pools = (0..<loopCount).map { _ in EvictablePool() }
+    }
+
+    /// Connections that a loop closes in one step, where the ceiling was lowered: some ten microseconds.
+    private static let evictedAtOnce = 8
+
+    /// Connections that may be open, the reserve not counted.
+    package var ceiling: Int { currentCeiling.load(ordering: .sequentiallyConsistent) }
+
+    /// Any thread: changes the ceiling. Connections above a lower one stay open; while there are any, the
+    /// loops close silent and idle ones for those that are accepted.
+    package func setCeiling(_ ceiling: Int) {
+        precondition(ceiling > 0)
+        currentCeiling.store(ceiling, ordering: .sequentiallyConsistent)
+        wakeAcceptors()
     }
 
     /// Connections open now, those in the reserve included.
@@ -143,7 +156,7 @@ package final class ConnectionLimiter: Sendable {
             open.load(ordering: .sequentiallyConsistent) - reserved.load(ordering: .sequentiallyConsistent)
         let missing = ordinaryCount - ceiling - pools.reduce(0) { $0 + $1.orderedCount }
         guard missing > 0, let loop = loopToEvictFrom(next) else { return nil }
-        let count = min(missing, pools[loop].availableCount)
+        let count = min(missing, pools[loop].availableCount, Self.evictedAtOnce)
         guard count > 0 else { return nil }
         pools[loop].order(count, ofReserved: false)
         return (loop, count)

@@ -23,7 +23,7 @@ import Synchronization
 ///     pando-checkpt     checkpoints, from snapshots                    (CheckpointThread)
 ///     pando-segment     preparing the next segment                     (SegmentThread)
 ///     pando-light       printing and hashing of large nodes, queries   (SnapshotWorkers)
-///     pando-medium      the same of larger ones, when others rest
+///     pando-medium      the same of larger ones, at lower priority
 ///     pando-heavy       the same of very large ones
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
@@ -211,8 +211,8 @@ package final class Server: @unchecked Sendable {
         }
         logAccessMode()
         let authenticator = resources.authenticator
-        authenticator.onRevocationChange { [ioLoops, logger] revocations in
-            for loop in ioLoops { loop.loop.submit { loop.apply(revocations) } }
+        authenticator.onRevocationChange { [ioLoops, logger] _ in
+            for loop in ioLoops { loop.loop.submit { loop.applyRevocations() } }
             logger.notice(
                 "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped"
             )
@@ -315,6 +315,7 @@ package final class Server: @unchecked Sendable {
         }
         clientLimiters = clientLimiters.updated(from: configuration, to: new)
         configuration.takeOver(from: new)
+        resources.limiter.setCeiling(configuration.connectionCeiling(descriptors.connectionCeiling))
         backups.keep(configuration.backups.retention)
         for loop in ioLoops {
             loop.loop.submit { [configuration, clientLimiters] in

@@ -22,6 +22,7 @@ extension Configuration {
         drainTime = new.drainTime
         readByteLimit = new.readByteLimit
         headByteLimit = new.headByteLimit
+        connectionLimit = new.connectionLimit
         addressConnectionLimit = new.addressConnectionLimit
         userConnectionLimit = new.userConnectionLimit
         writesPerSecond = new.writesPerSecond

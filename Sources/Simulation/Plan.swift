@@ -19,6 +19,8 @@ struct Plan: CustomStringConvertible {
     var outputByteLimit: Int
     /// Bytes of requests that may wait before clients are not read.
     var requestByteLimit: Int
+    /// A location with at most so many children gets no index: queries visit all of them.
+    var unindexedChildCount: Int
     var network: SimulatedNetwork.Plan
     /// Disk operations in 10 000 that fail.
     var failuresInTenThousand: Int
@@ -57,6 +59,7 @@ struct Plan: CustomStringConvertible {
         failuresInTenThousand = random.chance(30) ? random.pick([20, 100, 500]) : 0
         hasRot = random.chance(25)
         requestByteLimit = random.pick([200, 3000, 64 << 20])
+        unindexedChildCount = random.pick([0, 2, 256])
         network =
             random.chance(20)
             ? SimulatedNetwork.Plan()
@@ -79,7 +82,7 @@ struct Plan: CustomStringConvertible {
         "\(durability), segments of \(segmentByteLimit), checkpoints after \(checkpointByteLimit)"
             + (hasFullDisks ? ", full disks" : "") + (hasSlowLoops ? ", slow loops" : "")
             + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "")
-            + (hasRot ? ", rot" : "")
+            + (hasRot ? ", rot" : "") + ", indexes above \(unindexedChildCount) children"
             + ", network: \(network.piecesPercent) % in pieces, \(network.slowPercent) % slow, "
             + "\(network.resetsInTenThousand) resets in 10 000"
             + (hasFloods ? ", floods of requests of \(workStep / 1000) µs" : "")

@@ -132,6 +132,7 @@ extension Simulation {
     func stop() throws -> (Loss, wasStopped: Bool) {
         guard let server else { return (.nothing, false) }
         note("stopping")
+        totals.indexes += server.readyIndexCount
         if !plan.hasFloods || random.chance(50) { try waitUntilIdle() }
         if !hasDied { try drain(server) }
         if !hasDied { server.stop() }

@@ -128,6 +128,7 @@ package final class Simulation {
         var options = SimulatedServer<SimulatedDisk>.Options()
         options.database.createsNamespaces = true
         options.database.sessionEndReserveByteCount = plan.reserveByteCount
+        options.database.unindexedChildCount = plan.unindexedChildCount
         options.storage.durability = plan.durability
         options.storage.checkpointByteLimit = plan.checkpointByteLimit
         options.storage.minimumReservedByteCount = plan.lowSpaceByteCount

@@ -23,6 +23,8 @@ package struct Totals: CustomStringConvertible, Sendable {
     var pings = 0
     var events = 0
     var sweeps = 0
+    /// Indexes that were ready when a server ended.
+    var indexes = 0
     /// Of what the scheduler allows, the largest share that a request had to wait.
     var longestWaitPercent = 0
 
@@ -52,6 +54,7 @@ package struct Totals: CustomStringConvertible, Sendable {
         sum.pings += one.pings
         sum.events += one.events
         sum.sweeps += one.sweeps
+        sum.indexes += one.indexes
         sum.longestWaitPercent = max(sum.longestWaitPercent, one.longestWaitPercent)
     }
 
@@ -67,6 +70,7 @@ package struct Totals: CustomStringConvertible, Sendable {
             (connections, "connections"), (pieces, "cuts of their bytes"),
             (networkResets, "connections reset by the network"), (departures, "clients that left"),
             (pings, "pings"), (events, "events of streams"), (sweeps, "sweeps"),
+            (indexes, "indexes at ends of servers"),
             (overtakings, "answers overtaken"), (longestWaitPercent, "% of the longest wait allowed"),
         ]
     }

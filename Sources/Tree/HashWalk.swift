@@ -6,13 +6,13 @@ import PandoBytes
 ///     walk   object ─▶ object ─▶ object      the large objects from the node down to the current place
 ///                                  └─ page ─▶ child child child …   small children are hashed at once
 ///
-/// Work is counted in steps: one for each node, and for each 256 bytes of text; a step takes about a quarter
-/// of a microsecond. One step more is done at once only for a long string, and for an object with
-/// prioritised children, whose order is known last.
+/// Work is counted in steps: one for each node, and one more for each 256 bytes of text. A step takes about a
+/// quarter of a microsecond. A call does more steps than asked for in two cases, which cannot be cut: a long
+/// string, and the children of an object that have priorities, which are sorted when all are hashed.
 package struct HashWalk {
-    /// A node below a large object that takes no more steps is hashed at once.
+    /// A child of a large object is hashed in one piece if that takes no more steps than this.
     private static let smallStepCount = 1000
-    private static let stepByteCount = 256
+    fileprivate static let stepByteCount = 256
 
     private let node: Node
     private var objects: [Object] = []
@@ -23,7 +23,8 @@ package struct HashWalk {
     package init(_ node: Node) { self.node = node }
 
     /// Does about so many more steps.
-    /// - Returns: The hash; nil where that needs more. After the hash was returned it must not be called.
+    /// - Precondition: It has not returned the hash yet.
+    /// - Returns: The hash; nil when more steps are needed.
     package mutating func advance(by stepCount: Int, knowing pages: inout HashedPages) -> String? {
         var left = stepCount
         if !hasBegun {
@@ -54,10 +55,10 @@ package struct HashWalk {
                 var object = objects.removeLast()
                 if objects.isEmpty {
                     var text: [UInt8] = []
-                    object.finish(&text, &pages)
+                    object.finish(&text)
                     return String(decoding: text, as: UTF8.self)
                 }
-                object.finish(&objects[last - 1].text, &pages)
+                object.finish(&objects[last - 1].text)
             }
         }
         return nil
@@ -76,18 +77,26 @@ package struct HashWalk {
         /// The next child in the page.
         private var next = 0
         private(set) var isInPage = false
-        /// Of the current page.
+        /// The text of the current page (``HashedPages``).
         fileprivate var text: [UInt8] = []
         private var dataByteCount = 0
         private var hasPriorities = false
-        /// Some page has children with priorities: they are sorted at the end.
-        private var isSorted = false
+        /// A page has children with priorities: all children are sorted when the last is hashed.
+        private var needsSorting = false
+        /// The texts of all pages so far, if the children are sorted at the end.
+        private var pageTexts: [[UInt8]] = []
 
         init(_ node: Node, _ children: Children) {
             self.node = node
             self.children = children
-            above = [([Children.ChildRef(first: .priority, count: children.count, page: children.root)], 0)]
+            above = Self.start(children)
             updatePriority(&sha1)
+        }
+
+        private static func start(
+            _ children: Children
+        ) -> [(refs: ContiguousArray<Children.ChildRef>, next: Int)] {
+            [([Children.ChildRef(first: .priority, count: children.count, page: children.root)], 0)]
         }
 
         private func updatePriority(_ sha1: inout SHA1) {
@@ -98,7 +107,7 @@ package struct HashWalk {
         }
 
         /// Goes to the next page that is to be hashed, past those that are known.
-        /// - Returns: false where there is none.
+        /// - Returns: false when no page is left; true with a page open, or when no step is left.
         mutating func openPage(_ left: inout Int, _ pages: inout HashedPages) -> Bool {
             while let (refs, place) = above.last {
                 guard place < refs.count else {
@@ -155,17 +164,24 @@ package struct HashWalk {
         }
 
         private mutating func add(_ page: HashedPages.Page) {
-            if page.hasPriorities { isSorted = true }
-            if !isSorted { sha1.update(page.text.rawSpan) }
+            if needsSorting {
+                pageTexts.append(page.text)
+            } else if page.hasPriorities {
+                // From the first page on again, to keep the texts. `HashedPages` has most of them.
+                needsSorting = true
+                above = Self.start(children)
+            } else {
+                sha1.update(page.text.rawSpan)
+            }
         }
 
         /// Appends the hash.
-        mutating func finish(_ output: inout [UInt8], _ pages: inout HashedPages) {
-            if isSorted { sortChildren(&pages) }
+        mutating func finish(_ output: inout [UInt8]) {
+            if needsSorting { sortChildren() }
             sha1.finish(appendingBase64To: &output)
         }
 
-        private struct Place {
+        private struct TextRange {
             let key: Key
             let priority: Priority?
             let page: Int
@@ -173,51 +189,38 @@ package struct HashWalk {
         }
 
         /// Hashes the texts of the children by priority, then by key.
-        private mutating func sortChildren(_ pages: inout HashedPages) {
-            var texts: [[UInt8]] = []
-            var places: [Place] = []
-            places.reserveCapacity(children.count)
+        private mutating func sortChildren() {
+            var ranges: [TextRange] = []
+            ranges.reserveCapacity(children.count)
+            var page = 0
             children.root.forEachLeafPage { entries in
-                let text = pages.page(of: entries)?.text ?? Self.text(of: entries)
                 var start = 0
                 for entry in entries {
                     let end = start + entry.key.utf8Count + 2 + Node.hashByteCount
-                    places.append(
-                        Place(
-                            key: entry.key, priority: entry.node.priority, page: texts.count,
-                            range: start..<end))
+                    ranges.append(
+                        TextRange(
+                            key: entry.key, priority: entry.node.priority, page: page, range: start..<end))
                     start = end
                 }
-                texts.append(text)
+                page += 1
             }
-            places.sort { left, right in
+            ranges.sort { left, right in
                 let order = Priority.compare(left.priority, right.priority)
                 return order != 0 ? order < 0 : left.key < right.key
             }
             sha1 = SHA1()
             updatePriority(&sha1)
             // `UInt8` has no padding: every byte of the span is initialised.
-            for place in places {
-                let text = texts[place.page]
-                sha1.update(unsafe text.span.extracting(place.range).bytes)
+            for one in ranges {
+                let text = pageTexts[one.page]
+                sha1.update(unsafe text.span.extracting(one.range).bytes)
             }
-        }
-
-        private static func text(of entries: ContiguousArray<Children.Entry>) -> [UInt8] {
-            var text: [UInt8] = []
-            for entry in entries {
-                text.append(UInt8(ascii: ":"))
-                text.append(utf8: entry.key)
-                text.append(UInt8(ascii: ":"))
-                entry.node.appendHash(to: &text)
-            }
-            return text
         }
     }
 }
 
 extension Node {
-    /// Of the hash of a node that is not `.empty`.
+    /// Bytes of the hash of a node that is not `.empty`.
     fileprivate static let hashByteCount = 28
 
     /// What it takes to hash a node.
@@ -230,7 +233,7 @@ extension Node {
         var isMore: Bool { count > limit }
 
         mutating func add(byteCount added: Int) {
-            count += 1 + added / 256
+            count += 1 + added / HashWalk.stepByteCount
             byteCount += 48 + added
         }
     }

@@ -7,11 +7,11 @@ import PandoBytes
 /// A page that is kept here is not changed in place, and no other page can have its address: a writer copies
 /// it, as for any snapshot.
 ///
-///     recent   pages that were noted or found since the last exchange
-///     former   those of the time before; what is found there is moved to `recent`
+///     recent   pages that were noted, or found in `former`, since the last exchange
+///     former   what `recent` was at the last exchange, without the pages that were found since
 ///
-/// When enough has been noted, `former` is dropped, and `recent` takes its place. So pages that were replaced
-/// since do not stay.
+/// An exchange drops `former` and puts `recent` in its place, when the noted bytes or the texts in `recent`
+/// are above half of the limit. So pages that no snapshot has any more are dropped after two exchanges.
 package struct HashedPages {
     struct Page {
         /// Keeps the page as it is.
@@ -27,7 +27,7 @@ package struct HashedPages {
     private var notedByteCount = 0
     /// Bytes of the texts in `recent`.
     private var textByteCount = 0
-    /// The most of either.
+    /// The most that ``notedByteCount``, and that ``textByteCount``, may be before an exchange.
     private let byteLimit: Int
 
     /// - Parameter byteLimit: Bytes that texts, and pages that were replaced since, may take, about.

@@ -7,7 +7,7 @@ import Testing
 @Suite struct LeastServedQueueTests {
     private typealias Queue = LeastServedQueue<String, Int, Int>
 
-    /// Does slices of one unit until the job is done; jobs are their number of slices.
+    /// Does slices of 5000 units of work, each in one tick of the clock. A job is a number of slices.
     private struct Worker {
         var queue = Queue(forgottenWork: 1)
         var left: [Int: Int] = [:]
@@ -35,13 +35,13 @@ import Testing
         }
     }
 
-    /// Greedy sessions always have a job of 30 slices; one that asks for a slice now and then waits for the
+    /// Busy sessions always have a job of 30 slices; one that asks for a slice now and then waits for the
     /// slice under way, and one more.
-    @Test(arguments: [1, 8, 50, 400]) func modestFlowWaitsForFewSlices(greedyCount: Int) {
+    @Test(arguments: [1, 8, 50, 400]) func flowWithLittleWorkWaitsForFewSlices(busyCount: Int) {
         var worker = Worker()
-        for flow in 1...greedyCount { worker.add(flow, slices: 30) }
+        for flow in 1...busyCount { worker.add(flow, slices: 30) }
         // Each has had something.
-        for _ in 0..<greedyCount * 4 {
+        for _ in 0..<busyCount * 4 {
             if let flow = worker.doSlice(), worker.done.last?.time == worker.time {
                 worker.add(flow, slices: 30)
             }
@@ -55,7 +55,7 @@ import Testing
             }
             #expect(worker.time - began <= 3)
             // Before it asks again the others have their share.
-            for _ in 0..<greedyCount * 8 + 400 {
+            for _ in 0..<busyCount * 8 + 400 {
                 if let flow = worker.doSlice(), worker.done.last?.time == worker.time {
                     worker.add(flow, slices: 30)
                 }
@@ -161,7 +161,7 @@ import Testing
                 queue.drop(flow) { $0.isMultiple(of: 2) }
                 waiting[flow]?.removeAll { $0.isMultiple(of: 2) }
             default:
-                queue.charge(77, to: flow)
+                queue.charge(77, toSharers: [flow, (flow + 4) % 12], of: (flow + 1) % 12)
                 queue.advance(toPeriod: step / 20)
             }
             queue.checkInvariants()

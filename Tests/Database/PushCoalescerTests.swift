@@ -45,11 +45,13 @@ import Testing
             ),
             (
                 "null", [("/q/a/x", "1"), ("/q/a/y", "2"), ("/q/a", #"{"z":3}"#)],
-                [#"{"a":"d","b":{"p":"q/a","d":{"z":3}}}"#], "a place takes in what is below it"
+                [#"{"a":"d","b":{"p":"q/a","d":{"z":3}}}"#],
+                "a write at a location replaces the noted locations below it"
             ),
             (
                 "null", [("/q/a", #"{"z":3}"#), ("/q/a/z", "4")],
-                [#"{"a":"d","b":{"p":"q/a","d":{"z":4}}}"#], "and what comes later below it"
+                [#"{"a":"d","b":{"p":"q/a","d":{"z":4}}}"#],
+                "a later write below a noted location is part of it"
             ),
             (
                 #"{"q":{"a":{"b":1,".priority":3}}}"#, [("/q/a/b", "null"), ("/q/a/b", "1")],
@@ -59,7 +61,7 @@ import Testing
             (
                 #"{"q":{"a":5,"c":1}}"#, [("/q/a/b", "1"), ("/q/a/b", "null")],
                 [#"{"a":"d","b":{"p":"q/a","d":null}}"#],
-                "a leaf that gave way to children that are gone again"
+                "a leaf was replaced by children, which were then removed"
             ),
             (
                 #"{"q":{"a":1}}"#, [("/", #"{"q":{"a":2}}"#)],

@@ -49,7 +49,12 @@ import Testing
             try Bench.put(1, 2, "/w", "1"), try Bench.put(1, 3, "/n", "1"), try Bench.put(2, 4, "/n", "2"),
         ])
         #expect(bench.takeMessages() == [Self.reply(2, 4, "ok")])
-        bench.work()
+        var areHeavy: [Bool] = []
+        bench.work { job in
+            areHeavy.append(SnapshotJob.prepare(job).isHeavier(than: 1 << 30, 1 << 30))
+            return true
+        }
+        #expect(areHeavy == [true], "a small write whose rules take long")
         #expect(bench.takeMessages() == [Self.reply(1, 2, "ok"), Self.reply(1, 3, "ok")])
         bench.process([try Bench.put(1, 5, "/v", "1")])
         #expect(bench.takeMessages().isEmpty)

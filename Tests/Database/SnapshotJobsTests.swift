@@ -31,19 +31,32 @@ import Testing
         }
     }
 
+    private final class Forwarded: Sendable {
+        private let all = Mutex<[SnapshotJob]>([])
+
+        func add(_ job: SnapshotJob) { all.withLock { $0.append(job) } }
+        var sessions: [UInt64] { all.withLock { $0.map(\.session.rawValue) } }
+    }
+
     private struct Thread {
         var jobs: SnapshotJobs
         let clients = SessionClients()
         let answers = Answers()
+        /// The jobs that were given on.
+        let forwarded = Forwarded()
         var sliceCount = 0
-        private var time: UInt64 = 1 << 60
+        private(set) var time: UInt64 = 1 << 60
 
-        init() throws {
+        /// - Parameter byteLimit: Of the jobs that are done; nil for any.
+        init(byteLimit: Int? = nil) throws {
+            let overflow = byteLimit.map { [forwarded] byteLimit in
+                SnapshotJobs.Overflow(byteLimit: byteLimit, childLimit: 1000) { forwarded.add($0) }
+            }
             jobs = SnapshotJobs(
                 SnapshotJobs.Resources(
-                    budget: EncodingBudget(byteLimit: .max, signalling: try WakeupEvent()),
-                    parsed: ParsingBudget(byteLimit: .max), waits: true, hashByteLimit: 1 << 30,
-                    clients: clients))
+                    encodingBudget: EncodingBudget(byteLimit: .max, signalling: try WakeupEvent()),
+                    parsingBudget: ParsingBudget(byteLimit: .max), waits: true, hashByteLimit: 1 << 30,
+                    clients: clients, overflow: overflow))
         }
 
         mutating func hash(_ node: Node, at path: String = "large", for session: UInt64) {
@@ -86,19 +99,19 @@ import Testing
                 }))
     }
 
-    @Test(arguments: [1, 8, 50]) func modestSessionWaitsForFewSlices(greedyCount: Int) throws {
+    @Test(arguments: [1, 8, 50]) func sessionWithLittleWorkWaitsForFewSlices(busyCount: Int) throws {
         var thread = try Thread()
-        for session in 1...greedyCount {
+        for session in 1...busyCount {
             thread.hash(Self.large(session), at: "large\(session)", for: UInt64(session))
         }
         // Each has had a slice of several.
-        for _ in 0..<greedyCount * 3 { thread.doSlice() }
+        for _ in 0..<busyCount * 3 { thread.doSlice() }
         let before = thread.sliceCount
         thread.print(for: 1000)
         while !thread.answers.sessions.contains(1000), thread.sliceCount < before + 100 { thread.doSlice() }
         #expect(thread.sliceCount - before <= 2)
         while !thread.jobs.isIdle { thread.doSlice() }
-        for session in 1...greedyCount {
+        for session in 1...busyCount {
             #expect(thread.answers.of(UInt64(session)) == [Self.large(session).hash])
         }
     }
@@ -148,6 +161,39 @@ import Testing
         #expect(thread.answers.of(40) == [node.hash])
         // Two pages of 32 children, which have all changes.
         #expect(thread.jobs.hashedStepCount - before <= 3 * 32)
+    }
+
+    /// A job that is too large for this thread is weighed when its turn comes, a hash once for all that wait.
+    @Test func largeJobsAreGivenOn() throws {
+        var thread = try Thread(byteLimit: 50_000)
+        let (large, small) = (Self.large(1), Self.large(2, count: 1000))
+        for session in UInt64(1)...30 { thread.hash(large, for: session) }
+        thread.hash(small, at: "small", for: 31)
+        thread.print(for: 32)
+        #expect(thread.forwarded.sessions.isEmpty)
+        while !thread.jobs.isIdle { thread.doSlice() }
+        #expect(thread.forwarded.sessions == Array(1...30))
+        #expect(thread.answers.of(31) == [small.hash] && thread.answers.of(32) == ["other"])
+        #expect(thread.sliceCount <= 30 + 2)
+        // Of these nothing was hashed here, and nothing is left of them.
+        #expect(thread.jobs.hashedStepCount <= 1100)
+        thread.hash(large, for: 1)
+        thread.jobs.abandon(SessionID(1))
+        #expect(thread.answers.of(1) == ["abandoned"])
+    }
+
+    /// Hashes are forgotten some time after something was hashed, whatever else is done.
+    @Test func otherJobsDoNotKeepHashes() throws {
+        var thread = try Thread()
+        #expect(thread.jobs.hashedAt == nil)
+        thread.hash(Self.large(1, count: 100), for: 1)
+        thread.doSlice()
+        let hashedAt = try #require(thread.jobs.hashedAt)
+        thread.print(for: 1)
+        thread.doSlice()
+        #expect(thread.jobs.hashedAt == hashedAt)
+        thread.jobs.forgetHashes()
+        #expect(thread.jobs.hashedAt == nil)
     }
 
     @Test func jobsOfAnEndedSessionAreDropped() throws {

@@ -663,6 +663,37 @@ def test_limits_of_clients_change_while_the_server_runs(servers, tmp_path):
         connection.close()
 
 
+def test_the_limit_of_all_connections_changes_while_the_server_runs(servers, tmp_path):
+    """Silent connections above a lower limit make way for the next one; a higher limit admits more."""
+    file = tmp_path / "pando.json"
+    file.write_text('{"max-connections": 4}')
+    server = servers(memory=True, dev=False, arguments=["--config", file, "--loops", "1", "--admin-listen", "0"])
+
+    admin = Admin(server)
+
+    def limit():
+        return int(re.search(r"^pando_connection_limit ([0-9]+)$", admin.text(), re.MULTILINE)[1])
+
+    def change(text):
+        file.write_text(text)
+        server.signal(signal.SIGHUP)
+
+    silent = [connect(server.port) for _ in range(4)]
+    wait_for(lambda: "pando_connections 4\n" in admin.text())
+    assert limit() == 4
+    change('{"max-connections": 1}')
+    wait_for(lambda: limit() == 1)
+    with Wire(server.port) as rest:
+        assert rest.ask("GET", "/a.json").status == 401
+    assert silent[0].recv(1) == b""
+    change("{}")
+    wait_for(lambda: limit() > 4)
+    with Wire(server.port) as rest:
+        assert rest.ask("GET", "/a.json").status == 401
+    for one in silent:
+        one.close()
+
+
 def wait_for(condition):
     deadline = time.monotonic() + DEADLINE
     while not condition():

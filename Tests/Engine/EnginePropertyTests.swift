@@ -87,7 +87,8 @@ private struct World {
         // Writes above listens are done by sessions, as above very many.
         if seed % 4 == 1 {
             held.engine.tree.listens.limits = .init(
-                visitedNodeCount: Int(seed / 4 % 3), visitedListenCount: Int(seed / 12 % 3))
+                visitedNodeCount: Int(seed / 4 % 3), visitedListenCount: Int(seed / 12 % 3),
+                visitedListenTotal: Int(seed / 36 % 4), alwaysVisitedListenCount: Int(seed / 144 % 2))
         }
         for session in Self.sessions { clients[session] = Self.client(session) }
     }

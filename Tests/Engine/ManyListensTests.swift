@@ -22,7 +22,8 @@ import Testing
     }
 
     private let changed = #"{"k1":{"a":1},"k2":{"a":5},"k3":{"a":3}}"#
-    private let few = ListenRegistry.Limits(visitedNodeCount: 3, visitedListenCount: 3)
+    private let few = ListenRegistry.Limits(
+        visitedNodeCount: 3, visitedListenCount: 3, alwaysVisitedListenCount: 0)
 
     @Test func sameMessagesAsOneByOne() {
         var (usual, bySession) = (scene(visiting: .init()), scene(visiting: few))
@@ -45,6 +46,27 @@ import Testing
         }
         #expect(sizes.map(\.0) == [false, true, true], "session 3 first, then those with many listens")
         #expect(sizes.map(\.1) == [1, 2, 3])
+    }
+
+    /// Sessions 1 to 3 have 5, 6 and 1 default listens below the change.
+    @Test(
+        "of many sessions with few listens each, those beyond a limit are left to another thread",
+        arguments: [(12, [1, 2, 3]), (11, [1, 2]), (10, [1, 3]), (4, [3]), (0, [])])
+    func sessionsBeyondTheTotal(total: Int, visited: [Int]) {
+        let limits = ListenRegistry.Limits(
+            visitedNodeCount: 3, visitedListenTotal: total, alwaysVisitedListenCount: 0)
+        var scene = scene(visiting: limits)
+        let (_, effects) = scene.engine.execute(
+            Command(
+                session: SessionID(4), credential: .anonymous, time: 1000,
+                operation: .put(Write("l", changed))))
+        let others: [Int] = effects.pushes.compactMap { push in
+            guard case .listens = push.body else { return nil }
+            return push.recipients.first?.first.map { Int($0.rawValue) }
+        }
+        #expect(others == [1, 2, 3].filter { !visited.contains($0) })
+        var usual = self.scene(visiting: .init())
+        #expect(effects.lines.sorted() == usual.put(4, "l", changed).sorted())
     }
 
     @Test("a listen below another one of its session is left out")

@@ -72,6 +72,23 @@ import Testing
         }
     }
 
+    /// Where there is no memory for pages, each is hashed in slices all the same, and at most twice.
+    @Test func prioritiesAreHashedInSlices() {
+        let node = Self.large(20_000, priorities: true)
+        var pages = HashedPages(byteLimit: 1)
+        var walk = HashWalk(node)
+        var (most, before) = (0, 0)
+        while true {
+            let hash = walk.advance(by: 500, knowing: &pages)
+            most = max(most, walk.hashedStepCount - before)
+            before = walk.hashedStepCount
+            guard let hash else { continue }
+            #expect(hash == node.hash)
+            break
+        }
+        #expect(most <= 500 + 10 && walk.hashedStepCount <= 61_000)
+    }
+
     /// After a change of one child, the children of its page are hashed, and not all 20 000.
     @Test func hashAfterAChangeCostsOnePage() {
         var node = Self.large(20_000)

@@ -274,7 +274,7 @@ extension ServeOption {
             "max-connections", .count, in: 1...DescriptorBudget.connectionMaximum,
             zero: "as many as the descriptors allow", \.connectionLimit,
             "Connections of clients in all, where that is less than the descriptors allow; 0 for no other limit."
-        ),
+        ).reloading,
         number(
             "max-connections-per-user", .count, in: 0...1 << 23, zero: "no limit", \.userConnectionLimit,
             "Realtime sessions and event streams of one user; 0 for no limit. Administrators have none."

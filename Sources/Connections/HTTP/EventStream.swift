@@ -7,20 +7,22 @@ import PandoTree
 /// What an event stream sends to a client that reads at its own pace (rest §8): events that wait, and
 /// the one that is being printed.
 ///
-/// What waits is bounded: a client that falls behind further is cut off, and begins anew when it comes back.
+/// What waits is bounded: a client that falls behind further is disconnected, and begins anew when it comes
+/// back.
 /// A listener to operations (rest §10) misses some instead, and is sent how many.
 package struct EventStream {
     /// Silence after which a stream says that it lives (rest §8.1).
     package static let keepAliveInterval: Duration = .seconds(30)
     /// Events that may wait for a client to read.
-    private static let waitingCountLimit = 10_000
+    private static let waitingEventLimit = 10_000
     /// Capacity for events that is kept when none wait.
     private static let keptCapacity = 64
 
     private let form: JSONForm
     private let waitingByteLimit: Int
-    /// Bytes that one client leaves unread count for less where others may hold them, too.
-    private static let sharedWeight = 16
+    /// Of the bytes of an update, a sixteenth counts in ``heldByteCount``: other streams usually hold it,
+    /// too.
+    private static let sharedDivisor = 16
 
     private enum Content {
         case event(StreamEvent)
@@ -28,8 +30,8 @@ package struct EventStream {
         case update(StreamUpdate)
     }
 
-    /// An event or an update that waits. Its events and its bytes count towards the limits only where it came
-    /// while others waited: a client that has read everything is not disconnected for one large write.
+    /// An event or an update that waits. What came while nothing waited counts as one event and no bytes: a
+    /// client that has been sent everything is not disconnected for one large write.
     private struct Entry {
         var content: Content
         var eventCount = 1
@@ -38,14 +40,15 @@ package struct EventStream {
         var heldByteCount = 0
     }
 
-    /// Events that are not printed yet, and the one that is being sent.
+    /// ``sentCount`` places of entries that were taken, then those that wait. The entry that is being printed
+    /// is in ``printer`` or ``updatePrinter``.
     private var entries: [Entry] = []
-    /// Entries at the front that were taken: those behind them do not move for each.
+    /// Places at the front whose entries were taken. They are removed many at a time (``makeSpace()``).
     private var sentCount = 0
     private var printer: ValuePrinter?
     /// Prints an update.
     private var updatePrinter: StreamUpdatePrinter?
-    /// About what the events hold that wait, and came while others waited; a lower bound.
+    /// At least the bytes of the entries that wait behind others.
     package private(set) var waitingByteCount = 0
     private var waitingHeldByteCount = 0
     /// Events of the entries that wait.
@@ -73,7 +76,8 @@ package struct EventStream {
     /// Events, and updates as a whole, that are not printed yet.
     package var waitingCount: Int { entries.count - sentCount }
 
-    /// Events that are not printed yet, at most.
+    /// Events that are not printed yet. An update that came while nothing waited counts as one until it is
+    /// being printed.
     package var unsentEventCount: Int { waitingEventCount + (updatePrinter?.remainingCount ?? 0) }
 
     /// An event is on its way to the socket.
@@ -81,16 +85,16 @@ package struct EventStream {
 
     /// Bytes of memory that the stream holds: what other streams share counts little.
     package var heldByteCount: Int {
-        waitingHeldByteCount + (updatePrinter.map { $0.update.weight / Self.sharedWeight } ?? 0)
+        waitingHeldByteCount + (updatePrinter.map { $0.update.weight / Self.sharedDivisor } ?? 0)
     }
 
     /// Everything was sent, and nothing more will come.
     package var isFinished: Bool { isEnding && !isMeasuring && waitingCount == 0 && !isPrinting }
 
     /// Adds events.
-    /// - Returns: false when more waits than may: the client has to be cut off.
+    /// - Returns: false when more waits than may: the client has to be disconnected.
     package mutating func append(_ new: [StreamEvent]) -> Bool {
-        if case .log? = new.first, waitingCount >= Self.waitingCountLimit / 2 {
+        if case .log? = new.first, waitingCount >= Self.waitingEventLimit / 2 {
             missedCount += new.count
             return true
         }
@@ -122,7 +126,7 @@ package struct EventStream {
         append(
             Entry(
                 content: .update(update), eventCount: eventCount, byteCount: byteCount,
-                heldByteCount: byteCount / Self.sharedWeight))
+                heldByteCount: byteCount / Self.sharedDivisor))
         return hasSpace
     }
 
@@ -130,10 +134,10 @@ package struct EventStream {
 
     /// Whether what waits is within its bounds.
     private var hasSpace: Bool {
-        waitingByteCount <= waitingByteLimit && waitingEventCount <= Self.waitingCountLimit
+        waitingByteCount <= waitingByteLimit && waitingEventCount <= Self.waitingEventLimit
     }
 
-    /// Entries that were taken go when they are half of all: each is moved over once.
+    /// Removes the places of taken entries once they are more than half: amortised O(1) for each entry.
     private mutating func makeSpace() {
         guard sentCount > Self.keptCapacity, sentCount * 2 > entries.count else { return }
         entries.removeFirst(sentCount)

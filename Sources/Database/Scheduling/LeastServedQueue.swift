@@ -1,15 +1,16 @@
 /// Jobs of many clients for one worker, which may be done in slices. The next slice is of the client that has
-/// had least of the worker lately: who asks for little waits for a slice of the others, however many they
-/// are, and however long their jobs.
+/// used the worker least lately: a client that asks for little waits for the slice under way and a few more,
+/// not for whole jobs of the others, however many they are.
 ///
 ///     group (address) ─▶ served 40 ms ─▶ flow (session) ─▶ served 30 ms   [ job job … ]
 ///                    │                └▶ flow           ─▶ served 10 ms   [ job ]        the next in this group
 ///                    └▶ served  2 ms ─▶ flow            ─▶ served  2 ms   [ job ]        the next of all
 ///
-/// First the group that has had least, then the flow in it. What has been served is compared by its
-/// magnitude, the power of two; of equals the job that came first goes on to its end, so that many equal jobs
-/// do not all wait for the last one. Each fourth slice is of the job that came first of all, so that each
-/// ends, whatever comes. Within a flow the order is that of arrival.
+/// First the group that has had least, then the flow in it. Amounts are compared by their power of two. Among
+/// equals the job that came first goes on until its flow or group reaches the next power of two. So many
+/// equal jobs end one after the other, and do not all wait for the last. Each fourth slice is of the oldest
+/// job in the queue, so that every job ends, whatever comes later. Within a flow the order is that of
+/// arrival.
 ///
 /// What was served counts half after each ``period``. A value without clock or thread: the caller says how
 /// many periods have passed (``advance(toPeriod:)``).
@@ -18,12 +19,13 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         /// Work, of which that in period `n` counts 2ⁿ times: that of earlier periods need not be halved.
         var served = 0.0
 
-        /// The power of two at or below it; the least number for nothing.
+        /// The exponent of the largest power of two that is not above ``served``; `Int.min` for zero.
         var magnitude: Int { served.exponent }
     }
 
     private struct Waiting {
-        var item: Item
+        /// nil when it is done: nothing is kept of it.
+        var item: Item?
         var arrival: UInt64
     }
 
@@ -55,6 +57,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         var first: Waiting? { doneCount < items.count ? items[doneCount] : nil }
 
         mutating func removeFirst() {
+            items[doneCount].item = nil
             doneCount += 1
             guard doneCount * 2 >= items.count else { return }
             items.removeFirst(doneCount)
@@ -68,12 +71,12 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         var hasPlace = false
     }
 
-    /// Every so many slices one is of the oldest job.
-    private static var agedTurn: Int { 4 }
+    /// Each fourth slice is of the oldest job.
+    private static var oldestJobInterval: Int { 4 }
     /// Periods after which all numbers are made smaller, far from the largest double.
     private static var rescaledPeriodCount: Int { 512 }
 
-    /// Less work than this is forgotten, of flows and groups for which nothing waits.
+    /// The account of a flow or group without jobs is removed once its work has decayed below this.
     private let forgottenWork: Double
     private var flows: [Flow: FlowState] = [:]
     private var groups: [Group: GroupState] = [:]
@@ -84,8 +87,8 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
     private var arrivalCount: UInt64 = 0
     private var turn = 0
     private var period = 0
-    /// The flow of the job under way.
-    private var served: Flow?
+    /// The flow whose slice is being done; nil between two slices.
+    private var current: Flow?
     /// Jobs that wait, the one under way included.
     private(set) var count = 0
 
@@ -106,9 +109,9 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         flows[flow, default: FlowState(group: group)].items.append(
             Waiting(item: item, arrival: arrivalCount))
         arrivals.append((arrivalCount, flow))
-        // Those of jobs that were done out of this order.
+        // Many of `arrivals` are of jobs that are done: the oldest jobs are not always done first.
         if arrivals.count > 2 * count + Self.keptCount { compactArrivals() }
-        if served != flow { addPlace(of: flow) }
+        if current != flow { addPlace(of: flow) }
     }
 
     /// Drops the jobs of a flow for which `isDropped` gives true, also the one under way between two slices.
@@ -117,7 +120,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         guard let index = flows.index(forKey: flow) else { return }
         var left = Array(flows.values[index].items[flows.values[index].doneCount...])
         let before = left.count
-        left.removeAll { isDropped($0.item) }
+        left.removeAll { $0.item.map(isDropped) ?? true }
         count -= before - left.count
         flows.values[index].items = left
         flows.values[index].doneCount = 0
@@ -128,13 +131,15 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
     /// The job of which a slice is to be done. O(log flows), amortised.
     /// - Precondition: The slice before is finished.
     mutating func next() -> (flow: Flow, item: Item)? {
-        precondition(served == nil, "a slice is finished before the next begins")
+        precondition(current == nil, "a slice is finished before the next begins")
         guard count > 0 else { return nil }
         turn += 1
-        let flow = turn.isMultiple(of: Self.agedTurn) ? oldestFlow() ?? leastServedFlow() : leastServedFlow()
-        guard let flow, let first = flows[flow]?.first else { return nil }
-        served = flow
-        return (flow, first.item)
+        let flow =
+            turn.isMultiple(of: Self.oldestJobInterval)
+            ? oldestFlow() ?? leastServedFlow() : leastServedFlow()
+        guard let flow, let item = flows[flow]?.first?.item else { return nil }
+        current = flow
+        return (flow, item)
     }
 
     /// The slice is done.
@@ -142,7 +147,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
     ///   - work: What it cost.
     ///   - isDone: Whether it was the job's last.
     mutating func finish(work: Int, isDone: Bool) {
-        guard let flow = served.take(), let index = flows.index(forKey: flow) else { return }
+        guard let flow = current.take(), let index = flows.index(forKey: flow) else { return }
         if isDone, flows.values[index].first != nil {
             flows.values[index].removeFirst()
             count -= 1
@@ -151,12 +156,23 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         addPlace(of: flow)
     }
 
-    /// Charges a flow with work that was done for it and another one. Nothing is remembered of a flow that is
-    /// not known.
-    mutating func charge(_ work: Int, to flow: Flow) {
+    /// Charges flows for a slice that was done for them and for another flow, which was charged already.
+    /// Their groups are charged once each. Ignores flows that are not known.
+    mutating func charge(_ work: Int, toSharers sharers: [Flow], of flow: Flow) {
+        guard !sharers.isEmpty else { return }
+        var charged: Set<Group> = []
+        if let group = flows[flow]?.group { charged.insert(group) }
+        for sharer in sharers {
+            guard let group = flows[sharer]?.group else { continue }
+            charge(work, to: sharer, andGroup: charged.insert(group).inserted)
+        }
+    }
+
+    private mutating func charge(_ work: Int, to flow: Flow, andGroup chargesGroup: Bool = true) {
         guard let index = flows.index(forKey: flow) else { return }
         let work = Double(max(0, work)) * Double(sign: .plus, exponent: period, significand: 1)
         flows.values[index].account.served += work
+        guard chargesGroup else { return }
         groups[flows.values[index].group, default: GroupState()].account.served += work
     }
 
@@ -166,9 +182,9 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         period = now - epoch
         if period > Self.rescaledPeriodCount { rescale() }
         let least = forgottenWork * Double(sign: .plus, exponent: period, significand: 1)
-        let served = served
+        let current = current
         for (key, flow) in flows
-        where flow.first == nil && flow.account.served < least && key != served && !flow.hasPlace {
+        where flow.first == nil && flow.account.served < least && key != current && !flow.hasPlace {
             flows[key] = nil
         }
         let known = Set(flows.values.lazy.map(\.group))
@@ -221,7 +237,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         groups[state.group] = group
     }
 
-    /// Takes the flow whose turn it is out of its heap, and its group, unless others of the group wait.
+    /// Removes the least served flow from its group's heap, and the group from `heap` if that was its last.
     private mutating func leastServedFlow() -> Flow? {
         while let top = heap.first {
             let key = top.key
@@ -279,7 +295,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
 
     private static var keptCount: Int { 64 }
 
-    /// Removes the places of jobs that are done.
+    /// Removes from ``arrivals`` the jobs that are done.
     private mutating func compactArrivals() {
         var left = Array(arrivals[firstArrival...])
         left.removeAll { arrival, flow in (flows[flow]?.first?.arrival ?? .max) > arrival }
@@ -294,7 +310,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         for (key, flow) in flows {
             let isPlaced = groups[flow.group]?.flows.contains { $0.key == key } ?? false
             precondition(isPlaced == flow.hasPlace, "\(key) has lost its place")
-            precondition(flow.hasPlace || flow.first == nil || served == key, "\(key) is never served")
+            precondition(flow.hasPlace || flow.first == nil || current == key, "\(key) is never served")
         }
         for (key, group) in groups {
             precondition(group.hasPlace == heap.contains { $0.key == key }, "\(key) has lost its place")

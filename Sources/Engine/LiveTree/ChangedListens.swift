@@ -41,13 +41,13 @@ package struct Alterations: Sendable {
     }
 }
 
-/// What a write above many listens means for those of one session: a value for each whose value differs. The
-/// caller computes it on another thread, over snapshots, since that takes a microsecond or two for each
-/// listen.
+/// The pushes of one session for a write above many of its listens, not computed yet: ``forEach(_:)`` gives
+/// the new value of each listen whose value differs. Another thread calls it, over snapshots, since it takes
+/// a microsecond or two for each listen.
 ///
 ///     write ──▶ few listens below it ──▶ one push for each
-///           └─▶ many ──▶ sessions with few listens: one push for each
-///                    └─▶ sessions with many: one ``ChangedListens``, O(1)
+///           └─▶ many ──▶ sessions within ``ListenRegistry/Limits``: one push for each listen
+///                    └─▶ all other sessions: one ``ChangedListens``, made in O(1)
 package struct ChangedListens: Sendable {
     /// The default listens of the session, wherever they are. Shares storage with the engine.
     let listens: [Path]
@@ -75,6 +75,26 @@ package struct ChangedListens: Sendable {
 
     private static let comparedNodesPerListen = 4
 
+    /// Whether ``forEach(_:)``, and printing its values, takes longer than printing so many bytes, or than
+    /// visiting so many children, about.
+    /// - Complexity: O(`byteLimit` + the changes), at most.
+    package func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+        var left = byteLimit
+        guard listens.count > Self.weighedListenCount else {
+            return listens.contains { path in
+                guard let alteration = alterations.above(path) else { return false }
+                return alteration.new[alteration.path.relative(path)].weigh(&left)
+            }
+        }
+        return listens.count * Self.costRelativeToChild > childLimit
+            || alterations.all.contains { $0.new.weigh(&left) }
+    }
+
+    /// The values of so many listens are weighed one by one; those of more listens as all that has changed.
+    private static let weighedListenCount = 64
+    /// A listen takes about as long as so many children that a query visits.
+    private static let costRelativeToChild = 16
+
     private static func isCovered(_ path: Path, _ listens: Set<Path>) -> Bool {
         var prefix = path
         while !prefix.isRoot {
@@ -89,6 +109,6 @@ package struct ChangedListens: Sendable {
 struct FanOut {
     /// Nodes of the listener trie that may still be visited below changes.
     var nodesLeft: Int
-    /// Changes that have more below them: none of that was visited.
-    var left: [Alteration] = []
+    /// Changes below which there are more nodes: nothing below them was visited.
+    var unvisited: [Alteration] = []
 }

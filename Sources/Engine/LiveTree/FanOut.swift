@@ -178,7 +178,7 @@ extension ListenerTable {
         _ visit: (TrieNode, Node) -> Void
     ) {
         guard mayVisitAll(below: node, &fanOut.nodesLeft) else {
-            fanOut.left.append(Alteration(path: path, old: old, new: new))
+            fanOut.unvisited.append(Alteration(path: path, old: old, new: new))
             return
         }
         var left = Node.comparedNodeLimit

@@ -6,10 +6,17 @@ import PandoTree
 extension ListenRegistry {
     /// Limits beyond which a write is done by sessions.
     struct Limits {
-        /// Nodes of the listener trie below the changes of a write: a millisecond or two.
+        /// The most nodes of the listener trie that are visited below the changes of a write: 1 to 2 ms.
         var visitedNodeCount = 2048
-        /// Default listens of a session: those of one that has more are left to another thread.
+        /// The most default listens of a session that are visited here; a session with more gets one
+        /// ``ChangedListens``, which another thread evaluates.
         var visitedListenCount = 64
+        /// The most default listens below the changes of one write that get their pushes here, over all
+        /// sessions: 1 to 2 ms. Further sessions get a ``ChangedListens``, too. Sessions with at most
+        /// ``alwaysVisitedListenCount`` listens there do not count.
+        var visitedListenTotal = 2048
+        /// A session with at most so many default listens below the changes gets its pushes here.
+        var alwaysVisitedListenCount = 4
     }
 
     /// The pushes of one change that was just done; see ``ListenerTable``.
@@ -19,7 +26,8 @@ extension ListenRegistry {
         var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
         let pushes = table.pushes(
             for: change, mergeBase: mergeBase, old: old, in: tree, indexes, &fanOut)
-        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+        guard !fanOut.unvisited.isEmpty else { return pushes }
+        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
     }
 
     /// The pushes of several changes that were just done at once.
@@ -28,7 +36,8 @@ extension ListenRegistry {
     ) -> [Push] {
         var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
         let pushes = table.pushes(for: changes, olds: olds, base: base, in: tree, indexes, &fanOut)
-        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+        guard !fanOut.unvisited.isEmpty else { return pushes }
+        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
     }
 
     /// The pushes of changes that were just done as one.
@@ -37,28 +46,40 @@ extension ListenRegistry {
     ) -> [Push] {
         var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
         let pushes = table.pushes(for: joined, change, old: old, in: tree, indexes, &fanOut)
-        return fanOut.left.isEmpty ? pushes : pushes + self.pushes(below: fanOut.left, in: tree, indexes)
+        guard !fanOut.unvisited.isEmpty else { return pushes }
+        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
     }
 
-    /// The pushes for the listens below changes that have many below them. Order: those of sessions with few
-    /// listens, and windows, by location; then one for each session with many.
+    /// The pushes for the listens below changes that have many below them. Order: those of the sessions that
+    /// are visited (``Limits``), and windows, by location; then one for each of the other sessions.
     /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens).
-    private func pushes(below left: [Alteration], in tree: Node, _ indexes: IndexCatalog) -> [Push] {
-        let alterations = Alterations(left)
+    private func pushes(below unvisited: [Alteration], in tree: Node, _ indexes: IndexCatalog) -> [Push] {
+        let alterations = Alterations(unvisited)
         var few: [Path: ContiguousArray<SessionID>] = [:]
         var many: [Push] = []
+        var visitedLeft = limits.visitedListenTotal
+        /// The listens of one session below the changes.
+        var below: [Path] = []
         // The order of a hash table would differ from machine to machine.
         for session in sessions.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let own = self[session], !own.defaults.isEmpty else { continue }
             guard own.defaults.count <= limits.visitedListenCount else {
-                let changed = ChangedListens(listens: own.defaults.members, alterations: alterations)
-                many.append(Push(body: .listens(changed), recipients: [[session]]))
+                many.append(Self.push(alterations, to: session, listening: own))
                 continue
             }
+            below.removeAll(keepingCapacity: true)
             for path in own.defaults.members
             where alterations.above(path) != nil && !own.hasDefault(covering: path, strictly: true) {
-                few[path, default: []].append(session)
+                below.append(path)
             }
+            if below.count > limits.alwaysVisitedListenCount {
+                guard below.count <= visitedLeft else {
+                    many.append(Self.push(alterations, to: session, listening: own))
+                    continue
+                }
+                visitedLeft -= below.count
+            }
+            for path in below { few[path, default: []].append(session) }
         }
         let views = viewLocations { alterations.above($0) != nil }
         var pushes: [Push] = []
@@ -78,6 +99,14 @@ extension ListenRegistry {
             }
         }
         return pushes + many
+    }
+
+    /// The push to a session whose listens another thread visits.
+    private static func push(
+        _ alterations: Alterations, to session: SessionID, listening own: SessionListens
+    ) -> Push {
+        let changed = ChangedListens(listens: own.defaults.members, alterations: alterations)
+        return Push(body: .listens(changed), recipients: [[session]])
     }
 
     /// The locations of filtered listens that fulfil a condition. O(sessions + filtered listens).

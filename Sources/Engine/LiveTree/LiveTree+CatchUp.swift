@@ -1,8 +1,8 @@
 import PandoTree
 
 extension LiveTree {
-    /// A window of no more children is made one node when its session catches up; of other windows, all of
-    /// which may be due at once, there are snapshots.
+    /// The most children of a query window that is made into one node here when its session catches up. Of a
+    /// larger one the push has a snapshot, and a worker makes the node: a session may have thousands of them.
     static let inlineCatchUpChildCount = 16
 
     /// Pushes for a session that has missed earlier ones: the current values, one push for each of its
@@ -12,8 +12,9 @@ extension LiveTree {
     ///     listens to are left out. For a location above listens, each listen is sent whole; where the session
     ///     has many, as one push for all of them.
     ///   - tags: Filtered listens whose windows have changed. They are sent whole.
-    /// - Complexity: O(paths × depth), and for a path above listens, or with tags, O(listens of the session),
-    ///   if they are few, however many children their windows have.
+    /// - Complexity: O(paths × depth). For a path above listens also O(listens of the session), if these are
+    ///   at most `visitedListenCount`, else O(1). For tags O(filtered listens of the session), and at most 16
+    ///   children of each query window.
     package func catchUp(_ session: SessionID, paths: [Path], tags: Set<Int64>) -> [Push] {
         guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
@@ -51,7 +52,8 @@ extension LiveTree {
     }
 
     /// The changed locations, grouped by the highest listen at or above them, in the order of paths.
-    /// - Parameter above: Gets the locations that have no listen there, where the session has many.
+    /// - Parameter above: Gets the paths that no listen of the session covers, if it has more than
+    ///   `visitedListenCount` listens.
     private func changes(
         of paths: [Path], in own: SessionListens, _ above: inout [Path]
     ) -> [(listen: Path, changed: [Path])] {

@@ -11,6 +11,15 @@ extension LiveTree {
         set { indexes.onDemandByteLimit = newValue }
     }
 
+    /// A location with at most so many children gets no index: queries visit all of them.
+    package var unindexedChildCount: Int {
+        get { indexes.unindexedChildCount }
+        set { indexes.unindexedChildCount = newValue }
+    }
+
+    /// Indexes that are ready. O(1).
+    package var readyIndexCount: Int { indexes.readyCount }
+
     /// Bytes of the indexes which no rule declares, ready or being built: at least as many as they take.
     /// O(1).
     package var onDemandIndexByteCount: Int { indexes.onDemandByteCount }

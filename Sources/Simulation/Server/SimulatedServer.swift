@@ -53,6 +53,9 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
     /// All sessions have ended and everything is as durable as was asked for.
     private(set) var isDrained = false
 
+    /// Indexes of all databases that are ready.
+    var readyIndexCount: Int { host.readyIndexCount }
+
     /// Why the process would have ended: a disk that failed. Nothing leaves any more.
     var failure: (any Error)? { turn.failure }
 

@@ -52,6 +52,19 @@ import Testing
         #expect(!hasSpace)
     }
 
+    /// An update whose children have one parent is one `patch`, however many they are (rest §8.2).
+    @Test func aPatchIsOneEvent() {
+        let update = StreamUpdate(
+            (0..<20_000).map { Push.Entry(path: Path(trusted: "a/b\($0)"), node: .integer(Int64($0))) },
+            at: .root, isQuery: false)
+        #expect(update.events.count == 1 && update.eventCount == 1)
+        var stream = Self.stream()
+        for count in 1...5 {
+            let hasSpace = stream.append(update)
+            #expect(hasSpace && stream.unsentEventCount == count)
+        }
+    }
+
     /// Bytes that wait count whole towards what may wait, and little as memory, which others share.
     @Test func bytesThatWaitAreCounted() {
         let weight = Self.update(1000).weight
