@@ -211,7 +211,10 @@ package final class DatabaseHost {
             backlog.returnBurst(&burst, from: processedCount)
             return backlog.beginFairness(databaseOf: databaseID)
         }
+        let isDone = processedCount == burst.count
         backlog.returnBurst(&burst, from: processedCount)
+        // Outputs wait for their delivery: what arrives until then must not wait behind all of this.
+        if !isDone, turn.elapsed > Self.quantum { backlog.beginFairness(databaseOf: databaseID) }
     }
 
     /// Processes what waits, in fair turns, for a while.

@@ -96,6 +96,28 @@ import Testing
         }
     }
 
+    /// Of flows that come at once with much to do, each has a short turn before the others go on: one that
+    /// comes last and asks for little waits for those, not for a whole quantum of each.
+    @Test func flowsThatComeAtOnceHaveShortTurns() {
+        var scheduler = Self.scheduler(quantum: 80)
+        for item in 0..<1000 { scheduler.append(item, to: "old", of: 1) }
+        for _ in 0..<100 {
+            _ = scheduler.next()
+            scheduler.finish(work: 5)
+        }
+        for flow in 0..<100 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
+        scheduler.append(0, to: "light", of: 1)
+        var others = 0
+        while let (flow, _) = scheduler.next(), flow != "light" {
+            scheduler.finish(work: 5)
+            others += 5
+        }
+        scheduler.finish(work: 5)
+        scheduler.checkInvariants()
+        // Ten each, and as much of the old one.
+        #expect(others <= 2 * 100 * 10 + 2 * 80)
+    }
+
     /// Flows that come, ask for one thing and go, one behind the other, take half of the work at most.
     @Test func flowsThatComeAllTheTimeLeaveHalf() {
         var scheduler = Self.scheduler()

@@ -7,10 +7,10 @@
 ///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
 ///     fresh  ─▶ c                                                      keys that have just come, and owe nothing
 ///
-/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, one
-/// that has just come has a turn first (as the new flows of FQ-CoDel, RFC 8290 §4.2), and then is one of the
-/// ring. So the others keep at least half of the worker, and a key that is in debt is not new when it comes
-/// again.
+/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, keys
+/// that have just come have short turns first (as the new flows of FQ-CoDel, RFC 8290 §4.2), together for a
+/// quantum, and then are keys of the ring. So the others keep at least half of the worker, and a key that is
+/// in debt is not new when it comes again.
 ///
 /// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
 /// so no key saves up turns; a debt is at most ``debtLimit``.
@@ -28,6 +28,8 @@ struct DeficitRing<Key: Hashable> {
 
     /// Work that a key may cause in one round.
     let quantum: Int
+    /// Work that a fresh key may cause in its first turn.
+    let freshQuantum: Int
     /// The most that one key can owe, however large its piece of work was.
     let debtLimit: Int
 
@@ -38,8 +40,10 @@ struct DeficitRing<Key: Hashable> {
     private var current: Int32 = 0
     /// The place whose turn is under way: ``current``, or that of a fresh key.
     private var turn: Int32?
-    /// Whether the last turn was that of a fresh key.
-    private var wasFresh = false
+    /// Work that is left of the turn of a fresh key; nil while the turn is one of the ring.
+    private var freshTurnLeft: Int?
+    /// Work that fresh keys may cause before the next turn of the ring.
+    private var freshLeft: Int
     /// Places of fresh keys, from ``firstFresh`` on, and of some that have had a turn since or were removed.
     private var fresh: [Int32] = []
     private var firstFresh = 0
@@ -52,8 +56,13 @@ struct DeficitRing<Key: Hashable> {
     init(quantum: Int, debtLimit: Int) {
         precondition(quantum > 0 && debtLimit >= 0)
         self.quantum = quantum
+        freshQuantum = max(1, quantum / Self.freshShare)
+        freshLeft = quantum
         self.debtLimit = debtLimit
     }
+
+    /// So many keys that come at once have a turn within one quantum.
+    private static var freshShare: Int { 8 }
 
     var isEmpty: Bool { activeCount == 0 }
 
@@ -88,8 +97,9 @@ struct DeficitRing<Key: Hashable> {
         // Now, so that new keys are behind it.
         if turn == current { current = places[Int(current)].next }
         turn = nil
-        if !wasFresh, let key = beginFreshTurn() { return key }
-        wasFresh = false
+        freshTurnLeft = nil
+        if freshLeft > 0, let key = beginFreshTurn() { return key }
+        freshLeft = quantum
         // One round with a quantum for each. Where all are still in debt, as many rounds at once as it takes.
         return goRound(rounds: 1) ?? beginFreshTurn() ?? goRound(rounds: roundsUntilCredit)
     }
@@ -97,6 +107,10 @@ struct DeficitRing<Key: Hashable> {
     /// The key has caused so much work. O(1).
     mutating func charge(_ work: Int, to key: Key) {
         guard let place = placeOfKey[key] else { return }
+        if turn == place, let left = freshTurnLeft {
+            freshTurnLeft = left - min(left, max(0, work))
+            freshLeft -= min(freshLeft, max(0, work))
+        }
         let credit = places[Int(place)].credit.subtractingReportingOverflow(max(0, work))
         places[Int(place)].credit = max(-debtLimit, credit.overflow ? .min : credit.partialValue)
     }
@@ -105,7 +119,7 @@ struct DeficitRing<Key: Hashable> {
 
     /// The key whose turn is under way, if it may go on.
     private var keyInCredit: Key? {
-        guard let turn else { return nil }
+        guard let turn, freshTurnLeft != 0 else { return nil }
         let place = places[Int(turn)]
         return place.isActive && place.credit > 0 ? place.key : nil
     }
@@ -120,7 +134,7 @@ struct DeficitRing<Key: Hashable> {
             places[Int(index)].isFresh = false
             places[Int(index)].credit = min(quantum, places[Int(index)].credit + quantum)
             guard places[Int(index)].credit > 0 else { continue }
-            wasFresh = true
+            freshTurnLeft = freshQuantum
             turn = index
             return places[Int(index)].key
         }
@@ -205,7 +219,8 @@ struct DeficitRing<Key: Hashable> {
             freePlaces.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
             firstFresh = 0
-            wasFresh = false
+            freshTurnLeft = nil
+            freshLeft = quantum
         }
     }
 
