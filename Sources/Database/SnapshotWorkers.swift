@@ -108,7 +108,7 @@ private final class SnapshotThread: Sendable {
     /// more than `--memory-limit` / ``hashShare``. Freed ``keptTime`` after something was hashed last.
     static let hashByteLimit = 256 << 20
     static let hashShare = 4
-    private static let keptTime = Duration.seconds(2)
+    private static let keptTime = Duration.milliseconds(500)
 
     private let thread: WorkerThread<Request>
 
