@@ -104,9 +104,9 @@ struct OptionSourcesTests {
             ),
             (#"{"log-level":"info","port":1}"#, [], ["auth"]),
             (
-                #"{"max-connections-per-address":1,"max-connections-per-user":1,"max-connections":9}"#,
-                ["log-level", "max-connections-per-address", "max-connections-per-user"],
-                ["auth", "max-connections", "port"]
+                #"{"max-connections-per-address":1,"max-connections-per-user":1,"max-connections":9,"loops":1}"#,
+                ["log-level", "max-connections", "max-connections-per-address", "max-connections-per-user"],
+                ["auth", "loops", "port"]
             ),
         ] as [(String, [String], [String])])
     func differences(file: String, atOnce: [String], later: [String]) {

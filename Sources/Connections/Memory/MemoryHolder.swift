@@ -21,12 +21,13 @@ package struct MemoryHolder: Equatable, Sendable {
 ///
 ///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
 ///                                                 of each the largest first
-///     2. holds little, makes no steady progress   the longest silent first; only where they are the rest of the
-///                                                 excess, and the limit has been exceeded for a while
+///     2. holds little, makes no steady progress   the largest first, by powers of two, and of these the longest silent;
+///                                                 only where they are the rest of the excess, and the limit has been
+///                                                 exceeded for a while
 ///     3. holds much, makes steady progress        the largest first
 ///
 /// So a client that takes its output at ``ConnectionLimits/slowestBytesPerSecond`` is not disconnected while
-/// another could be that does not.
+/// another could be that does not; nor a silent listener that holds a few bytes, while others hold thousands.
 package enum MemoryRelief {
     /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
     package static let smallByteCount = ConnectionLimits.smallByteCount
@@ -51,11 +52,17 @@ package enum MemoryRelief {
             return prefix(of: steady.sorted(by: precedes), coveringExcess: excess, limit)
         }
         guard includesSmall else { return [] }
-        return prefix(of: small.sorted { $0.lastHeard < $1.lastHeard }, coveringExcess: excess, limit)
+        return prefix(of: small.sorted(by: precedesAmongSmall), coveringExcess: excess, limit)
     }
 
     private static func precedes(_ left: MemoryHolder, _ right: MemoryHolder) -> Bool {
         (left.progress, right.byteCount) < (right.progress, left.byteCount)
+    }
+
+    private static func precedesAmongSmall(_ left: MemoryHolder, _ right: MemoryHolder) -> Bool {
+        // The more leading zeros, the less it holds.
+        let (first, second) = (left.byteCount.leadingZeroBitCount, right.byteCount.leadingZeroBitCount)
+        return first != second ? first < second : left.lastHeard < right.lastHeard
     }
 
     private static func prefix(

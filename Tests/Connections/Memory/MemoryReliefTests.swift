@@ -50,6 +50,17 @@ private let mebibyte = 1 << 20
         #expect(chosen(includesSmall: true) == [0, 1], "the longest silent first")
     }
 
+    /// A listener never sends anything, and holds its listen and a push that is on its way.
+    @Test func silentListenerOutlivesThoseThatHoldMore() {
+        let listener = MemoryHolder(index: 1000, byteCount: 700, progress: .unknown, lastHeard: second(-60))
+        let others = Self.small(100)
+        for excess in [100 << 10, 50 * 60 << 10, 100 * 60 << 10] {
+            let chosen = MemoryRelief.choose(
+                from: [listener] + others, excess: excess, limit: 101, includesSmall: true)
+            #expect(!chosen.map(\.index).contains(1000) && !chosen.isEmpty)
+        }
+    }
+
     @Test func steadyClientOutlivesManySmallOnes() {
         let steady = MemoryHolder(
             index: 1000, byteCount: 2 * mebibyte, progress: .steady, lastHeard: second(0))
