@@ -1,13 +1,19 @@
 import Logging
 import PandoConnections
+import PandoEngine
 import PandoReactor
 import PandoTime
 
 /// Counts what the sessions of one loop hold beside the data, and decides what becomes of those that hold
 /// most when it is too much (``MemoryBudget``, ``MemoryRelief``). Confined to the loop.
 final class LoopMemory {
-    /// Sessions that are disconnected in one tick: then what is left is looked at anew.
+    /// Sessions that are disconnected in one tick.
     private static let cutLimit = 64
+    /// Sessions that are chosen at a time: to look at all sessions takes some ten milliseconds where there
+    /// are ten thousand.
+    private static let chosenLimit = 2048
+    /// All sessions are not looked at again for so many times as long as it took.
+    private static let pauseFactor = 2
     /// Changes up to this size are not worth an atomic operation at the end of a tick.
     private static let unpublishedByteLimit = 16 << 10
     /// How long it may be too much while those that hold most are not read.
@@ -29,6 +35,12 @@ final class LoopMemory {
     private var pressingBegan = MonotonicTime(nanoseconds: 0)
     /// Since when the process holds more than it may; nil while it does not.
     private var exceededSince: MonotonicTime?
+    /// Sessions that are to be disconnected, the next one last.
+    private var chosen: [SessionID] = []
+    /// Whether those make steady progress, as all that hold much do then.
+    private var areSteady = false
+    /// Until then all sessions are not looked at again.
+    private var pauseEnd = MonotonicTime(nanoseconds: 0)
     /// Sessions that were disconnected since the last report.
     private var cutCount = 0
     private var throttle = ReportThrottle()
@@ -56,7 +68,10 @@ final class LoopMemory {
             services.metrics.heldBytes.set(byteCount)
         }
         let level = memory.pressure
-        if level != .exceeded { exceededSince = nil }
+        if level != .exceeded {
+            exceededSince = nil
+            chosen = []
+        }
         switch level {
         case .none:
             // At once when there is room, else after a while: what others hold may stay for hours.
@@ -99,10 +114,38 @@ final class LoopMemory {
         }
     }
 
-    /// Disconnects sessions. O(sessions), and a system call for each that holds much; at most once a tick
-    /// while the limit is exceeded.
+    /// Disconnects some sessions, at most once a tick while the limit is exceeded. A system call for each
+    /// that holds much, and O(sessions) now and then.
     private func disconnectHolders() {
         beginPressing()
+        if chosen.isEmpty, loop.now >= pauseEnd {
+            let began = MonotonicTime.now
+            choose()
+            let end = MonotonicTime.now
+            pauseEnd = end + (end - began) * Self.pauseFactor
+        }
+        for _ in 0..<Self.cutLimit {
+            guard let id = chosen.popLast() else { break }
+            // It may have read what it holds, or begun to, since it was chosen.
+            guard let session = table[id], mayDisconnect(session) else { continue }
+            cutCount += 1
+            services.metrics.cuts.add(.memory)
+            session.isCutForMemory = true
+            session.giveUpMemory()
+        }
+        reportMemoryCuts()
+    }
+
+    /// Whether a session that was chosen still holds memory, and has not begun to read since.
+    private func mayDisconnect(_ session: LoopSession) -> Bool {
+        let byteCount = session.heldByteCount
+        guard byteCount > 0 else { return false }
+        return areSteady || progress(of: session, holding: byteCount) != .steady
+    }
+
+    /// Looks at all sessions for those to be disconnected. O(sessions), and a system call for each that holds
+    /// much.
+    private func choose() {
         var holders: [MemoryHolder] = []
         for (index, session) in table.slots.enumerated() {
             guard let session else { continue }
@@ -115,15 +158,10 @@ final class LoopMemory {
                     lastHeard: session.lastHeard))
         }
         let includesSmall = exceededSince.map { loop.now - $0 > Self.smallPatience } ?? false
-        let chosen = MemoryRelief.choose(
-            from: holders, excess: excessByteCount, limit: Self.cutLimit, includesSmall: includesSmall)
-        for holder in chosen {
-            cutCount += 1
-            services.metrics.cuts.add(.memory)
-            table.slots[holder.index]?.isCutForMemory = true
-            table.slots[holder.index]?.giveUpMemory()
-        }
-        reportMemoryCuts()
+        let found = MemoryRelief.choose(
+            from: holders, excess: excessByteCount, limit: Self.chosenLimit, includesSmall: includesSmall)
+        areSteady = found.first?.progress == .steady
+        chosen = found.reversed().compactMap { table.slots[$0.index]?.id }
     }
 
     /// What listens take does not become less when the client reads.
