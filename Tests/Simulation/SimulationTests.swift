@@ -20,9 +20,9 @@ import Testing
         #expect(Self.failure(seed: seed, floods: true, nil) == nil)
     }
 
-    @Test func theSameSeedGivesTheSameEvents() throws {
+    @Test(arguments: 0..<16 as Range<UInt64>) func theSameSeedGivesTheSameEvents(seed: UInt64) throws {
         let logs = try (0..<2).map { _ in
-            let simulation = Simulation(seed: 7, log: .digest, floods: false)
+            let simulation = Simulation(seed: seed, log: .digest, floods: false)
             try simulation.run()
             return simulation.log.digest
         }

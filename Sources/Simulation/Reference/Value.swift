@@ -77,3 +77,8 @@ indirect enum Value: Equatable {
         Int64(exactly: number).map { "\($0)" } ?? "\(number)"
     }
 }
+
+/// As JSON: the log of a run prints values, and the order of a dictionary differs from run to run.
+extension Value: CustomStringConvertible {
+    var description: String { json }
+}
