@@ -248,7 +248,7 @@ package final class EncodingBudget: Sendable {
     package func release(_ bytes: Int) {
         let left = byteCount.subtract(bytes, ordering: .relaxed).newValue
         precondition(left >= 0, "more bytes were released than added")
-        // Whoever waits for the budget waits since it was exhausted.
+        // Threads wait only while the budget is exhausted.
         guard left < byteLimit, left + bytes >= byteLimit else { return }
         for wakeup in wakeups { wakeup.signal() }
     }

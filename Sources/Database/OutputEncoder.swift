@@ -85,20 +85,14 @@ struct OutputEncoder {
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
         // Clients number their tags from one, so listeners of one query often share theirs.
-        var byTag: [(tag: Int64, sessions: ContiguousArray<SessionID>)] = []
-        // In the order in which the tags come: that of a dictionary differs from run to run.
-        var places: [Int64: Int] = [:]
-        for recipient in push.taggedRecipients {
-            if let place = places[recipient.tag] {
-                byTag[place].sessions.append(recipient.session)
-            } else {
-                places[recipient.tag] = byTag.count
-                byTag.append((recipient.tag, [recipient.session]))
-            }
-        }
+        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
+        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
         if push.body.isHeavier(than: largeByteCount) {
             if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
-            for (tag, sessions) in byTag { sendLarge(.push(push.body, tag: tag), to: [sessions]) }
+            for tag in push.taggedRecipients.lazy.map(\.tag) {
+                guard let sessions = byTag.removeValue(forKey: tag) else { continue }
+                sendLarge(.push(push.body, tag: tag), to: [sessions])
+            }
             return
         }
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
@@ -108,7 +102,9 @@ struct OutputEncoder {
             message.append(pushTail: nil)
             send(to: untagged)
         }
-        for (tag, sessions) in byTag {
+        // In the order in which the tags come: that of a dictionary differs from run to run.
+        for tag in push.taggedRecipients.lazy.map(\.tag) {
+            guard let sessions = byTag.removeValue(forKey: tag) else { continue }
             message.removeSubrange(headCount...)
             message.append(pushTail: tag)
             send(to: [sessions])

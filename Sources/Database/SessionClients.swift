@@ -15,8 +15,10 @@ package final class SessionClients: Sendable {
     }
 
     /// The session has ended.
-    package func forget(_ session: SessionID) {
-        addresses.withLock { $0[session] = nil }
+    /// - Returns: Its address; nil where it was not known.
+    @discardableResult
+    package func forget(_ session: SessionID) -> AddressNetwork? {
+        addresses.withLock { $0.removeValue(forKey: session) }
     }
 
     /// The session's address; nil where it is not known.

@@ -70,11 +70,11 @@ extension IOLoop {
         evictor.forget(connection)
         connection.letGo()
         table.remove(connection)
-        resources.workers.clients.forget(connection.id)
+        let network = resources.workers.clients.forget(connection.id)
         let session = begin(on: channel, request, joined, compressingFor: connection.window)
-        if let client {
-            session.remember(client: client)
-            resources.workers.clients.note(session.id, at: AddressNetwork(client))
+        if let client { session.remember(client: client) }
+        if let network = client.map({ AddressNetwork($0) }) ?? network {
+            resources.workers.clients.note(session.id, at: network)
         }
         var bytes = rest
         var span = bytes.mutableSpan
@@ -94,7 +94,6 @@ extension IOLoop {
             WebSocketSession(id, on: channel, joining: former?.id, compressingFor: window, services)
         }
         channel.delegate = session
-        noteClient(of: session)
         if let former {
             former.join(session.id)
             session.offerMove()

@@ -29,7 +29,7 @@ struct DeficitRing<Key: Hashable> {
     /// Work that a key may cause in one round.
     let quantum: Int
     /// Work that a fresh key may cause in its first turn.
-    let freshQuantum: Int
+    private let freshQuantum: Int
     /// The most that one key can owe, however large its piece of work was.
     let debtLimit: Int
 

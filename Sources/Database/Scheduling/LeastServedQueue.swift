@@ -29,7 +29,7 @@ struct LeastServedQueue<Group: Hashable, Flow: Hashable, Item> {
         var arrival: UInt64
     }
 
-    /// A place in a heap. It may be out of date: whoever takes it compares it with what is true.
+    /// A place in a heap. It may be out of date: it is compared with the present state when it is taken.
     private struct Place<Key> {
         var magnitude: Int
         var arrival: UInt64
