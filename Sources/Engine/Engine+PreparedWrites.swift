@@ -51,7 +51,7 @@ extension Engine {
     /// - Complexity: O(writes) and O(what others have changed), bounded.
     package mutating func adopt(_ prepared: PreparedWrite) -> Bool {
         let preparation = prepared.preparation
-        var result: Node?
+        var result: JoinedChanges.Result?
         if let end = prepared.end {
             guard queues[end.session]?.revision == end.revision,
                 isUnchanged(at: end.droppedTargets, since: preparation)
@@ -88,7 +88,7 @@ extension Engine {
     /// The data that the end of a session leaves at the location that all of its writes are below; nil where
     /// its changes have to be done one by one. So it is where others listen below that location: they would
     /// get whole values in place of changes.
-    private func mergeResult(of prepared: PreparedWrite) -> Node? {
+    private func mergeResult(of prepared: PreparedWrite) -> JoinedChanges.Result? {
         guard let merge = prepared.merge,
             tree.listens.table.node(at: merge.location).map({ !$0.hasChildren }) ?? true
         else { return nil }

@@ -25,7 +25,7 @@ package struct Engine: ~Copyable, Sendable {
     /// Queues of sessions that have ended, as far as they take long to free.
     private var endedQueues: [DisconnectQueue] = []
     /// Of a prepared merge: its location's data when it is done.
-    var mergeResult: Node?
+    var mergeResult: JoinedChanges.Result?
     /// Listens of one session, at most ``largestListenLimit``.
     package var listenLimit = SessionListens.limit
     /// Paths with onDisconnect writes of one session, at most ``largestDisconnectLimit``.
@@ -100,7 +100,7 @@ package struct Engine: ~Copyable, Sendable {
             }
         case .write(let base, let changes):
             if let result = mergeResult, let merge = preparedWrite?.merge {
-                effects.pushes = tree.write(merge.joined, as: Change(path: merge.location, node: result))
+                effects.pushes = tree.write(merge.joined, as: result)
             } else {
                 effects.pushes = tree.write(changes, base: base)
             }
@@ -116,7 +116,7 @@ package struct Engine: ~Copyable, Sendable {
                 endedQueues.append(queue)
             }
             if end != nil, !changes.isEmpty, let result = mergeResult, let merge = preparedWrite?.merge {
-                effects.pushes = tree.write(merge.joined, as: Change(path: merge.location, node: result))
+                effects.pushes = tree.write(merge.joined, as: result)
             } else {
                 effects.pushes = tree.write(changes, base: nil)
             }

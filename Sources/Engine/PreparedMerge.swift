@@ -18,6 +18,8 @@ struct PreparedMerge: Sendable {
     private var snapshot: Node
     /// Its data after.
     private(set) var new: Node
+    /// The data that the removals alone would leave there; nil where the merge does not remove and set.
+    private var remainder: Node?
     /// The children of it that are written, or have something below that is.
     private let keys: Set<Key>
     /// Those of them whose whole value is replaced by one that does not depend on it.
@@ -61,6 +63,10 @@ struct PreparedMerge: Sendable {
         joined = JoinedChanges(
             base: base, changes: changes,
             pushed: locations?.map { Change(path: $0, node: after[$0]) } ?? changes)
+        let removals = joined.pushed.filter(\.node.isEmpty)
+        if !removals.isEmpty, removals.count < joined.pushed.count {
+            remainder = root.applying(removals)[location]
+        }
         record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
     }
 
@@ -83,41 +89,49 @@ struct PreparedMerge: Sendable {
         guard let result = result(over: root, replacing: replaces, atMost: .max) else { return nil }
         var merge = self
         merge.snapshot = root
-        merge.new = result
+        merge.new = result.change.node
+        merge.remainder = result.remainder?.node
         return merge
     }
 
-    /// The location's data after the merge is done now; nil where others have changed what it changes.
+    /// What the merge makes of the location when it is done now; nil where others have changed what it
+    /// changes.
     /// - Parameters:
     ///   - replaces: Whether children may have changed whose whole value the merge replaces.
     ///   - differenceLimit: Most children that others may have changed.
     /// - Complexity: O(children that others have changed × log n), bounded.
     func result(
         over root: Node, replacing replaces: Bool, atMost differenceLimit: Int = differenceLimit
-    ) -> Node? {
+    ) -> JoinedChanges.Result? {
+        func result(_ node: Node, _ remainder: Node?) -> JoinedChanges.Result {
+            JoinedChanges.Result(
+                change: Change(path: location, node: node),
+                remainder: remainder.map { Change(path: location, node: $0) })
+        }
         let (old, current) = (snapshot[location], root[location])
         // How removals are pushed depends on the priorities above them.
         for count in 0..<location.count
         where snapshot.priority(at: location, count) != root.priority(at: location, count) {
             return nil
         }
-        if current.isSameSnapshot(as: old) { return new }
+        if current.isSameSnapshot(as: old) { return result(new, remainder) }
         guard case .object(let before) = old.withoutPriority,
-            case .object(let after) = current.withoutPriority,
+            case .object(let now) = current.withoutPriority,
             old.priority == current.priority,
-            let differences = after.differences(from: before, atMost: differenceLimit)
+            let differences = now.differences(from: before, atMost: differenceLimit)
         else { return nil }
         // With its last child a location loses its priority; with those of others it keeps it.
         if new.isEmpty, !differences.isEmpty { return nil }
-        var result = new
+        var (after, left) = (new, remainder)
         for difference in differences {
+            left?.set(difference.new, at: Path([difference.key]))
             if keys.contains(difference.key) {
                 guard replaces, replacedKeys.contains(difference.key) else { return nil }
                 continue
             }
-            result.set(difference.new, at: Path([difference.key]))
+            after.set(difference.new, at: Path([difference.key]))
         }
-        return result
+        return result(after, left)
     }
 }
 

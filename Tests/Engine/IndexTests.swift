@@ -125,6 +125,26 @@ import Testing
         _ = held.engine.checkInvariants()
     }
 
+    /// A listen has brought the index meanwhile, a write has discarded that one, and the first build is right
+    /// again.
+    @Test func anIndexThatIsAskedForTwiceIsBuiltOnce() {
+        let rules = #"{"rules":{"scores":{".indexOn":"n"},".write":true}}"#
+        let held = Held(Engine(root: Self.tree(), access: Self.access(rules)))
+        for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
+        let jobs = held.engine.tree.takeIndexWork().jobs
+        #expect(jobs.count == 1)
+        let scores = held.engine.root["scores" as Path]
+        held.engine.tree.adopt(
+            KeptIndex(ordering: scores.children, by: .child("n")), at: "scores", over: scores, at: 5)
+        #expect(Self.isReady(held, .child("n"), "scores"))
+        Self.put(held, "scores", Self.many(20_000))
+        #expect(!Self.isReady(held, .child("n"), "scores"))
+        Self.put(held, "scores", scores)
+        for job in jobs { held.engine.tree.finish(job.perform()) }
+        _ = held.engine.checkInvariants()
+        #expect(Self.isReady(held, .child("n"), "scores"))
+    }
+
     @Test func replacedLocations() {
         let held = Held(Engine(root: Self.tree(), access: Self.access()))
         Self.work(held)

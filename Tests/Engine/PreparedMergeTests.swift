@@ -30,7 +30,7 @@ import Testing
     /// What a merge leaves is what it would leave if it was done now, or it is not adopted.
     @Test(arguments: 0..<8) func resultsAreThoseWithoutPreparation(seed: Int) {
         var random = SeededGenerator(seed: seed)
-        var (adopted, refused, followed) = (0, 0, 0)
+        var (adopted, refused, followed, remainders) = (0, 0, 0, 0)
         for step in 0..<2000 {
             var root = Node(#"{"list":{"k0":1,"k1":{"n":1},"k2":{"n":2,"m":1},"k3":2,"other":true}}"#)
             let writes = Self.writes(&random)
@@ -49,12 +49,18 @@ import Testing
             var expected = root
             for change in root.changes(of: writes, at: 7) { expected.apply(change) }
             var whole = root
-            whole.set(result, at: merge.location)
+            whole.set(result.change.node, at: merge.location)
             #expect(whole == expected, "seed \(seed), step \(step): \(writes)")
+            guard let remainder = result.remainder else { continue }
+            remainders += 1
+            var bare = root
+            for change in root.changes(of: writes, at: 7) where change.node.isEmpty { bare.apply(change) }
+            whole.set(remainder.node, at: merge.location)
+            #expect(whole == bare, "seed \(seed), step \(step): the removals of \(writes)")
         }
         #expect(
-            adopted > 200 && refused > 50 && followed > 100, "seed \(seed): \(adopted) \(refused) \(followed)"
-        )
+            adopted > 200 && refused > 50 && followed > 100 && remainders > 50,
+            "seed \(seed): \(adopted) \(refused) \(followed) \(remainders)")
     }
 
     @Test(
@@ -134,6 +140,31 @@ import Testing
         #expect(isThirdAdopted == !hasRules)
         held.engine.discardPreparedWrite()
         #expect(prepare(following: third).isDenied == hasRules)
+    }
+
+    /// The client of another listen below may apply the entries one by one, and see the child without its
+    /// data, or without its value in the window's order: it is pushed whole.
+    @Test(arguments: [
+        (#"{"l":1,"vf":"l"}"#, ""),
+        (#"{"i":"list/m","l":1,"vf":"l"}"#, #","x":2"#),
+    ])
+    func childrenThatTheRemovalsWouldEmptyArePushedWhole(query: String, besides: String) {
+        let removed: [String] = (0...Engine.largeMergeCount).map { number in "m\(number)" }
+        for keepsOther in [false, true] {
+            let members = (removed + (keepsOther ? ["other"] : [])).map { key in "\"\(key)\":1" }
+            let list = #"{"m":{\#(members.joined(separator: ","))}}"#
+            var scene = Scene(#"{"q":{"a":{"list":\#(list)\#(besides)}}}"#)
+            scene.listen(1, "q", query, tag: 1)
+            let writes = removed.map { Write("q/a/list/m/\($0)", "null") } + [Write("q/a/list/m/z", "1")]
+            let prepared = scene.engine.preparation(
+                for: writes, mergeBase: "q/a/list/m", as: .anonymous, at: 1)!.perform()
+            let isAdopted = scene.engine.adopt(prepared)
+            #expect(isAdopted)
+            let lines = scene.merge(2, "q/a/list/m", removed.map { ($0, "null") } + [("z", "1")])
+            let pushed =
+                keepsOther ? #"d q/a/list/m {"other":1,"z":1}"# : #"d q/a {"list":{"m":{"z":1}}\#(besides)}"#
+            #expect(lines == ["S1#1 " + pushed, "ok"])
+        }
     }
 
     /// A denial holds, whatever has changed since.

@@ -152,6 +152,16 @@ import Testing
                 #"{"a":{"x":1},"b":2}"#, #"{"l":2,"vf":"l"}"#, [("a/x", "null"), ("a/y", "1")],
                 [#"d q/a {"y":1}"#], "a child that one order would empty is pushed whole"
             ),
+            (
+                #"{"a":{"n":{"x":1},"z":1}}"#, #"{"i":"n","l":2,"vf":"l","sp":1}"#,
+                [("a/n/x", "null"), ("a/n/y", "1"), ("a/z", "2")], [#"d q/a {"n":{"y":1},"z":2}"#],
+                "a child whose order value one order would empty is pushed whole"
+            ),
+            (
+                #"{"a":{"n":{"x":1},"z":1}}"#, #"{"i":"n","l":2,"vf":"l"}"#,
+                [("a/n/x", "2"), ("a/z", "null")], [#"m q {"a/n/x":2,"a/z":null}"#],
+                "removals beside the order value empty nothing"
+            ),
             (#"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("c", "1"), ("d/e", "1")], [], "all outside"),
             (
                 #"{"a":1,"b":2}"#, #"{"l":2,"vf":"l"}"#, [("a", "null"), ("b", "null")], ["d q null"],

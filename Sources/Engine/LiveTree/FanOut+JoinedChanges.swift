@@ -4,15 +4,16 @@ extension ListenerTable {
     /// The pushes of changes that were just done as one: the changes themselves for listens at their base and
     /// above, and new values for listens below the location. Order: as for one change.
     /// - Parameters:
-    ///   - change: The location above all of them, with its data now.
-    ///   - old: Its data before.
+    ///   - result: What they have made of the location above all of them.
+    ///   - old: The data of this location before.
     ///   - fanOut: Gets the change where it has too many listens below it.
     /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and
     ///   location.
     func pushes(
-        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog,
-        _ fanOut: inout FanOut
+        for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
+        _ indexes: IndexCatalog, _ fanOut: inout FanOut
     ) -> [Push] {
+        let change = result.change
         indexes.beginUpdates()
         var pushes: [Push] = []
         var shared = Push(body: joined.body)
@@ -34,7 +35,8 @@ extension ListenerTable {
             }
             if node.details != nil {
                 updateViews(
-                    of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes, &pushes)
+                    of: node, inside: [change], remainder: result.remainder,
+                    isWhole: depth == change.path.count, tree, indexes, &pushes)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next

@@ -246,16 +246,20 @@ extension ListenerTable {
     /// Updates all windows of a node, and makes the pushes for their recipients.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
+    ///   - remainder: Of changes that were done as one: what their removals alone would have left there; nil
+    ///     where they do not remove and set.
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
     func updateViews(
-        of node: TrieNode, inside: [Change], isWhole: Bool, _ tree: Node, _ indexes: IndexCatalog,
-        _ pushes: inout [Push]
+        of node: TrieNode, inside: [Change], remainder: Change? = nil, isWhole: Bool, _ tree: Node,
+        _ indexes: IndexCatalog, _ pushes: inout [Push]
     ) {
         guard let details = node.details, !details.views.isEmpty else { return }
         let value = tree[node.path]
         let altered = isWhole ? [] : alteredChildren(of: details, value)
         details.preimages.removeAll()
         var values = IndexValues(of: altered)
+        /// Computed for the first window that needs them.
+        var childrenAfterRemovals: [Key: Node]?
         // Many windows are found by their ranges; of few, each is asked.
         let asksEach = !isWhole && !details.hasRanges
         for view in isWhole || asksEach ? details.views : values.touchedViews(of: details) {
@@ -273,10 +277,16 @@ extension ListenerTable {
                 view.fallBehind(at: node.path, indexes)
                 continue
             }
-            let body =
-                isWhole
-                ? view.replace(with: value, at: node.path, indexes)
-                : view.update(altered, inside: inside, value, at: node.path, indexes)
+            var body: Push.Body?
+            if isWhole {
+                body = view.replace(with: value, at: node.path, indexes)
+            } else {
+                let bare =
+                    childrenAfterRemovals
+                    ?? Self.childrenAfterRemovals(altered, inside, remainder, at: node.path.count)
+                childrenAfterRemovals = bare
+                body = view.update(altered, bare, inside: inside, value, at: node.path, indexes)
+            }
             details.updateRange(of: view)
             if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
         }
@@ -291,6 +301,32 @@ extension ListenerTable {
             altered.append(ChildChange(key: key, old: old, new: value[key]))
         }
         return altered
+    }
+
+    /// Children of a node in which a write removes and sets, as the removals alone would leave them. The
+    /// client may see them so: it applies the entries of a merge one after the other.
+    /// - Parameters:
+    ///   - inside: The changes, strictly below the node.
+    ///   - remainder: As of ``updateViews(of:inside:remainder:isWhole:_:_:_:)``.
+    ///   - depth: The number of keys in the node's path.
+    private static func childrenAfterRemovals(
+        _ altered: [ChildChange], _ inside: [Change], _ remainder: Change?, at depth: Int
+    ) -> [Key: Node] {
+        var removals: [Change] = []
+        if let remainder {
+            removals = [remainder]
+        } else if inside.count > 1, inside.contains(where: { !$0.node.isEmpty }) {
+            removals = inside.filter(\.node.isEmpty)
+        }
+        if removals.isEmpty { return [:] }
+        var children: [Key: Node] = [:]
+        let olds = Dictionary(uniqueKeysWithValues: altered.map { ($0.key, $0.old) })
+        for removal in removals {
+            let key = removal.path[depth]
+            guard let old = olds[key] else { continue }
+            children[key, default: old].set(removal.node, at: Path(Array(removal.path.keys[(depth + 1)...])))
+        }
+        return children
     }
 }
 
@@ -355,7 +391,8 @@ extension ListenerTable.QueryView {
     /// - Parameter node: The location's data after the write.
     /// - Returns: nil when the window is as it was.
     fileprivate func update(
-        _ altered: [ChildChange], inside: [Change], _ node: Node, at path: Path, _ indexes: IndexCatalog
+        _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node], inside: [Change], _ node: Node,
+        at path: Path, _ indexes: IndexCatalog
     ) -> Push.Body? {
         let difference = window.update(
             altered, in: node, by: indexes.indexForWindow(query.order, at: path, over: node),
@@ -364,7 +401,7 @@ extension ListenerTable.QueryView {
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
         return body(of: difference, at: path) {
-            entries(ofChanged: difference.changed, altered, inside: inside, at: path)
+            entries(ofChanged: difference.changed, altered, childrenAfterRemovals, inside: inside, at: path)
         }
     }
 
@@ -427,22 +464,26 @@ extension ListenerTable.QueryView {
 
     /// Entries for the children that stayed in the window and changed: the changes in them.
     ///
-    /// A client removes a child from its window as soon as it is empty, and then ignores later changes of it.
-    /// So a child that the removals alone would empty is sent whole.
+    /// A client removes a child from its window as soon as that does not belong there, and then ignores
+    /// changes in it. So a child is sent whole that the removals alone would empty, or would leave without a
+    /// value in the window's order. Between two values that are not empty, no client sees a third one.
     private func entries(
-        ofChanged changed: [Window.Entry], _ altered: [ChildChange], inside: [Change], at path: Path
+        ofChanged changed: [Window.Entry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
+        inside: [Change], at path: Path
     ) -> [Push.Entry] {
         if changed.isEmpty { return [] }
         var entries: [Push.Entry] = []
         var kept = Set(changed.map(\.key))
-        if inside.count > 1, inside.contains(where: \.node.isEmpty) {
-            var bare: [Key: Node] = [:]
-            for child in altered where kept.contains(child.key) { bare[child.key] = child.old }
-            for change in inside where change.node.isEmpty {
-                bare[change.path[path.count]]?.set(
-                    .empty, at: Path(Array(change.path.keys[(path.count + 1)...])))
+        if !childrenAfterRemovals.isEmpty {
+            let order = window.query.order
+            var emptied: Set<Key> = []
+            for child in altered {
+                guard let bare = childrenAfterRemovals[child.key] else { continue }
+                if bare.isEmpty || order.value(of: bare).isEmpty && !order.value(of: child.old).isEmpty {
+                    emptied.insert(child.key)
+                }
             }
-            for child in changed where bare[child.key]?.isEmpty == true {
+            for child in changed where emptied.contains(child.key) {
                 entries.append(Push.Entry(path: Path([child.key]), node: child.node))
                 kept.remove(child.key)
             }

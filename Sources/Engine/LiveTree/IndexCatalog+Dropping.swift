@@ -19,6 +19,8 @@ extension IndexCatalog {
         else { return }
         location.slots[slot].index = index
         readyCount += 1
+        // It may have been asked for once more while it was being built.
+        work.builds.removeAll { $0.number == number }
         accounts.charge(&location.slots[slot], counted: byteCount)
         evictBeyondLimit(butNot: number)
     }

@@ -42,10 +42,11 @@ extension ListenRegistry {
 
     /// The pushes of changes that were just done as one.
     func pushes(
-        for joined: JoinedChanges, _ change: Change, old: Node, in tree: Node, _ indexes: IndexCatalog
+        for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
+        _ indexes: IndexCatalog
     ) -> [Push] {
         var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
-        let pushes = table.pushes(for: joined, change, old: old, in: tree, indexes, &fanOut)
+        let pushes = table.pushes(for: joined, result, old: old, in: tree, indexes, &fanOut)
         guard !fanOut.unvisited.isEmpty else { return pushes }
         return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
     }

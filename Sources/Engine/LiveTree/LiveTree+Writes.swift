@@ -23,6 +23,15 @@ struct JoinedChanges: Sendable {
             ? .overwrite(pushed[0].path, pushed[0].node)
             : .merge(base, pushed.map { Push.Entry(path: base.relative($0.path), node: $0.node) })
     }
+
+    /// What joined changes make of the location above all of them.
+    struct Result: Sendable {
+        /// The location, with its data afterwards.
+        let change: Change
+        /// The same with the data that the removals alone would leave; nil where the changes do not remove
+        /// and set.
+        let remainder: Change?
+    }
 }
 
 extension LiveTree {
@@ -108,13 +117,14 @@ extension LiveTree {
     }
 
     /// Does changes whose result is known: the data of a location above all of them.
-    mutating func write(_ joined: JoinedChanges, as change: Change) -> [Push] {
+    mutating func write(_ joined: JoinedChanges, as result: JoinedChanges.Result) -> [Push] {
+        let change = result.change
         hashes.invalidate(change.path)
         let isObserved = !listens.table.isEmpty
         if isObserved { listens.table.capturePreimages(at: change.path, in: root) }
         let old = perform(copy change)
         defer { replaced.store(old) }
-        return isObserved ? listens.pushes(for: joined, change, old: old, in: root, indexes) : []
+        return isObserved ? listens.pushes(for: joined, result, old: old, in: root, indexes) : []
     }
 
     /// Does one change that names no priority, in the data and in its indexes.
