@@ -148,12 +148,3 @@ extension Engine {
         return true
     }
 }
-
-extension Node {
-    /// The tree after all of the changes.
-    func applying(_ changes: [Change]) -> Node {
-        var node = self
-        for change in changes { node.apply(change) }
-        return node
-    }
-}

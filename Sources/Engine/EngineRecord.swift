@@ -34,15 +34,6 @@ package struct EngineRecord: Sendable {
     package var payload: [UInt8]
 }
 
-/// A payload with a good checksum that cannot be read: another version wrote it, or it is a bug.
-package struct UnreadableRecord: Error, Equatable {
-    package var reason: String
-
-    package init(reason: String) {
-        self.reason = reason
-    }
-}
-
 extension Delta {
     /// The number of records of the delta. They are one entry, which must be durable before the delta's
     /// effects leave, unless these are redundant. 0 for a delta that changes nothing durable.

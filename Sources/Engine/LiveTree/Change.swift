@@ -51,6 +51,13 @@ extension Node {
         return set(node, at: path)
     }
 
+    /// The tree after all of the changes. O(changes × depth × log n).
+    func applying(_ changes: [Change]) -> Node {
+        var node = self
+        for change in changes { node.apply(change) }
+        return node
+    }
+
     /// The value at the path of a change, which may name a priority. O(depth × log n).
     package func value(at path: Path) -> Node {
         path.namesPriority ? self[path.parent].priority?.node ?? .empty : self[path]

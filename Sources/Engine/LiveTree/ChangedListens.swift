@@ -104,11 +104,3 @@ package struct ChangedListens: Sendable {
         return false
     }
 }
-
-/// What one write does to the listens below its changes, as far as it visits them one by one.
-struct FanOut {
-    /// Nodes of the listener trie that may still be visited below changes.
-    var nodesLeft: Int
-    /// Changes below which there are more nodes: nothing below them was visited.
-    var unvisited: [Alteration] = []
-}

@@ -1,27 +1,21 @@
 import PandoTree
 
-extension ListenerTable {
-    /// The pushes of changes that were just done as one: the changes themselves for listens at their base and
-    /// above, and new values for listens below the location. Order: as for one change.
+extension FanOut {
+    /// Adds the pushes of changes that were just done as one: the changes themselves for listens at their base
+    /// and above, and new values for listens below the location. Order: as for one change.
     /// - Parameters:
     ///   - result: What they have made of the location above all of them.
     ///   - old: The data of this location before.
-    ///   - fanOut: Gets the change where it has too many listens below it.
     /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and
     ///   location.
-    func pushes(
-        for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
-        _ indexes: IndexCatalog, _ fanOut: inout FanOut
-    ) -> [Push] {
+    mutating func add(_ joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node) {
         let change = result.change
-        indexes.beginUpdates()
-        var pushes: [Push] = []
         var shared = Push(body: joined.body)
         if joined.pushed.count == 1 { shared.mergeBase = joined.base }
-        var node = root
+        var node = table.root
         var depth = 0
         while true {
-            settleCovered(of: node, along: change.path, depth)
+            table.settleCovered(of: node, along: change.path, depth)
             if !node.defaults.isEmpty {
                 if depth <= joined.base.count {
                     shared.recipients.append(node.defaults.members)
@@ -29,24 +23,21 @@ extension ListenerTable {
                     pushes.append(
                         Push(
                             body: message(joined.pushed, base: node.path),
-                            recipients: [node.defaults.members]
-                        ))
+                            recipients: [node.defaults.members]))
                 }
             }
             if node.details != nil {
                 updateViews(
                     of: node, inside: [change], remainder: result.remainder,
-                    isWhole: depth == change.path.count, tree, indexes, &pushes)
+                    isWhole: depth == change.path.count)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }
         if depth == change.path.count {
-            visitListeners(below: node, at: change.path, old: old, new: change.node, &fanOut) { node, value in
-                pushWhole(Change(path: node.path, node: value), to: node, tree, indexes, &pushes)
-            }
+            addListeners(below: node, at: change.path, old: old, new: change.node)
         }
-        return shared.recipients.isEmpty ? pushes : [shared] + pushes
+        if !shared.recipients.isEmpty { pushes.insert(shared, at: 0) }
     }
 }

@@ -27,9 +27,10 @@ final class IndexCatalog: @unchecked Sendable {
     var unindexedChildCount = defaultUnindexedChildCount
     static let defaultUnindexedChildCount = 256
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
-    var visitedChildCount = LiveTree.inlineWindowChildCount
+    var visitedChildCount = defaultVisitedChildCount
+    static let defaultVisitedChildCount = 2048
     /// Children that all windows and live aggregates visit or move in one write, about: some five
-    /// milliseconds. Windows for which nothing is left fall behind (``ListenerTable/QueryView/isBehind``):
+    /// milliseconds. Windows for which nothing is left fall behind (``QueryView/isBehind``):
     /// one client may have a thousand over a large location.
     var updatedChildLimit = 1 << 17
     /// What is left of that for the write in progress.
@@ -236,6 +237,21 @@ final class IndexCatalog: @unchecked Sendable {
     func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork.Ready {
         accounts.report()
         return work.take(isAwaited: { isAwaited($0.number, at: $0.path) }, isExpected: isExpected)
+    }
+
+    /// Has a query answered by another thread, over the data as it is when the caller takes the work.
+    /// - Parameters:
+    ///   - base: A window over an earlier snapshot, and that snapshot.
+    ///   - sent: What the recipients have been sent, of a window that is behind.
+    /// - Returns: The scan's number.
+    func addScan(
+        of query: Query, at path: Path, following base: (window: Window, node: Node)? = nil,
+        replacing sent: Window? = nil
+    ) -> Int {
+        lastScan += 1
+        work.scans.append(
+            QueryScan(path: path, query: query, number: lastScan, base: base, replacing: sent))
+        return lastScan
     }
 
     /// Has another thread follow what has changed since the snapshot of a built index.

@@ -23,21 +23,18 @@ extension ListenRegistry {
     func pushes(
         for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
-        let pushes = table.pushes(
-            for: change, mergeBase: mergeBase, old: old, in: tree, indexes, &fanOut)
-        guard !fanOut.unvisited.isEmpty else { return pushes }
-        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
+        var fanOut = fanOut(over: tree, indexes)
+        fanOut.add(change, mergeBase: mergeBase, old: old)
+        return pushes(of: fanOut)
     }
 
     /// The pushes of several changes that were just done at once.
     func pushes(
         for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
-        let pushes = table.pushes(for: changes, olds: olds, base: base, in: tree, indexes, &fanOut)
-        guard !fanOut.unvisited.isEmpty else { return pushes }
-        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
+        var fanOut = fanOut(over: tree, indexes)
+        fanOut.add(changes, olds: olds, base: base)
+        return pushes(of: fanOut)
     }
 
     /// The pushes of changes that were just done as one.
@@ -45,17 +42,26 @@ extension ListenRegistry {
         for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
         _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = FanOut(nodesLeft: limits.visitedNodeCount)
-        let pushes = table.pushes(for: joined, result, old: old, in: tree, indexes, &fanOut)
-        guard !fanOut.unvisited.isEmpty else { return pushes }
-        return pushes + self.pushes(below: fanOut.unvisited, in: tree, indexes)
+        var fanOut = fanOut(over: tree, indexes)
+        fanOut.add(joined, result, old: old)
+        return pushes(of: fanOut)
     }
 
-    /// The pushes for the listens below changes that have many below them. Order: those of the sessions that
-    /// are visited (``Limits``), and windows, by location; then one for each of the other sessions.
+    private func fanOut(over tree: Node, _ indexes: IndexCatalog) -> FanOut {
+        FanOut(of: table, over: tree, indexes, visitingAtMost: limits.visitedNodeCount)
+    }
+
+    /// All pushes of a write, when its changes were added.
+    private func pushes(of fanOut: consuming FanOut) -> [Push] {
+        if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut) }
+        return fanOut.pushes
+    }
+
+    /// Adds the pushes for the listens below changes that have many below them. Order: those of the sessions
+    /// that are visited (``Limits``), and windows, by location; then one for each of the other sessions.
     /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens).
-    private func pushes(below unvisited: [Alteration], in tree: Node, _ indexes: IndexCatalog) -> [Push] {
-        let alterations = Alterations(unvisited)
+    private func addPushes(to fanOut: inout FanOut) {
+        let alterations = Alterations(fanOut.unvisited)
         var few: [Path: ContiguousArray<SessionID>] = [:]
         var many: [Push] = []
         var visitedLeft = limits.visitedListenTotal
@@ -83,7 +89,6 @@ extension ListenRegistry {
             for path in below { few[path, default: []].append(session) }
         }
         let views = viewLocations { alterations.above($0) != nil }
-        var pushes: [Push] = []
         var comparedLeft = Node.comparedNodeLimit
         for path in views.union(few.keys).sorted() {
             guard let alteration = alterations.above(path) else { continue }
@@ -93,13 +98,13 @@ extension ListenRegistry {
                 continue
             }
             if let sessions = few[path] {
-                pushes.append(Push(body: .overwrite(path, value), recipients: [sessions]))
+                fanOut.pushes.append(Push(body: .overwrite(path, value), recipients: [sessions]))
             }
             if views.contains(path), let node = table.node(at: path) {
-                table.updateViews(of: node, inside: [], isWhole: true, tree, indexes, &pushes)
+                fanOut.updateViews(of: node, inside: [], isWhole: true)
             }
         }
-        return pushes + many
+        fanOut.pushes += many
     }
 
     /// The push to a session whose listens another thread visits.

@@ -61,7 +61,7 @@ struct ListenRegistry: Sendable {
     mutating func add(
         _ key: FilteredListenKey, by index: KeptIndex?, of session: SessionID, over node: Node,
         prepared: Window?
-    ) -> ListenerTable.QueryView {
+    ) -> QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
         let view = table.addView(key, session, over: node, by: index, prepared: prepared)
         bySession[session]?.count(

@@ -13,233 +13,7 @@ import PandoTree
 /// `@unchecked Sendable`: a tree of class instances, owned by one ``LiveTree`` and never handed out. A tree
 /// belongs to one thread and cannot be copied, so no two threads use a node at the same time.
 struct ListenerTable: @unchecked Sendable {
-    /// One location. Invariant: it has listens, or some node below it has; except for the root.
-    ///
-    /// Kept small: a listen makes a node for each of up to 32 keys of its path. So a node with one child has
-    /// no dictionary, and what few nodes need is in ``NodeDetails``.
-    final class TrieNode {
-        /// The last key of the location; nil for the root.
-        private let key: Key?
-        /// The location, where the node has listens; shares the storage of one of them. Otherwise the root's.
-        fileprivate(set) var path = Path.root
-        /// The child, where there is one.
-        private var onlyChild: TrieNode?
-        /// The children, where there are more.
-        private var children: [Key: TrieNode] = [:]
-        /// Sessions with a default listen here, except for those in ``NodeDetails/covered``.
-        var defaults = SessionSet()
-        /// What few nodes have; nil where it would be empty.
-        private(set) var details: NodeDetails?
-        /// The index of this node's notice in the notices of the write that is in progress; -1 for none.
-        var noticeIndex: Int32 = -1
-
-        init(key: Key?) {
-            self.key = key
-        }
-
-        var isEmpty: Bool { !hasChildren && !hasListeners }
-
-        /// Whether there are listens here.
-        var hasListeners: Bool { !defaults.isEmpty || details != nil }
-
-        /// Whether there are nodes below.
-        var hasChildren: Bool { onlyChild != nil || !children.isEmpty }
-
-        var childCount: Int { onlyChild == nil ? children.count : 1 }
-
-        /// The node of a child; nil where there is none. O(1).
-        func child(_ key: Key) -> TrieNode? {
-            if let onlyChild { return onlyChild.key == key ? onlyChild : nil }
-            return children.isEmpty ? nil : children[key]
-        }
-
-        /// Adds the node of a child that has none. O(1).
-        fileprivate func makeChild(_ key: Key) -> TrieNode {
-            let child = TrieNode(key: key)
-            if let first = onlyChild, let firstKey = first.key {
-                children = [firstKey: first, key: child]
-                onlyChild = nil
-            } else if children.isEmpty {
-                onlyChild = child
-            } else {
-                children[key] = child
-            }
-            return child
-        }
-
-        /// Removes the node of a child. O(1).
-        fileprivate func removeChild(_ key: Key) {
-            if onlyChild != nil { onlyChild = nil } else { children[key] = nil }
-            // As few need no dictionary.
-            if children.isEmpty { children = [:] }
-        }
-
-        /// Visits the children, in no particular order.
-        func forEachChild(_ body: (Key, TrieNode) -> Void) {
-            if let onlyChild, let key = onlyChild.key { body(key, onlyChild) }
-            for (key, child) in children { body(key, child) }
-        }
-
-        /// Whether all children satisfy a condition; asks no further where one does not.
-        func allChildren(_ condition: (TrieNode) -> Bool) -> Bool {
-            if let onlyChild { return condition(onlyChild) }
-            return children.values.allSatisfy(condition)
-        }
-
-        /// Changes what few nodes have.
-        fileprivate func changeDetails<Result>(_ body: (NodeDetails) -> Result) -> Result {
-            let details = details ?? NodeDetails()
-            self.details = details
-            defer { if details.isEmpty { self.details = nil } }
-            return body(details)
-        }
-
-        /// One for each distinct query.
-        var views: [QueryView] { details?.views ?? [] }
-
-        func position(of query: Query) -> Int? { details?.position(of: query) }
-
-        /// After a window has changed: notes its new range.
-        func updateRange(of view: QueryView) { details?.updateRange(of: view) }
-
-        /// The session's default listens here become covered ones, or the other way round.
-        fileprivate func setCovered(_ isCovered: Bool, _ session: SessionID) {
-            if isCovered {
-                if defaults.remove(session) { changeDetails { _ = $0.covered.insert(session) } }
-            } else if changeDetails({ $0.covered.remove(session) }) {
-                defaults.insert(session)
-            }
-        }
-    }
-
-    /// What few nodes have: queries, and listens below others of their session.
-    final class NodeDetails {
-        /// Sessions with a default listen here and another one above, which gets the changes here, too. Where
-        /// that one has ended, the next write moves the session to ``TrieNode/defaults``
-        /// (``ListenerTable/settleCovered(of:along:_:)``): to end a listen above fifty thousand takes no
-        /// longer than to end any other.
-        var covered = SessionSet()
-        /// One for each distinct query.
-        private(set) var views: [QueryView] = []
-        /// The index of each query in ``views``. Empty up to ``indexedCount`` views.
-        private var positions: [Query: Int] = [:]
-        static let indexedCount = 8
-        /// The windows' ranges, by order. Empty up to ``indexedCount`` views: then each is asked.
-        private(set) var ranges: [(order: ChildOrder, windows: WindowRanges)] = []
-        private var lastNumber = 0
-        /// Children that the write in progress is about to change, with their values before it; empty between
-        /// writes.
-        var preimages: [(key: Key, old: Node)] = []
-
-        var isEmpty: Bool { covered.isEmpty && views.isEmpty }
-
-        func position(of query: Query) -> Int? {
-            positions.isEmpty ? views.firstIndex { $0.query == query } : positions[query]
-        }
-
-        func append(_ view: QueryView) {
-            views.append(view)
-            if !positions.isEmpty {
-                positions[view.query] = views.count - 1
-            } else if views.count > Self.indexedCount {
-                for (index, view) in views.enumerated() { positions[view.query] = index }
-                for view in views.dropLast() { insertRange(of: view) }
-            }
-            if !positions.isEmpty { insertRange(of: view) }
-        }
-
-        /// Whether windows are found by their ranges.
-        var hasRanges: Bool { !ranges.isEmpty }
-
-        private func insertRange(of view: QueryView) {
-            lastNumber += 1
-            insert(range(of: view, number: lastNumber))
-        }
-
-        private func range(of view: QueryView, number: Int) -> WindowRanges.Range {
-            let (low, high) = view.window.reach
-            return WindowRanges.Range(low: low, high: high, number: number, view: view)
-        }
-
-        private func insert(_ range: WindowRanges.Range) {
-            range.view.place = (range.low, range.high, range.number)
-            let order = range.view.query.order
-            if let index = ranges.firstIndex(where: { $0.order == order }) {
-                ranges[index].windows.insert(range)
-            } else {
-                var windows = WindowRanges()
-                windows.insert(range)
-                ranges.append((order, windows))
-            }
-        }
-
-        private func removeRange(of view: QueryView) {
-            guard let (low, high, number) = view.place.take(),
-                let index = ranges.firstIndex(where: { $0.order == view.query.order })
-            else { return }
-            ranges[index].windows.remove(.init(low: low, high: high, number: number, view: view))
-            if ranges[index].windows.isEmpty { ranges.remove(at: index) }
-        }
-
-        /// After a window has changed: notes its new range.
-        func updateRange(of view: QueryView) {
-            guard let place = view.place else { return }
-            let range = range(of: view, number: place.number)
-            guard place.low != range.low || place.high != range.high else { return }
-            removeRange(of: view)
-            insert(range)
-        }
-
-        /// Removes a view. The last one moves into the gap.
-        func removeView(at index: Int) {
-            positions[views[index].query] = nil
-            removeRange(of: views[index])
-            let last = views.removeLast()
-            if index < views.count {
-                views[index] = last
-                if !positions.isEmpty { positions[last.query] = index }
-            }
-            if views.isEmpty {
-                positions = [:]
-                ranges = []
-            }
-        }
-    }
-
-    /// One distinct query at one location, shared by all sessions that listen through it.
-    /// Invariant: there is at least one recipient.
-    final class QueryView {
-        let query: Query
-        var window: Window
-        var recipients = MemberSet<[Push.TaggedRecipient]>()
-        /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its
-        /// range.
-        var aggregate: AggregateState?
-        /// The number of the scan that is under way for the children that the window lacks, or for all of it;
-        /// nil for none.
-        var scan: Int?
-        /// A write had more windows to update than one step may. The window is what the recipients have been
-        /// sent, writes pass it by, and the scan finds what it is by then.
-        var isBehind = false
-        /// Since the window is behind, recipients have come that were sent what it was then: newer than what
-        /// the others have.
-        var hasLateRecipients = false
-        /// The window's range as ``NodeDetails/ranges`` has it; nil where there are few windows.
-        fileprivate(set) var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
-
-        init(query: Query, window: Window) {
-            self.query = query
-            self.window = window
-            if !query.aggregates.isEmpty { aggregate = AggregateState() }
-        }
-
-        /// What the recipients have been sent; nil where they have not been sent anything.
-        var node: Node? {
-            if let aggregate { aggregate.value } else { window.node }
-        }
-    }
-
-    private(set) var root = TrieNode(key: nil)
+    private(set) var root = ListenerNode(key: nil)
     /// The number of views. While it is 0, writes need no preimages.
     private(set) var viewCount = 0
 
@@ -351,7 +125,7 @@ struct ListenerTable: @unchecked Sendable {
         return node.position(of: query).map { node.views[$0] }
     }
 
-    func node(at path: Path) -> TrieNode? {
+    func node(at path: Path) -> ListenerNode? {
         var node = root
         for key in path.keys {
             guard let next = node.child(key) else { return nil }
@@ -362,9 +136,9 @@ struct ListenerTable: @unchecked Sendable {
 
     /// The nodes strictly below the path, in no particular order; nil when there are more than `count`.
     /// O(depth + count).
-    private func nodes(below path: Path, atMost count: Int) -> [TrieNode]? {
+    private func nodes(below path: Path, atMost count: Int) -> [ListenerNode]? {
         guard let top = node(at: path), top.hasChildren else { return [] }
-        var found: [TrieNode] = []
+        var found: [ListenerNode] = []
         var next = 0
         guard top.childCount <= count else { return nil }
         top.forEachChild { found.append($1) }
@@ -377,7 +151,7 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// The node of a location that gets a listen.
-    private func makeNode(for path: Path) -> TrieNode {
+    private func makeNode(for path: Path) -> ListenerNode {
         var node = root
         for key in path.keys { node = node.child(key) ?? node.makeChild(key) }
         if !node.hasListeners { node.path = path }
@@ -385,7 +159,7 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// Changes the node at a path, if there is one, and removes nodes that became empty.
-    private func withNode(at path: Path, _ body: (TrieNode) -> Void) {
+    private func withNode(at path: Path, _ body: (ListenerNode) -> Void) {
         var ancestors = [root]
         for key in path.keys {
             guard let next = ancestors[ancestors.count - 1].child(key) else { return }
@@ -399,6 +173,78 @@ struct ListenerTable: @unchecked Sendable {
         }
     }
 
+    /// Different live aggregates at one location; our own limit. A write there may change each of them.
+    static let aggregateLimit = 256
+
+    /// Whether a live aggregate may be added: it is there for another session, or there are few others.
+    func hasSpace(forAggregate query: Query, at path: Path) -> Bool {
+        guard let node = node(at: path), node.views.count >= Self.aggregateLimit else { return true }
+        return node.position(of: query) != nil
+            || node.views.count(where: { $0.aggregate != nil }) < Self.aggregateLimit
+    }
+
+    // MARK: Writes
+
+    /// Before a change: stores, at each node with views on the way to it, the child that the change is in,
+    /// with its value before. Costs nothing while there are no views.
+    func capturePreimages(at path: Path, in tree: Node) {
+        guard viewCount > 0 else { return }
+        var node = root
+        var value = tree
+        for key in path.keys {
+            let child = value[key]
+            // A merge often names one child several times in a row.
+            if let details = node.details, !details.views.isEmpty, details.preimages.last?.key != key {
+                details.preimages.append((key, child))
+            }
+            guard let next = node.child(key) else { return }
+            node = next
+            value = child
+        }
+    }
+
+    /// Whether no more nodes are below one than may be visited. They are counted, as far as that is known.
+    /// Recursion as deep as the trie.
+    /// - Parameter left: Nodes that may still be visited; negative from the first one on that may not.
+    func mayVisitAll(below node: ListenerNode, _ left: inout Int) -> Bool {
+        left -= node.childCount
+        guard left >= 0 else { return false }
+        return node.allChildren { mayVisitAll(below: $0, &left) }
+    }
+
+    /// Calls `body` for each order of windows at a location and below, where a new value has many children.
+    /// - Complexity: O(nodes of the trie there).
+    func forEachOrder(
+        at location: ListenerNode, over node: Node, ofMoreThan childCount: Int,
+        _ body: (ChildOrder, Path, Node) -> Void
+    ) {
+        func visit(_ location: ListenerNode, _ node: Node) {
+            if !location.views.isEmpty, node.children.count > childCount {
+                for view in location.views { body(view.query.order, location.path, node) }
+            }
+            location.forEachChild { key, child in
+                let node = node[key]
+                if !node.isEmpty { visit(child, node) }
+            }
+        }
+        visit(location, node)
+    }
+
+    /// Calls `body` for each order of windows at the locations from one to another below it, with their data.
+    /// - Complexity: O(depth + listens at these locations).
+    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (ChildOrder, Path, Node) -> Void)
+    {
+        guard viewCount > 0 else { return }
+        var (location, node) = (root, tree)
+        for depth in 0...path.count {
+            if depth >= base.count {
+                for view in location.views { body(view.query.order, location.path, node) }
+            }
+            guard depth < path.count, let next = location.child(path[depth]) else { return }
+            (location, node) = (next, node[path[depth]])
+        }
+    }
+
     // MARK: Covered listens
 
     /// Before a node's listeners get a push: its covered listens that no other one of their session is above
@@ -406,9 +252,9 @@ struct ListenerTable: @unchecked Sendable {
     /// - Parameters:
     ///   - path: The node's location, or one below it.
     ///   - depth: The keys of the node's location.
-    func settleCovered(of node: TrieNode, along path: Path, _ depth: Int) {
+    func settleCovered(of node: ListenerNode, along path: Path, _ depth: Int) {
         guard let details = node.details, !details.covered.isEmpty else { return }
-        var above: [TrieNode] = []
+        var above: [ListenerNode] = []
         var ancestor = root
         for index in 0..<depth {
             if ancestor.hasListeners { above.append(ancestor) }
@@ -429,7 +275,7 @@ struct ListenerTable: @unchecked Sendable {
     /// needs, or when a write left its state behind. O(nodes).
     func checkInvariants() -> Int {
         var viewTotal = 0
-        func check(_ node: TrieNode) -> Int {
+        func check(_ node: ListenerNode) -> Int {
             precondition(node === root || !node.isEmpty, "an empty node is left at \(node.path)")
             precondition(
                 node.details?.preimages.isEmpty ?? true && node.noticeIndex == -1,

@@ -9,44 +9,7 @@ import PandoTree
 // the value. So each value that is sent is that of one moment, values come in the order of these moments, and
 // the last one is the current one.
 
-/// The value of a live aggregate, and the scan that is under way for it.
-struct AggregateState {
-    /// What its recipients have been sent; nil before the first value.
-    var value: Node?
-    /// The number of the scan that is under way; nil for none.
-    var scan: Int?
-    /// Whether a write has touched the range since that began.
-    var isStale = false
-}
-
-extension LiveTree {
-    /// Takes the value that a scan has computed.
-    mutating func finish(_ scan: QueryScan, _ value: Node, of view: ListenerTable.QueryView) {
-        guard view.aggregate?.scan == scan.number else { return }
-        let isStale = view.aggregate?.isStale ?? false
-        view.aggregate?.scan = nil
-        view.aggregate?.isStale = false
-        if let push = view.publish(value, at: scan.path) { scanPushes.append(push) }
-        guard isStale, let body = view.recompute(over: root[scan.path], at: scan.path, indexes) else {
-            return
-        }
-        scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
-    }
-}
-
-extension ListenerTable {
-    /// Different live aggregates at one location; our own limit. A write there may change each of them.
-    static let aggregateLimit = 256
-
-    /// Whether a live aggregate may be added: it is there for another session, or there are few others.
-    func hasSpace(forAggregate query: Query, at path: Path) -> Bool {
-        guard let node = node(at: path), node.views.count >= Self.aggregateLimit else { return true }
-        return node.position(of: query) != nil
-            || node.views.count(where: { $0.aggregate != nil }) < Self.aggregateLimit
-    }
-}
-
-extension ListenerTable.QueryView {
+extension QueryView {
     /// Notes a value.
     /// - Returns: The push of it; nil where the recipients have it.
     func publish(_ value: Node, at path: Path) -> Push? {
@@ -66,7 +29,8 @@ extension ListenerTable.QueryView {
     ) -> Push.Body? {
         let indexed = indexes.indexed(query, at: path)
         indexes.noteUse(of: query, at: path, over: node, isLasting: true)
-        let inlineCount = isFirst ? LiveTree.inlineWindowChildCount : LiveTree.inlineQueryChildCount
+        let inlineCount =
+            isFirst ? IndexCatalog.defaultVisitedChildCount : IndexCatalog.defaultUnindexedChildCount
         if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
             if aggregate?.scan == nil {
                 aggregate?.scan = indexes.addScan(of: query, at: path)

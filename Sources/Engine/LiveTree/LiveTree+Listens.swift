@@ -61,7 +61,7 @@ extension LiveTree {
 
     /// - Returns: The value, unless it takes long to compute: then it comes later.
     private func beginAggregate(
-        _ view: ListenerTable.QueryView, _ listen: Listen, _ session: SessionID
+        _ view: QueryView, _ listen: Listen, _ session: SessionID
     ) -> [Push] {
         if view.aggregate?.value == nil {
             let body = view.recompute(over: root[listen.path], at: listen.path, indexes, isFirst: true)

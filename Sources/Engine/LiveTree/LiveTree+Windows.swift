@@ -4,17 +4,11 @@ import PandoTree
 // caller may have another thread make the window on a snapshot (``locationOfWindow(of:at:)``) before it
 // executes the listen. ``prepare(_:at:over:)`` then applies to it what has changed since.
 
-/// A window that was made before its listen is executed.
-struct PreparedWindow: Sendable {
-    var path: Path
-    var window: Window
-}
-
 extension LiveTree {
     /// A query that visits no more children is executed at once: some ten microseconds.
     package static let inlineQueryChildCount = IndexCatalog.defaultUnindexedChildCount
     /// A window over no more children is made at once: some two milliseconds.
-    package static let inlineWindowChildCount = 2048
+    package static let inlineWindowChildCount = IndexCatalog.defaultVisitedChildCount
     /// Children that may have changed since the snapshot. If more have, the window is made anew.
     static let differenceLimit = 4096
 

@@ -19,7 +19,7 @@ struct WindowRanges {
         var high: IndexPlace?
         /// Distinguishes windows with the same beginning.
         let number: Int
-        let view: ListenerTable.QueryView
+        let view: QueryView
 
         /// Whether it begins before another, or is the same.
         func isNotAfter(_ other: Range) -> Bool {

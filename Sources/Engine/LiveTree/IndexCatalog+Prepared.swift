@@ -1,55 +1,7 @@
 import PandoTree
 
-/// An index of data that is about to be written.
-struct PreparedIndex: Sendable {
-    let path: Path
-    let node: Node
-    let index: KeptIndex
-    /// Bytes that it takes.
-    let byteCount: Int
-
-    init(path: Path, node: Node, index: KeptIndex) {
-        self.path = path
-        self.node = node
-        self.index = index
-        byteCount = index.byteCount
-    }
-}
-
-extension ListenerTable {
-    /// Calls `body` for each order of windows at a location and below, where a new value has many children.
-    /// - Complexity: O(nodes of the trie there).
-    func forEachOrder(
-        at location: TrieNode, over node: Node, ofMoreThan childCount: Int,
-        _ body: (ChildOrder, Path, Node) -> Void
-    ) {
-        func visit(_ location: TrieNode, _ node: Node) {
-            if !location.views.isEmpty, node.children.count > childCount {
-                for view in location.views { body(view.query.order, location.path, node) }
-            }
-            location.forEachChild { key, child in
-                let node = node[key]
-                if !node.isEmpty { visit(child, node) }
-            }
-        }
-        visit(location, node)
-    }
-
-    /// Calls `body` for each order of windows at the locations from one to another below it, with their data.
-    /// - Complexity: O(depth + listens at these locations).
-    func forEachOrder(from base: Path, to path: Path, in tree: Node, _ body: (ChildOrder, Path, Node) -> Void)
-    {
-        guard viewCount > 0 else { return }
-        var (location, node) = (root, tree)
-        for depth in 0...path.count {
-            if depth >= base.count {
-                for view in location.views { body(view.query.order, location.path, node) }
-            }
-            guard depth < path.count, let next = location.child(path[depth]) else { return }
-            (location, node) = (next, node[path[depth]])
-        }
-    }
-}
+// Indexes of data that a write brings: for which orders they are made before it, and how they come into
+// force.
 
 extension IndexCatalog {
     /// Calls `body` for each order of indexes at a location and below, where a new value has many children.

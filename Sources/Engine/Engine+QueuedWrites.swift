@@ -1,0 +1,44 @@
+import PandoRules
+import PandoTree
+
+// Engines and the queued writes of their sessions (``QueuedWrites``).
+
+extension Engine {
+    /// Queued writes that are decided and done at once: some two milliseconds. Where rules are asked for each
+    /// of them, fewer.
+    package static let queueCountAtOnce = 512
+    package static let judgedQueueCountAtOnce = 128
+    /// The same in bytes, where rules are asked.
+    package static let judgedQueueByteCountAtOnce = 64 << 10
+
+    /// The number of writes that the session has queued, and about their bytes in the journal. O(1).
+    package func queueSize(of session: SessionID) -> (count: Int, byteCount: Int) {
+        queues[session].map { ($0.count, $0.byteCount) } ?? (0, 0)
+    }
+
+    /// What another thread should do before a session ends; nil where that is nothing. O(listens and indexes
+    /// on the way to the first queued write).
+    /// - Parameter countAtOnce: Queued writes that need no other thread.
+    package func preparation(
+        forEndOf session: SessionID, at time: Int64, moreThan countAtOnce: Int = Engine.queueCountAtOnce
+    ) -> WritePreparation? {
+        guard let queue = queues[session] else { return nil }
+        let asksRules = access.decisionWithoutRules(for: .anonymous) == nil
+        guard
+            queue.count > (asksRules ? min(countAtOnce, Self.judgedQueueCountAtOnce) : countAtOnce)
+                || asksRules
+                    && (access.searchesTexts || queue.byteCount > Self.judgedQueueByteCountAtOnce)
+        else { return nil }
+        return WritePreparation(
+            of: QueuedEnd(session: session, queue: queue), time, tree.root, access,
+            indexBuilds(onTheWayTo: queue.firstPath))
+    }
+
+    /// The end of this session as it was prepared, if it was.
+    func preparedEnd(of session: SessionID) -> PreparedEnd? {
+        guard let end = preparedWrite?.end, end.session == session,
+            queues[session]?.revision == end.revision
+        else { return nil }
+        return end
+    }
+}

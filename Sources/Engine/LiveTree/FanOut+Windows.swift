@@ -1,0 +1,114 @@
+import PandoTree
+
+// The part of a fan-out that updates query windows and live aggregates.
+
+extension FanOut {
+    /// To find and move a child of a window, and to make and print a push, take as much time as to visit so
+    /// many children.
+    private static let visitsPerAlteredChild = 8
+    private static let visitsPerPush = 256
+
+    /// About how many children a window visits when it is updated, or a live aggregate when it is computed
+    /// anew.
+    /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
+    private func cost(of view: QueryView, _ alteredCount: Int?, over value: Node) -> Int {
+        // Fewer children have no index: all may be visited.
+        let childCount = value.children.count
+        let visitedCount = childCount <= indexes.unindexedChildCount ? childCount : 0
+        if view.aggregate != nil { return Self.visitsPerPush + visitedCount * view.query.aggregates.count }
+        let count = view.window.entries.count
+        if let alteredCount {
+            return Self.visitsPerPush + alteredCount * Self.visitsPerAlteredChild
+                + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
+        }
+        guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
+            return count + value.children.count
+        }
+        return count + min(limit.count, value.children.count)
+    }
+
+    /// Updates all windows of a node, and makes the pushes for their recipients.
+    /// - Parameters:
+    ///   - inside: The changes strictly below the node.
+    ///   - remainder: Of changes that were done as one: what their removals alone would have left there; nil
+    ///     where they do not remove and set.
+    ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
+    mutating func updateViews(
+        of node: ListenerNode, inside: [Change], remainder: Change? = nil, isWhole: Bool
+    ) {
+        guard let details = node.details, !details.views.isEmpty else { return }
+        let value = tree[node.path]
+        let altered = isWhole ? [] : Self.alteredChildren(of: details, value)
+        details.preimages.removeAll()
+        var values = IndexValues(of: altered)
+        /// Computed for the first window that needs them.
+        var childrenAfterRemovals: [Key: Node]?
+        // Many windows are found by their ranges; of few, each is asked.
+        let asksEach = !isWhole && !details.hasRanges
+        for view in isWhole || asksEach ? details.views : values.touchedViews(of: details) {
+            if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
+            let hasTime = indexes.updatableChildCount > 0
+            indexes.updatableChildCount -=
+                hasTime ? cost(of: view, isWhole ? nil : altered.count, over: value) : 0
+            if view.aggregate != nil {
+                if let body = view.recompute(over: value, at: node.path, indexes, hasTime: hasTime) {
+                    pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+                }
+                continue
+            }
+            guard hasTime else {
+                view.fallBehind(at: node.path, indexes)
+                continue
+            }
+            var body: Push.Body?
+            if isWhole {
+                body = view.replace(with: value, at: node.path, indexes)
+            } else {
+                let bare =
+                    childrenAfterRemovals
+                    ?? Self.childrenAfterRemovals(altered, inside, remainder, at: node.path.count)
+                childrenAfterRemovals = bare
+                body = view.update(altered, bare, inside: inside, value, at: node.path, indexes)
+            }
+            details.updateRange(of: view)
+            if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
+        }
+    }
+
+    /// The captured children of a node that a write altered, each once.
+    private static func alteredChildren(of details: ListenerDetails, _ value: Node) -> [ChildChange] {
+        var seen: Set<Key> = []
+        var altered: [ChildChange] = []
+        for (key, old) in details.preimages
+        where details.preimages.count == 1 || seen.insert(key).inserted {
+            altered.append(ChildChange(key: key, old: old, new: value[key]))
+        }
+        return altered
+    }
+
+    /// Children of a node in which a write removes and sets, as the removals alone would leave them. The
+    /// client may see them so: it applies the entries of a merge one after the other.
+    /// - Parameters:
+    ///   - inside: The changes, strictly below the node.
+    ///   - remainder: As of ``updateViews(of:inside:remainder:isWhole:)``.
+    ///   - depth: The number of keys in the node's path.
+    private static func childrenAfterRemovals(
+        _ altered: [ChildChange], _ inside: [Change], _ remainder: Change?, at depth: Int
+    ) -> [Key: Node] {
+        var removals: [Change] = []
+        if let remainder {
+            removals = [remainder]
+        } else if inside.count > 1, inside.contains(where: { !$0.node.isEmpty }) {
+            removals = inside.filter(\.node.isEmpty)
+        }
+        if removals.isEmpty { return [:] }
+        var children: [Key: Node] = [:]
+        let olds = Dictionary(uniqueKeysWithValues: altered.map { ($0.key, $0.old) })
+        for removal in removals {
+            let key = removal.path[depth]
+            guard let old = olds[key] else { continue }
+            children[key, default: old].set(removal.node, at: Path(Array(removal.path.keys[(depth + 1)...])))
+        }
+        return children
+    }
+}

@@ -1,0 +1,23 @@
+import PandoTree
+
+/// An index of data that is about to be written.
+struct PreparedIndex: Sendable {
+    let path: Path
+    let node: Node
+    let index: KeptIndex
+    /// Bytes that it takes.
+    let byteCount: Int
+
+    init(path: Path, node: Node, index: KeptIndex) {
+        self.path = path
+        self.node = node
+        self.index = index
+        byteCount = index.byteCount
+    }
+}
+
+/// A window that was made before its listen is executed.
+struct PreparedWindow: Sendable {
+    var path: Path
+    var window: Window
+}

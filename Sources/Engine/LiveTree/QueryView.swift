@@ -1,0 +1,162 @@
+import PandoTree
+
+/// One distinct query at one location, shared by all sessions that listen through it.
+/// Invariant: there is at least one recipient.
+final class QueryView {
+    let query: Query
+    var window: Window
+    var recipients = MemberSet<[Push.TaggedRecipient]>()
+    /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its
+    /// range.
+    var aggregate: AggregateState?
+    /// The number of the scan that is under way for the children that the window lacks, or for all of it;
+    /// nil for none.
+    var scan: Int?
+    /// A write had more windows to update than one step may. The window is what the recipients have been
+    /// sent, writes pass it by, and the scan finds what it is by then.
+    var isBehind = false
+    /// Since the window is behind, recipients have come that were sent what it was then: newer than what
+    /// the others have.
+    var hasLateRecipients = false
+    /// The window's range as ``ListenerDetails/ranges`` has it; nil where there are few windows.
+    var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
+
+    init(query: Query, window: Window) {
+        self.query = query
+        self.window = window
+        if !query.aggregates.isEmpty { aggregate = AggregateState() }
+    }
+
+    /// What the recipients have been sent; nil where they have not been sent anything.
+    var node: Node? {
+        if let aggregate { aggregate.value } else { window.node }
+    }
+}
+
+/// The value of a live aggregate, and the scan that is under way for it.
+struct AggregateState {
+    /// What its recipients have been sent; nil before the first value.
+    var value: Node?
+    /// The number of the scan that is under way; nil for none.
+    var scan: Int?
+    /// Whether a write has touched the range since that began.
+    var isStale = false
+}
+
+// MARK: - Updating
+
+extension QueryView {
+    /// Replaces the window's data.
+    /// - Returns: nil when the window is as it was.
+    func replace(with node: Node, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+        let index = indexes.indexAfterReplacement(query.order, at: path, over: node)
+        return window.replace(with: node, by: index).isEmpty ? nil : .overwrite(path, window.node)
+    }
+
+    /// Applies altered children to the window.
+    /// - Parameter node: The location's data after the write.
+    /// - Returns: nil when the window is as it was.
+    func update(
+        _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node], inside: [Change], _ node: Node,
+        at path: Path, _ indexes: IndexCatalog
+    ) -> Push.Body? {
+        let difference = window.update(
+            altered, in: node, by: indexes.indexForWindow(query.order, at: path, over: node),
+            visitingAtMost: indexes.visitedChildCount)
+        findLackingChildren(at: path, indexes)
+        guard !difference.isEmpty else { return nil }
+        if node.isEmpty { return .overwrite(path, .empty) }
+        return body(of: difference, at: path) {
+            entries(ofChanged: difference.changed, altered, childrenAfterRemovals, inside: inside, at: path)
+        }
+    }
+
+    /// Takes the children that the window lacks.
+    /// - Parameter found: The window over the data as it is now.
+    /// - Returns: nil when there are none.
+    func complete(from found: Window, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+        let difference = window.complete(from: found)
+        findLackingChildren(at: path, indexes)
+        guard !difference.isEmpty else { return nil }
+        return body(of: difference, at: path) {
+            difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        }
+    }
+
+    /// Has another thread find the children that the window lacks, if it lacks any.
+    func findLackingChildren(at path: Path, _ indexes: IndexCatalog) {
+        if window.lacksChildren, scan == nil { scan = indexes.addScan(of: query, at: path) }
+    }
+
+    /// The window is not updated any more, until another thread has found what it is then.
+    func fallBehind(at path: Path, _ indexes: IndexCatalog) {
+        isBehind = true
+        scan = indexes.addScan(of: query, at: path, replacing: window)
+    }
+
+    /// Takes what another thread has found in place of a window that is behind.
+    /// - Parameters:
+    ///   - found: The window over an earlier snapshot.
+    ///   - differences: What has changed since.
+    ///   - node: The location's data now.
+    /// - Returns: nil when that has changed nothing more.
+    func catchUp(
+        with found: Window, _ differences: [ChildChange], over node: Node, at path: Path,
+        _ indexes: IndexCatalog
+    ) -> Push.Body? {
+        (isBehind, hasLateRecipients) = (false, false)
+        window = found
+        let difference = window.update(
+            differences, in: node, by: indexes.index(query.order, at: path),
+            visitingAtMost: indexes.visitedChildCount)
+        findLackingChildren(at: path, indexes)
+        guard !difference.isEmpty else { return nil }
+        return body(of: difference, at: path) {
+            difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        }
+    }
+
+    /// - Parameter changed: The entries of children that stayed and changed.
+    private func body(
+        of difference: Window.Update, at path: Path, changed: () -> [Push.Entry]
+    ) -> Push.Body {
+        // Children that left come first: a client with a full window must remove one before it adds one.
+        var entries = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
+        entries += changed()
+        entries += difference.entered.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
+        if entries.count > 1 { return .merge(path, entries) }
+        return .overwrite(path.appending(entries[0].path.keys), entries[0].node)
+    }
+
+    /// Entries for the children that stayed in the window and changed: the changes in them.
+    ///
+    /// A client removes a child from its window as soon as that does not belong there, and then ignores
+    /// changes in it. So a child is sent whole that the removals alone would empty, or would leave without a
+    /// value in the window's order. Between two values that are not empty, no client sees a third one.
+    private func entries(
+        ofChanged changed: [Window.Entry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
+        inside: [Change], at path: Path
+    ) -> [Push.Entry] {
+        if changed.isEmpty { return [] }
+        var entries: [Push.Entry] = []
+        var kept = Set(changed.map(\.key))
+        if !childrenAfterRemovals.isEmpty {
+            let order = window.query.order
+            var emptied: Set<Key> = []
+            for child in altered {
+                guard let bare = childrenAfterRemovals[child.key] else { continue }
+                if bare.isEmpty || order.value(of: bare).isEmpty && !order.value(of: child.old).isEmpty {
+                    emptied.insert(child.key)
+                }
+            }
+            for child in changed where emptied.contains(child.key) {
+                entries.append(Push.Entry(path: Path([child.key]), node: child.node))
+                kept.remove(child.key)
+            }
+        }
+        for change in inside where kept.contains(change.path[path.count]) {
+            entries.append(Push.Entry(path: path.relative(change.path), node: change.node))
+        }
+        return entries
+    }
+}
