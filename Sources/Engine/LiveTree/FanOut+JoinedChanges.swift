@@ -1,8 +1,8 @@
 import PandoTree
 
 extension FanOut {
-    /// Adds the pushes of changes that were just done as one: the changes themselves for listens at their base
-    /// and above, and new values for listens below the location. Order: as for one change.
+    /// Adds the pushes of changes that were just done as one: the changes themselves for listens at their
+    /// base and above, and new values for listens below the location. Order: as for one change.
     /// - Parameters:
     ///   - result: What they have made of the location above all of them.
     ///   - old: The data of this location before.

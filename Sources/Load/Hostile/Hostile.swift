@@ -44,6 +44,9 @@ struct Hostile: ParsableCommand {
         help: "A last phase in which the attackers' threads use as much of the processors and send nothing.")
     var control = false
 
+    @Flag(help: "Only all attackers together: none of them by itself.")
+    var together = false
+
     @Option(help: "The bystander's operations a second, at fixed moments.")
     var rate = 200.0
 
@@ -173,7 +176,7 @@ struct Hostile: ParsableCommand {
             longestWait: nanoseconds(longestWait / 1000),
             memoryLimit: memoryLimit, memoryAfterFactor: memoryAfterFactor)
         let plan = HostilePlan(
-            site: site, attackers: try attackers(), honest: try honestKinds(),
+            site: site, attackers: try attackers(), runsEachAttacker: !together, honest: try honestKinds(),
             phaseDuration: nanoseconds(secondsPerPhase), rate: rate, patience: nanoseconds(patience),
             settling: nanoseconds(settle), slowReaders: slowReaders, slowReaderPace: slowReaderPace,
             writerRate: writerRate, attackThreads: attackThreads, attackerNiceness: attackerNiceness,

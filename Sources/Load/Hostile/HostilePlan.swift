@@ -6,6 +6,8 @@ struct HostilePlan: Sendable {
     var site: HostileSite
     /// Those that run, in this order.
     var attackers: [any Attacker]
+    /// Each of them has a phase of its own, too.
+    var runsEachAttacker = true
     var honest: Set<HonestKind>
     var phaseDuration: Int
     /// The bystander's operations a second.

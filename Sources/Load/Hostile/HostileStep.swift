@@ -17,7 +17,9 @@ struct HostileStep {
             HostileStep(name: "quiet", kind: .quiet),
         ]
         if !plan.honest.isEmpty { steps.append(HostileStep(name: "honest", actsHonestly: true)) }
-        steps += plan.attackers.map { HostileStep(name: $0.name, attackers: [$0]) }
+        if plan.runsEachAttacker {
+            steps += plan.attackers.map { HostileStep(name: $0.name, attackers: [$0]) }
+        }
         if plan.attackers.count > 1 {
             steps.append(HostileStep(name: "together", attackers: plan.attackers, actsHonestly: true))
         }
