@@ -99,11 +99,12 @@ class ChannelSession: LoopSession, ChannelDelegate {
     /// Bytes of memory that unsent output takes, and TLS.
     /// - Parameter isShared: Whether others may hold it, too.
     /// - Complexity: O(chunks of the output).
-    final func unsentWeight(isShared: Bool) -> Int {
+    final func unsentWeight(isShared: @autoclosure () -> Bool) -> Int {
         let output = channel.outboundByteCount
         // Without output there is what TLS holds.
         let owned = channel.ownedOutputByteCount
-        return owned + max(0, output - owned) / (isShared ? Self.sharedWeight : 1)
+        guard output > owned else { return owned }
+        return owned + (output - owned) / (isShared() ? Self.sharedWeight : 1)
     }
 
     /// Looks at what the client has taken, or sent. One system call while output is unsent.

@@ -29,7 +29,7 @@ final class HTTPSession: ChannelSession {
     deinit { services.metrics.http.add(-1) }
 
     override var connectionByteCount: Int {
-        connection.heldByteCount + unsentWeight(isShared: connection.sharesOutput)
+        countedByteCount + unsentWeight(isShared: connection.sharesOutput)
     }
 
     /// Of the last request, by the word of the proxy where that is trusted.
@@ -61,7 +61,11 @@ final class HTTPSession: ChannelSession {
         guard !hasLeft else { return }
         let status = connection.status()
         count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        follow(status.pauses)
+        if services.isMemoryShort, status.unfinishedByteCount >= LoopMemory.shortReadByteCount {
+            pause(.memory)
+        } else {
+            follow(status.pauses)
+        }
         channel.readByteLimit = status.readByteLimit
         needsAcknowledgedByteCount = status.needsAcknowledgedByteCount
         guard connection.activity != rankedActivity else { return }

@@ -3,6 +3,7 @@ import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoReactor
+import PandoTime
 
 // Messages to the databases, and their outputs.
 
@@ -36,9 +37,10 @@ extension IOLoop {
     func deliver(_ batches: inout [OutputBatch]) -> Bool {
         if batches.isEmpty { swap(&batches, &restOfOutputs) }
         position.beginPiece()
+        let end = loop.configuration.clock() + OutputPosition.pieceDuration
         for index in batches.indices {
             let batch = exchange(&batches[index], with: OutputBatch())
-            deliver(batch)
+            deliver(batch, until: end)
             guard position.isBehind(batch) else {
                 batches[index] = batch
                 restOfOutputs = Array(batches[index...])
@@ -57,9 +59,16 @@ extension IOLoop {
     }
 
     /// Deals out what is left of a batch, or of the piece.
-    private func deliver(_ batch: OutputBatch) {
+    /// - Parameter end: When the piece ends, at the latest.
+    private func deliver(_ batch: OutputBatch, until end: MonotonicTime) {
         let arena = batch.arena.rawSpan
+        var uncheckedCount = 0
         while !position.isPieceOver, !position.isBehind(batch) {
+            uncheckedCount += 1
+            if uncheckedCount > OutputPosition.uncheckedCount {
+                uncheckedCount = 1
+                guard loop.configuration.clock() < end else { return position.endPiece() }
+            }
             switch batch.items[position.item] {
             case .shared(let bytes, let recipients):
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.

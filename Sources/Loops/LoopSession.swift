@@ -53,6 +53,9 @@ class LoopSession {
     /// The part of it that its connection holds.
     var connectionByteCount: Int { 0 }
 
+    /// The part of that which the loop has counted: what is not complete, or waits.
+    final var countedByteCount: Int { countedUnfinishedBytes + countedWaitingBytes }
+
     /// Bytes for the client that the kernel has not taken yet are there.
     var hasUnsentOutput: Bool { false }
 

@@ -7,8 +7,8 @@ import Synchronization
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
 ///       all are read       those that hold most are not     those that hold most are disconnected,
-///                          read, and are disconnected       until 3/4 is left
-///                          when it lasts
+///                          read, and are disconnected       until 3/4 is left; long messages that are
+///                          when it lasts                    not complete are not read any further
 ///
 /// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections
 /// share is counted once, by ``SharedBytes`` itself.

@@ -5,8 +5,13 @@ import PandoDatabase
 /// One output may have as many recipients as the loop has sessions. So outputs are dealt out in pieces,
 /// between which the loop looks at the clock: what takes longer than a tick may is for the next one.
 struct OutputPosition {
-    /// Recipients of one piece, an output to one session counted as one: some hundred microseconds.
+    /// Recipients of one piece, an output to one session counted as one: some hundred microseconds, where
+    /// the outputs are small.
     static let pieceCount = 1024
+    /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each.
+    static let pieceDuration: Duration = .microseconds(500)
+    /// Items between two looks at the clock.
+    static let uncheckedCount = 8
 
     /// The item that is next, by its index in the batch.
     private(set) var item = 0
@@ -23,6 +28,9 @@ struct OutputPosition {
     mutating func beginPiece() { leftCount = Self.pieceCount }
 
     var isPieceOver: Bool { leftCount <= 0 }
+
+    /// It has taken long enough.
+    mutating func endPiece() { leftCount = 0 }
 
     /// The next batch is next.
     mutating func beginBatch() {

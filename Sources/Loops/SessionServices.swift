@@ -34,6 +34,8 @@ final class SessionServices {
     var paused: [SessionID] = []
     /// The databases or the disk are behind.
     var isUnderBackpressure = false
+    /// The process holds more for its clients than it may (``LoopMemory``).
+    var isMemoryShort = false
     /// The loop, which knows the other sessions. Both live as long as the process.
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.

@@ -41,7 +41,7 @@ final class WebSocketSession: ChannelSession {
 
     /// What was sent before the session moved here is this client's, too.
     override var connectionByteCount: Int {
-        connection.heldByteCount + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
+        connection.measureHeldBytes() + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
     }
 
     private func finish() {
@@ -49,7 +49,11 @@ final class WebSocketSession: ChannelSession {
         guard !hasLeft else { return }
         let status = connection.status()
         count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        follow(status.pauses)
+        if services.isMemoryShort, status.unfinishedByteCount >= LoopMemory.shortReadByteCount {
+            pause(.memory)
+        } else {
+            follow(status.pauses)
+        }
         channel.readByteLimit = status.readByteLimit
     }
 

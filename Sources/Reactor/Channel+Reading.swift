@@ -41,7 +41,8 @@ extension Channel {
     func read() {
         if let proxy, !proxy.isDone, phase == .open { guard readHeader(proxy) else { return } }
         if let secure, phase == .open { return read(through: secure) }
-        let (count, isFull) = PlainStage.read(descriptor, atMost: readByteLimit, buffers)
+        let (count, isFull) = PlainStage.read(
+            descriptor, atMost: min(readByteLimit, buffers.readByteLimit), buffers)
         isBulk = readPace.noteRead(isFull: isFull)
         if count > 0 {
             // In bounds: recv filled `count` bytes of it.
@@ -123,7 +124,7 @@ extension Channel {
     }
 
     private func read(through secure: SecureStage) {
-        let input = secure.read(descriptor, atMost: readByteLimit, buffers)
+        let input = secure.read(descriptor, atMost: min(readByteLimit, buffers.readByteLimit), buffers)
         // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
         isBulk = readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
         guard input.result > 0 else {

@@ -73,8 +73,8 @@ package final class Channel: Pollable {
         lowWaterByteCount = loop.configuration.outboundLowWaterByteCount
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor)
-        // Until its first read: of a thousand connections that open and send at once, none is read before the
-        // connections that were open already.
+        // Until its second read: of a thousand connections that open and send at once, none is read before
+        // the connections that were open already.
         isBulk = true
     }
 

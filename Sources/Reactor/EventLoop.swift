@@ -36,6 +36,11 @@ public final class EventLoop: @unchecked Sendable {
     /// Bytes of memory that unsent output of all channels takes, and what TLS holds of their input;
     /// ``SharedBytes`` are not counted. O(1).
     package var ownedOutputByteCount: Int { buffers.ownedByteCount }
+    /// Most bytes of one read of any channel, where the channel's own limit is not lower.
+    package var readByteLimit: Int {
+        get { buffers.readByteLimit }
+        set { buffers.readByteLimit = newValue }
+    }
     /// How many descriptors are watched, that of ``wakeup`` not counted.
     package var watchedCount: Int { poller.watchedCount }
     /// Ticks so far, for metrics and tests.

@@ -6,6 +6,8 @@ import COperatingSystem
 final class LoopBuffers {
     /// Channels read into this. The bytes are valid until the next read.
     let received: UnsafeMutableRawBufferPointer
+    /// Most bytes of one read of any channel; less while memory is short.
+    var readByteLimit = Int.max
     /// What is given to one system call.
     let slices: UnsafeMutableBufferPointer<pando_slice>
     /// What a channel writes during its read event, in order; it is sent before the channel's queue

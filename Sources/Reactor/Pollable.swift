@@ -11,6 +11,8 @@ package class Pollable {
     /// Its events take long, or its last read filled the receive buffer, so the peer sends as fast as it can:
     /// in a tick, others are handled first.
     final var isBulk = false
+    /// Which of the poller's sets it is in; follows ``isBulk``. Set by the poller.
+    final var isInBulkSet = false
     /// The round of the poller in which its last event was handled: where a tick cannot handle all events, no
     /// one has a second turn before all have had their first.
     final var round: UInt16 = 0

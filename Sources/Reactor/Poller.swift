@@ -13,20 +13,26 @@ import PandoTime
 /// to see EAGAIN, or a list of the sockets with more to read. EPOLLOUT is requested only while a socket is
 /// full.
 ///
+/// Bulk channels (``Pollable/isBulk``) are in a set of their own, which the main set reports when any of them
+/// has an event:
+///
+///     main set ── acceptors, channels that send little    all events of a tick, while its time lasts
+///              └─ bulk set ── new and busy channels        then one event at a time, for the time that is left;
+///                                                         at least one
+///
+/// So thousands of busy clients do not stand in the kernel's list before a client that sends little. The
+/// kernel puts what it has reported at the end of a set's list: all have their turns.
+///
 /// Confined to its loop. A class, because handlers of events change what is watched.
 @safe
 final class Poller {
     let descriptor: Int32
+    /// The set of the bulk channels.
+    private let bulkDescriptor: Int32
     private let configuration: LoopConfiguration
     private let events: UnsafeMutableBufferPointer<pando_event>
-    /// Indexes in `events` of the bulk channels' events (``Pollable/isBulk``); empty between ticks.
-    private var bulkEvents: [Int32] = []
-    /// The present rounds (``Pollable/round``): of what sends little, and of bulk channels. A round ends with
-    /// the tick that has handled all events.
+    /// The present round (``Pollable/round``). It ends with the tick that has handled all events.
     private var round: UInt16 = 1
-    private var bulkRound: UInt16 = bulkRoundBit
-    /// No number is one of both.
-    private static let bulkRoundBit: UInt16 = 0x8000
     /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
     private var watched: [Pollable] = []
     /// Not watched any more, but the current batch of events may still name them.
@@ -34,13 +40,26 @@ final class Poller {
 
     /// - Throws: EMFILE, ENFILE or ENOMEM.
     init(_ configuration: LoopConfiguration) throws(SocketError) {
-        descriptor = try checked(pando_poll_create(), "create an epoll set")
+        let descriptor = try checked(pando_poll_create(), "create an epoll set")
+        let bulkDescriptor: Int32
+        do throws(SocketError) {
+            bulkDescriptor = try checked(pando_poll_create(), "create an epoll set")
+        } catch {
+            _ = pando_close(descriptor)
+            throw error
+        }
+        (self.descriptor, self.bulkDescriptor) = (descriptor, bulkDescriptor)
         self.configuration = configuration
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
+        // The owner of no pollable: known by its address.
+        try checked(
+            unsafe pando_poll_add(descriptor, bulkDescriptor, PANDO_READABLE, events.baseAddress),
+            "watch an epoll set")
     }
 
     deinit {
+        _ = pando_close(bulkDescriptor)
         _ = pando_close(descriptor)
         unsafe events.deallocate()
     }
@@ -70,7 +89,9 @@ final class Poller {
         // The address stays valid: `watched` and then `unwatched` keep a reference.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         try checked(
-            unsafe pando_poll_add(descriptor, pollable.descriptor, interest, owner), "watch a descriptor")
+            unsafe pando_poll_add(set(pollable.isBulk), pollable.descriptor, interest, owner),
+            "watch a descriptor")
+        pollable.isInBulkSet = pollable.isBulk
         pollable.interest = interest
         pollable.slot = Int32(watched.count)
         watched.append(pollable)
@@ -82,7 +103,8 @@ final class Poller {
         pollable.interest = interest
         // As in `watch`. Cannot fail: the descriptor is in the set, and changing it allocates nothing.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
-        let result = unsafe pando_poll_change(descriptor, pollable.descriptor, interest, owner)
+        let result = unsafe pando_poll_change(
+            set(pollable.isInBulkSet), pollable.descriptor, interest, owner)
         precondition(result == 0, "epoll does not know a watched descriptor: \(errorText(-result))")
     }
 
@@ -91,7 +113,7 @@ final class Poller {
         guard pollable.isWatched else { return }
         // Closing would remove it too, but only if no other process has the descriptor. A child process has
         // it between fork and exec; the kernel would then report events with the address of a freed object.
-        _ = pando_poll_remove(descriptor, pollable.descriptor)
+        _ = pando_poll_remove(set(pollable.isInBulkSet), pollable.descriptor)
         pollable.interest = 0
         let index = Int(pollable.slot)
         unwatched.append(pollable)
@@ -142,49 +164,57 @@ final class Poller {
     /// - Parameter began: When the wait for them ended.
     func handle(_ count: Int, since began: MonotonicTime) {
         var pace = TickPace(began: began)
-        var isComplete = true
+        var (isComplete, hasBulkEvents) = (true, false)
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
             let event = unsafe events[index]
             guard let owner = unsafe event.owner else { continue }
+            if unsafe owner == UnsafeMutableRawPointer(events.baseAddress) {
+                hasBulkEvents = true
+                continue
+            }
             // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
             unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
-                guard pollable.isWatched else { return }
-                if pollable.isBulk {
-                    bulkEvents.append(Int32(index))
-                } else if isComplete, pollable.round != round {
-                    pollable.round = round
-                    unsafe pollable.ready(event.ready)
-                    isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk)
-                }
+                guard isComplete, pollable.isWatched, pollable.round != round else { return }
+                pollable.round = round
+                unsafe pollable.ready(event.ready)
+                moveIfNeeded(pollable)
+                isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk)
             }
         }
-        if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }
-        if !bulkEvents.isEmpty { handleBulkEvents(&pace) }
+        if isComplete { round &+= 1 }
+        if hasBulkEvents { handleBulkEvents(&pace) }
     }
 
-    /// Handles the events of bulk channels: at least one, so that what sends little cannot keep them waiting
-    /// for ever.
+    /// Handles events of bulk channels: at least one, so that what sends little cannot keep them waiting for
+    /// ever. One at a time: the kernel counts those that it has reported as served.
     private func handleBulkEvents(_ pace: inout TickPace) {
-        defer { bulkEvents.removeAll(keepingCapacity: true) }
-        var handledCount = 0
-        // A second time where all have had their turn in this round.
-        for _ in 0..<2 where handledCount == 0 {
-            for index in bulkEvents {
-                // In bounds, and alive: as above.
-                let event = unsafe events[Int(index)]
-                guard let owner = unsafe event.owner else { continue }
-                let isLast = unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef {
-                    pollable in
-                    guard pollable.isWatched, pollable.round != bulkRound else { return false }
-                    pollable.round = bulkRound
-                    handledCount += 1
-                    unsafe pollable.ready(event.ready)
-                    return pace.isOver(configuration, wasLong: true)
-                }
-                if isLast { return }
+        repeat {
+            // In bounds: there is space for many.
+            let count = unsafe pando_poll_wait(bulkDescriptor, events.baseAddress, 1, 0)
+            precondition(count >= 0, "epoll failed: \(errorText(-count))")
+            guard count > 0 else { return }
+            let event = unsafe events[0]
+            guard let owner = unsafe event.owner else { return }
+            // Alive: what is closed leaves the set at once.
+            unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
+                unsafe pollable.ready(event.ready)
+                moveIfNeeded(pollable)
             }
-            bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
-        }
+        } while !pace.isOver(configuration, wasLong: true)
+    }
+
+    private func set(_ isBulk: Bool) -> Int32 { isBulk ? bulkDescriptor : descriptor }
+
+    /// Moves a channel to the other set that has become bulk, or is it no more. Two system calls, then.
+    private func moveIfNeeded(_ pollable: Pollable) {
+        guard pollable.isBulk != pollable.isInBulkSet, pollable.isWatched else { return }
+        // As in `watch`. Where memory is short it stays where it is, and the next event tries again.
+        let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
+        guard
+            unsafe pando_poll_add(set(pollable.isBulk), pollable.descriptor, pollable.interest, owner) == 0
+        else { return }
+        _ = pando_poll_remove(set(pollable.isInBulkSet), pollable.descriptor)
+        pollable.isInBulkSet = pollable.isBulk
     }
 }

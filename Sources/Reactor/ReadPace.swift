@@ -1,8 +1,9 @@
 /// Whether the reads of a channel take long, so that in a tick other channels are read first
 /// (``Pollable/isBulk``).
 struct ReadPace {
-    /// Reads for which the channel stays bulk, because one before them took long.
-    private var bulkReadCount: UInt8 = 0
+    /// Reads for which the channel stays bulk: its first one, and some after one that took long. So the many
+    /// connections that bring one request and end never change sets (``Poller``).
+    private var bulkReadCount: UInt8 = 1
 
     /// Reads of fewer bytes are not measured: they cannot take long.
     static let measuredByteCount = 2 << 10

@@ -24,7 +24,8 @@ package struct MemoryHolder: Equatable, Sendable {
 ///     2. holds little, makes no steady progress   the largest first, by powers of two, and of these the longest silent;
 ///                                                 only where they are the rest of the excess, and the limit has been
 ///                                                 exceeded for a while
-///     3. holds much, makes steady progress        the largest first
+///     3. holds much, makes steady progress        the largest first; only where nobody else was disconnected for some
+///                                                 seconds: what those held takes a moment to be freed
 ///
 /// So a client that takes its output at ``ConnectionLimits/slowestBytesPerSecond`` is not disconnected while
 /// another could be that does not; nor a silent listener that holds a few bytes, while others hold thousands.
@@ -32,15 +33,23 @@ package enum MemoryRelief {
     /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
     package static let smallByteCount = ConnectionLimits.smallByteCount
 
+    /// Who may be disconnected, besides those that come before.
+    package enum Reach: Int, Comparable, Sendable {
+        case large
+        case small
+        case steady
+
+        package static func < (left: Reach, right: Reach) -> Bool { left.rawValue < right.rawValue }
+    }
+
     /// The clients to be disconnected now, in order.
     /// - Parameters:
     ///   - excess: Bytes to be freed.
     ///   - limit: Most clients at a time: then what is left is looked at anew.
-    ///   - includesSmall: The limit has been exceeded so long that those may be disconnected that hold little
-    ///     each.
+    ///   - reach: The longer the limit has been exceeded, the further it goes.
     /// - Complexity: O(*n* log *n*).
     package static func choose(
-        from holders: [MemoryHolder], excess: Int, limit: Int, includesSmall: Bool
+        from holders: [MemoryHolder], excess: Int, limit: Int, upTo reach: Reach
     ) -> [MemoryHolder] {
         let unsteady = holders.filter { $0.progress != .steady && $0.byteCount > 0 }
         let large = unsteady.filter { $0.byteCount > smallByteCount }
@@ -49,9 +58,10 @@ package enum MemoryRelief {
         let steady = holders.filter { $0.progress == .steady && $0.byteCount > smallByteCount }
         let smallSuffice = small.reduce(0) { $0 + $1.byteCount } >= excess
         guard smallSuffice || steady.isEmpty else {
+            guard reach >= .steady else { return [] }
             return prefix(of: steady.sorted(by: precedes), coveringExcess: excess, limit)
         }
-        guard includesSmall else { return [] }
+        guard reach >= .small else { return [] }
         return prefix(of: small.sorted(by: precedesAmongSmall), coveringExcess: excess, limit)
     }
 

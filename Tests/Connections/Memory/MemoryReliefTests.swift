@@ -9,25 +9,32 @@ private let mebibyte = 1 << 20
     /// Clients by index: what each holds, and what it has taken lately.
     @Test(
         arguments: [
-            // clients   excess   with small ones   disconnected   because
-            ([(5, .stalled), (9, .stalled)], 1, false, [1], "the largest first"),
-            ([(5, .stalled), (9, .steady)], 1, false, [0], "a client that takes its output is spared"),
-            ([(5, .unknown), (9, .steady)], 1, false, [0], "also for one that is not known yet"),
-            ([(5, .stalled), (9, .unknown)], 1, false, [0], "one that takes nothing goes before it"),
-            ([(5, .stalled), (9, .unknown)], 6, false, [0, 1], "which follows where that does not suffice"),
-            ([(5, .stalled), (9, .steady)], 20, false, [0], "never both at once: it is looked at anew"),
-            ([(5, .steady), (9, .steady)], 1, false, [1], "where all take their output, the largest"),
-            ([], 1, true, [], "no client holds anything"),
-        ] as [([(Int, ClientProgress)], Int, Bool, [Int], String)])
+            // clients   excess   up to   disconnected   because
+            ([(5, .stalled), (9, .stalled)], 1, .large, [1], "the largest first"),
+            ([(5, .stalled), (9, .steady)], 1, .large, [0], "a client that takes its output is spared"),
+            ([(5, .unknown), (9, .steady)], 1, .large, [0], "also for one that is not known yet"),
+            ([(5, .stalled), (9, .unknown)], 1, .large, [0], "one that takes nothing goes before it"),
+            (
+                [(5, .stalled), (9, .unknown)], 6, .large, [0, 1], "which follows where that does not suffice"
+            ),
+            ([(5, .stalled), (9, .steady)], 20, .large, [0], "never both at once: it is looked at anew"),
+            (
+                [(5, .steady), (9, .steady)], 1, .small, [],
+                "a client that takes its output is not the next one"
+            ),
+            ([(5, .steady), (9, .steady)], 1, .steady, [1], "where all take their output, the largest"),
+            ([], 1, .steady, [], "no client holds anything"),
+        ] as [([(Int, ClientProgress)], Int, MemoryRelief.Reach, [Int], String)])
     func chosen(
-        clients: [(Int, ClientProgress)], excess: Int, includesSmall: Bool, expected: [Int], because: String
+        clients: [(Int, ClientProgress)], excess: Int, reach: MemoryRelief.Reach, expected: [Int],
+        because: String
     ) {
         let holders = clients.enumerated().map { index, client in
             MemoryHolder(
                 index: index, byteCount: client.0 * mebibyte, progress: client.1, lastHeard: second(0))
         }
         let chosen = MemoryRelief.choose(
-            from: holders, excess: excess * mebibyte, limit: 64, includesSmall: includesSmall)
+            from: holders, excess: excess * mebibyte, limit: 64, upTo: reach)
         #expect(chosen.map(\.index) == expected, "\(because)")
     }
 
@@ -41,13 +48,12 @@ private let mebibyte = 1 << 20
 
     @Test func smallHoldersWaitUntilTheLimitWasExceededForAWhile() {
         let holders = Self.small(100)
-        func chosen(includesSmall: Bool) -> [Int] {
-            MemoryRelief.choose(
-                from: holders.reversed(), excess: 100 << 10, limit: 64, includesSmall: includesSmall
-            ).map(\.index)
+        func chosen(_ reach: MemoryRelief.Reach) -> [Int] {
+            MemoryRelief.choose(from: holders.reversed(), excess: 100 << 10, limit: 64, upTo: reach).map(
+                \.index)
         }
-        #expect(chosen(includesSmall: false) == [])
-        #expect(chosen(includesSmall: true) == [0, 1], "the longest silent first")
+        #expect(chosen(.large) == [])
+        #expect(chosen(.small) == [0, 1], "the longest silent first")
     }
 
     /// A listener never sends anything, and holds its listen and a push that is on its way.
@@ -56,7 +62,7 @@ private let mebibyte = 1 << 20
         let others = Self.small(100)
         for excess in [100 << 10, 50 * 60 << 10, 100 * 60 << 10] {
             let chosen = MemoryRelief.choose(
-                from: [listener] + others, excess: excess, limit: 101, includesSmall: true)
+                from: [listener] + others, excess: excess, limit: 101, upTo: .small)
             #expect(!chosen.map(\.index).contains(1000) && !chosen.isEmpty)
         }
     }
@@ -64,15 +70,15 @@ private let mebibyte = 1 << 20
     @Test func steadyClientOutlivesManySmallOnes() {
         let steady = MemoryHolder(
             index: 1000, byteCount: 2 * mebibyte, progress: .steady, lastHeard: second(0))
-        func chosen(_ smallCount: Int, includesSmall: Bool) -> [Int] {
+        func chosen(_ smallCount: Int, _ reach: MemoryRelief.Reach) -> [Int] {
             MemoryRelief.choose(
-                from: Self.small(smallCount) + [steady], excess: mebibyte, limit: 3,
-                includesSmall: includesSmall
+                from: Self.small(smallCount) + [steady], excess: mebibyte, limit: 3, upTo: reach
             ).map(\.index)
         }
-        #expect(chosen(100, includesSmall: true) == [0, 1, 2], "they are the excess")
-        #expect(chosen(100, includesSmall: false) == [], "not yet")
-        #expect(chosen(3, includesSmall: true) == [1000], "they are not the excess")
+        #expect(chosen(100, .small) == [0, 1, 2], "they are the excess")
+        #expect(chosen(100, .large) == [], "not yet")
+        #expect(chosen(3, .small) == [], "they are not the excess, and others were disconnected a moment ago")
+        #expect(chosen(3, .steady) == [1000], "they are not the excess")
     }
 
     @Test func atMostTheLimitAtATime() {
@@ -80,7 +86,7 @@ private let mebibyte = 1 << 20
             MemoryHolder(index: $0, byteCount: mebibyte, progress: .stalled, lastHeard: second(0))
         }
         let chosen = MemoryRelief.choose(
-            from: holders, excess: 1000 * mebibyte, limit: 64, includesSmall: false)
+            from: holders, excess: 1000 * mebibyte, limit: 64, upTo: .large)
         #expect(chosen.count == 64)
     }
 }
