@@ -117,7 +117,8 @@ class ChannelSession: LoopSession, ChannelDelegate {
     final func noteProgress() {
         if channel.outboundByteCount > 0 {
             noteProgress(acknowledged: channel.acknowledgedByteCount)
-        } else {
+        } else if !isReadingPaused {
+            // A client that is not read cannot show progress.
             note(receivedByteCount, of: .input)
         }
     }

@@ -61,8 +61,8 @@ final class HTTPSession: ChannelSession {
         guard !hasLeft else { return }
         let status = connection.status()
         count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        if services.isMemoryShort, status.unfinishedByteCount >= LoopMemory.shortReadByteCount {
-            pause(.memory)
+        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= LoopMemory.incompleteInputLimit {
+            pause(.incompleteInput)
         } else {
             follow(status.pauses)
         }

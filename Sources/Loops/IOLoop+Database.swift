@@ -62,13 +62,9 @@ extension IOLoop {
     /// - Parameter end: When the piece ends, at the latest.
     private func deliver(_ batch: OutputBatch, until end: MonotonicTime) {
         let arena = batch.arena.rawSpan
-        var uncheckedCount = 0
         while !position.isPieceOver, !position.isBehind(batch) {
-            uncheckedCount += 1
-            if uncheckedCount > OutputPosition.uncheckedCount {
-                uncheckedCount = 1
-                guard loop.configuration.clock() < end else { return position.endPiece() }
-            }
+            position.endPiece(if: { loop.configuration.clock() >= end })
+            if position.isPieceOver { return }
             switch batch.items[position.item] {
             case .shared(let bytes, let recipients):
                 // One look at the table for all of them. Sessions leave it only at the end of a tick.

@@ -6,29 +6,51 @@ import PandoTime
 
 /// Counts what the sessions of one loop hold beside the data, and decides what becomes of those that hold
 /// most when it is too much (``MemoryBudget``, ``MemoryRelief``). Confined to the loop.
+///
+///     calm ──3/4 of the limit──▶ pressed ──2 s──▶ relieving        one scan chooses the sessions, which are
+///                                  └───the limit───▶ │             disconnected in steps; again until 3/4 is left
+///       ◀──────────below 3/4, after a moment─────────┘
+///
+/// All of it is done in steps of a fraction of a millisecond: there may be ten thousands of sessions.
 final class LoopMemory {
-    /// Sessions that are disconnected at a time. It may take a hundred microseconds for each.
-    private static let cutLimit = 64
-    /// After so much time the others wait for the next tick.
-    private static let cutDuration: Duration = .milliseconds(1)
-    /// Sessions that are looked at in one tick: a fraction of a millisecond.
+    private enum Stage {
+        case calm
+        /// Those that hold most are not read.
+        case pressed
+        /// Those that hold most are disconnected.
+        case relieving
+    }
+
+    /// Most bytes of one read while the limit is exceeded.
+    private static let shortReadByteCount = 4 << 10
+    /// While the limit is exceeded, a session with so many bytes of incomplete input is not read.
+    static let incompleteInputLimit = 4 << 10
+    /// Sessions that are looked at in one step.
     private static let visitedCount = 1024
-    /// Sessions that are chosen at a time.
+    /// Sessions that are resumed in one step: a system call for some.
+    private static let resumedCount = 256
+    /// Sessions that one scan chooses, at most.
     private static let chosenLimit = 2048
-    /// Bytes of one read while the limit is exceeded. A client of whose message or body so much is there
-    /// then, and not all of it, is not read any further.
-    static let shortReadByteCount = 4 << 10
-    /// After a scan there is none for so many times as long as its steps took.
+    /// A step disconnects so many sessions at most, and ends earlier after ``disconnectDuration``: it may
+    /// take a hundred microseconds to free what one of them holds.
+    private static let disconnectLimit = 64
+    private static let disconnectDuration: Duration = .milliseconds(1)
+    /// After a scan that chooses sessions, no other one begins for so many times as long as it took.
     private static let pauseFactor = 2
     /// Changes up to this size are not worth an atomic operation at the end of a tick.
     private static let unpublishedByteLimit = 16 << 10
-    /// How long it may be too much while those that hold most are not read; and how long the limit may be
-    /// exceeded, while nobody else is disconnected, before those are that make steady progress.
-    private static let patience: Duration = .seconds(2)
-    /// After the pressure, paused sessions are read again at the latest after this: some have ended.
-    private static let resumptionWait: Duration = .milliseconds(500)
-    /// How long the limit may be exceeded before those are disconnected, too, that hold little each.
+    /// How long more than 3/4 may be held while those that hold most are not read.
+    private static let pressedPatience: Duration = .seconds(2)
+    /// How long the limit may be exceeded before sessions that hold little are disconnected, too.
     private static let smallPatience: Duration = .milliseconds(250)
+    /// Sessions that make steady progress are disconnected when the limit has been exceeded for so long
+    /// without another disconnection, or for ``longestSteadyPatience`` in any case: what others held takes a
+    /// moment to be freed.
+    private static let steadyPatience: Duration = .seconds(2)
+    private static let longestSteadyPatience: Duration = .seconds(10)
+    /// How long after the pressure, or after the last disconnection, paused sessions are read again. Where
+    /// nothing else wakes the loop, it looks again after the same time.
+    private static let resumptionWait: Duration = .milliseconds(500)
 
     private let table: SessionTable
     private let services: SessionServices
@@ -38,38 +60,45 @@ final class LoopMemory {
     private let logger: Logger
     /// Bytes of the loop that ``MemoryBudget`` knows.
     private var publishedByteCount = 0
-    /// Sessions are paused because the process holds too much.
-    private var isPressing = false
-    /// When sessions were last paused or disconnected for it.
-    private var pressingBegan = MonotonicTime(nanoseconds: 0)
-    /// Since when the process holds more than it may; nil while it does not.
+    private var stage = Stage.calm
+    /// When the stage began, or a session was last disconnected.
+    private var stageTime = MonotonicTime(nanoseconds: 0)
+    /// Since when the limit is exceeded; nil while it is not.
     private var exceededSince: MonotonicTime?
-    /// What becomes of those that hold most.
+    /// When it was last exceeded, while sessions may be paused for it; nil after they were resumed.
+    private var lastExceeded: MonotonicTime?
+
+    /// What becomes of the sessions that a scan finds.
     private enum Measure {
         case pause
         case disconnect
     }
 
-    /// A look at all sessions, some in each tick.
+    /// A look at all sessions, some in each step.
     private struct Scan {
         let measure: Measure
+        /// The next slot of the table.
         var next = 0
+        /// Those that hold anything, by their index in ``ids``: the slot of one that ends may get another.
         var holders: [MemoryHolder] = []
+        var ids: [SessionID] = []
         /// What its steps have taken.
         var duration: Duration = .zero
     }
 
     private var scan: Scan?
-    /// Sessions that are to be disconnected, the next one last.
-    private var chosen: [SessionID] = []
+    /// Sessions that are to be disconnected, with what they held when they were chosen; the next one last.
+    private var chosen: [(id: SessionID, byteCount: Int)] = []
     /// Whether those make steady progress, as all that hold much do then.
     private var areSteady = false
-    /// When a session was last disconnected.
-    private var lastCut = MonotonicTime(nanoseconds: 0)
-    /// Until then no other scan begins.
+    /// No scan that chooses sessions begins before this time.
     private var pauseEnd = MonotonicTime(nanoseconds: 0)
+    /// Sessions from this slot on are still to be resumed; nil while none is.
+    private var resumption: (reasons: PauseReasons, next: Int)?
+    /// When a session without steady progress was last disconnected.
+    private var lastDisconnection = MonotonicTime(nanoseconds: 0)
     /// Sessions that were disconnected since the last report.
-    private var cutCount = 0
+    private var disconnectedCount = 0
     private var throttle = ReportThrottle()
 
     init(
@@ -84,7 +113,7 @@ final class LoopMemory {
         self.logger = logger
     }
 
-    /// At the end of a tick: publishes what all sessions hold, and acts when the process holds too much.
+    /// Twice in each tick: publishes what all sessions hold, and acts when the process holds too much.
     func publishHeldBytes() {
         let byteCount =
             loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
@@ -95,51 +124,85 @@ final class LoopMemory {
             services.metrics.heldBytes.set(byteCount)
         }
         let level = memory.pressure
-        if level != .exceeded {
-            exceededSince = nil
-            chosen = []
-        }
-        isShort = level == .exceeded
+        noteExceeded(level == .exceeded)
         switch level {
-        case .none:
-            scan = nil
-            // At once when there is room, else after a while: what others hold may stay for hours.
-            if isPressing,
-                memory.byteCount <= memory.calmByteCount || loop.now - pressingBegan > Self.resumptionWait
-            {
-                resumeAfterPressure()
-            }
+        case .none: endPressure()
         case .high:
             // Clients that are not read can take what they have asked for, which helps; what is half received
             // does not get less.
-            if !isPressing {
-                beginPressing()
-                scan = scan ?? Scan(measure: .pause)
-            } else if loop.now - pressingBegan > Self.patience {
-                disconnectHolders()
+            if stage == .calm {
+                begin(.pressed)
+                scan = Scan(measure: .pause)
+            } else if stage == .pressed, loop.now - stageTime > Self.pressedPatience {
+                begin(.relieving)
             }
-            continueScan()
-        case .exceeded:
-            if exceededSince == nil { exceededSince = loop.now }
-            disconnectHolders()
-            continueScan()
+        case .exceeded: if stage != .relieving { begin(.relieving) }
+        }
+        if stage == .relieving { disconnectHolders() }
+        continueScan()
+        continueResumption()
+        // Other events are handled between two steps; without any, the next step follows at once.
+        if scan != nil || !chosen.isEmpty || resumption != nil { loop.wakeup.signal() }
+    }
+
+    private func begin(_ next: Stage) {
+        let wasCalm = stage == .calm
+        stage = next
+        stageTime = loop.now
+        if wasCalm { lookAgain() }
+    }
+
+    /// Where nothing else happens, this looks again.
+    private func lookAgain() {
+        loop.schedule(after: Self.resumptionWait) { [self] in
+            publishHeldBytes()
+            if stage != .calm { lookAgain() }
         }
     }
 
-    /// Whether the limit is exceeded: reads are short then, and sessions pause whose input is not complete.
-    private var isShort: Bool {
-        get { services.isMemoryShort }
-        set {
-            guard newValue != services.isMemoryShort else { return }
-            services.isMemoryShort = newValue
-            loop.readByteLimit = newValue ? Self.shortReadByteCount : .max
+    /// Less than 3/4 of the limit is held: nobody else is disconnected. Paused sessions are read again: at
+    /// once when there is room, else after a moment, since what others hold may stay for hours.
+    private func endPressure() {
+        guard stage != .calm else { return }
+        scan = nil
+        chosen = []
+        guard memory.byteCount <= memory.calmByteCount || loop.now - stageTime > Self.resumptionWait else {
+            return
         }
+        stage = .calm
+        lastExceeded = nil
+        resumption = ([.memory, .incompleteInput], 0)
     }
+
+    /// While the limit is exceeded reads are short, and sessions with incomplete input pause themselves. They
+    /// are read again some time after it, also where more than 3/4 is held for long.
+    private func noteExceeded(_ isExceeded: Bool) {
+        if isExceeded {
+            exceededSince = exceededSince ?? loop.now
+            lastExceeded = loop.now
+        } else {
+            exceededSince = nil
+            if let last = lastExceeded, loop.now - last > Self.resumptionWait {
+                lastExceeded = nil
+                resumption = resumption ?? (.incompleteInput, 0)
+            }
+        }
+        guard isExceeded != services.isMemoryLimitExceeded else { return }
+        services.isMemoryLimitExceeded = isExceeded
+        loop.readByteLimit = isExceeded ? Self.shortReadByteCount : .max
+    }
+
+    private func continueResumption() {
+        guard let (reasons, next) = resumption else { return }
+        let end = min(table.slots.count, next + Self.resumedCount)
+        for index in min(next, end)..<end { table.slots[index]?.resume(reasons) }
+        resumption = end < table.slots.count ? (reasons, end) : nil
+    }
+
+    // MARK: Looking at all sessions
 
     /// Connections are dealt to the loops in turn, so each has its share of those that hold most.
     private var excessByteCount: Int { memory.excessByteCount / loopCount }
-
-    // MARK: Looking at all sessions
 
     /// Looks at some sessions more, where a scan is under way.
     private func continueScan() {
@@ -153,72 +216,82 @@ final class LoopMemory {
             guard byteCount > 0 else { continue }
             scan.holders.append(
                 MemoryHolder(
-                    index: scan.next, byteCount: byteCount,
+                    index: scan.ids.count, byteCount: byteCount,
                     progress: progress(of: session, holding: byteCount),
                     lastHeard: session.lastHeard))
+            scan.ids.append(session.id)
         }
         scan.duration = scan.duration + (MonotonicTime.now - began)
         guard scan.next >= table.slots.count else { return self.scan = scan }
         switch scan.measure {
-        case .pause: pauseLargest(scan.holders)
-        case .disconnect: choose(from: scan.holders)
+        case .pause: pauseLargest(scan)
+        case .disconnect:
+            choose(from: scan)
+            pauseEnd = MonotonicTime.now + scan.duration * Self.pauseFactor
         }
-        pauseEnd = MonotonicTime.now + scan.duration * Self.pauseFactor
     }
 
     /// Stops reading from the sessions that hold most.
-    private func pauseLargest(_ holders: [MemoryHolder]) {
+    private func pauseLargest(_ scan: Scan) {
         var excess = excessByteCount
-        let large = holders.filter { $0.byteCount > MemoryRelief.smallByteCount }
+        let large = scan.holders.filter { $0.byteCount > MemoryRelief.smallByteCount }
         for holder in large.sorted(by: { $0.byteCount > $1.byteCount }) {
             guard excess > 0 else { break }
             excess -= holder.byteCount
-            table.slots[holder.index]?.pause(.memory)
+            table[scan.ids[holder.index]]?.pause(.memory)
         }
     }
 
     /// Chooses those to be disconnected.
-    private func choose(from holders: [MemoryHolder]) {
+    private func choose(from scan: Scan) {
         let found = MemoryRelief.choose(
-            from: holders, excess: excessByteCount, limit: Self.chosenLimit, upTo: reach)
+            from: scan.holders, excess: excessByteCount, limit: Self.chosenLimit, upTo: reach)
         areSteady = found.first?.progress == .steady
-        chosen = found.reversed().compactMap { table.slots[$0.index]?.id }
+        chosen = found.reversed().map { (scan.ids[$0.index], $0.byteCount) }
+        // Nobody may be disconnected below the limit any more: what is held becomes less in another way.
+        if found.isEmpty, exceededSince == nil { begin(.pressed) }
     }
 
     private var reach: MemoryRelief.Reach {
         guard let exceededSince else { return .large }
-        if loop.now - max(exceededSince, lastCut) > Self.patience { return .steady }
-        return loop.now - exceededSince > Self.smallPatience ? .small : .large
+        let duration = loop.now - exceededSince
+        if loop.now - max(exceededSince, lastDisconnection) > Self.steadyPatience
+            || duration > Self.longestSteadyPatience
+        {
+            return .steady
+        }
+        return duration > Self.smallPatience ? .small : .large
     }
 
     // MARK: Disconnecting
 
-    /// Disconnects some of those that were chosen; where none are, has all sessions looked at.
+    /// Disconnects some of those that were chosen; where none are left, begins to look at all sessions.
     private func disconnectHolders() {
-        beginPressing()
-        if chosen.isEmpty, scan?.measure != .disconnect, loop.now >= pauseEnd {
-            scan = Scan(measure: .disconnect)
+        guard !chosen.isEmpty else {
+            if scan == nil, loop.now >= pauseEnd { scan = Scan(measure: .disconnect) }
+            return
         }
-        guard !chosen.isEmpty else { return }
         let began = MonotonicTime.now
-        for _ in 0..<Self.cutLimit {
-            guard let id = chosen.popLast() else { break }
+        for _ in 0..<Self.disconnectLimit {
+            guard let (id, byteCount) = chosen.popLast() else { break }
             // It may have read what it holds, or begun to, since it was chosen.
-            guard let session = table[id], mayDisconnect(session) else { continue }
-            cutCount += 1
-            lastCut = loop.now
+            guard let session = table[id], mayDisconnect(session, chosenFor: byteCount) else { continue }
+            stageTime = loop.now
+            if !areSteady { lastDisconnection = loop.now }
+            disconnectedCount += 1
             services.metrics.cuts.add(.memory)
             session.isCutForMemory = true
             session.giveUpMemory()
-            if MonotonicTime.now - began > Self.cutDuration { break }
+            if MonotonicTime.now - began > Self.disconnectDuration { break }
         }
-        reportMemoryCuts()
+        reportDisconnections()
     }
 
-    /// Whether a session that was chosen still holds memory, and has not begun to read since.
-    private func mayDisconnect(_ session: LoopSession) -> Bool {
+    /// Whether a session that was chosen still holds at least half of what it was chosen for, and has not
+    /// begun to read since.
+    private func mayDisconnect(_ session: LoopSession, chosenFor chosenByteCount: Int) -> Bool {
         let byteCount = session.heldByteCount
-        guard byteCount > 0 else { return false }
+        guard byteCount > 0, byteCount >= chosenByteCount / 2 else { return false }
         return areSteady || progress(of: session, holding: byteCount) != .steady
     }
 
@@ -228,35 +301,15 @@ final class LoopMemory {
         return session.databaseByteCount > byteCount / 2 ? .stalled : session.progress
     }
 
-    private func beginPressing() {
-        pressingBegan = loop.now
-        guard !isPressing else { return }
-        isPressing = true
-        lookAgain()
-    }
-
-    /// Where nothing else happens, this looks again.
-    private func lookAgain() {
-        loop.schedule(after: Self.resumptionWait) { [self] in
-            publishHeldBytes()
-            if isPressing { lookAgain() }
-        }
-    }
-
-    private func resumeAfterPressure() {
-        isPressing = false
-        for session in table.slots { session?.resume(.memory) }
-    }
-
     /// Logs how many were disconnected, not more often than once in ten seconds.
-    private func reportMemoryCuts() {
-        guard cutCount > 0, throttle.mayReport(at: loop.now) else { return }
+    private func reportDisconnections() {
+        guard disconnectedCount > 0, throttle.mayReport(at: loop.now) else { return }
         logger.warning(
             """
             memory limit: clients hold \(memory.byteCount >> 20) of \(memory.byteLimit >> 20) MiB (--memory-limit); \
-            disconnected \(cutCount) of this thread's clients since the last report, first those that read \
+            disconnected \(disconnectedCount) of this thread's clients since the last report, first those that read \
             nothing
             """)
-        cutCount = 0
+        disconnectedCount = 0
     }
 }

@@ -26,7 +26,7 @@ class LoopSession {
     final var lastHeard: MonotonicTime
     /// It is being disconnected because memory is short.
     final var isCutForMemory = false
-    private var isReadingPaused = false
+    private(set) final var isReadingPaused = false
     private var isPausedForCongestion = false
     /// It is among those that are resumed when the databases and the disk have caught up.
     private var isAmongPaused = false

@@ -11,7 +11,7 @@ struct OutputPosition {
     /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each.
     static let pieceDuration: Duration = .microseconds(500)
     /// Items between two looks at the clock.
-    static let uncheckedCount = 8
+    static let uncheckedLimit = 8
 
     /// The item that is next, by its index in the batch.
     private(set) var item = 0
@@ -24,13 +24,26 @@ struct OutputPosition {
     /// The forms of the item that were needed so far.
     var forms: FramesByWindow?
 
-    /// Others have had their turn.
-    mutating func beginPiece() { leftCount = Self.pieceCount }
+    /// Items of the piece since the clock was looked at.
+    private var uncheckedCount = 0
+
+    /// Begins a new piece: others have had their turn.
+    mutating func beginPiece() {
+        leftCount = Self.pieceCount
+        uncheckedCount = 0
+    }
+
+    /// Before each item: ends the piece where it has taken long enough. The first items of a piece are
+    /// always dealt out.
+    /// - Parameter isOver: Whether the time of the piece is over; asked now and then.
+    mutating func endPiece(if isOver: () -> Bool) {
+        uncheckedCount += 1
+        guard uncheckedCount > Self.uncheckedLimit else { return }
+        uncheckedCount = 1
+        if isOver() { leftCount = 0 }
+    }
 
     var isPieceOver: Bool { leftCount <= 0 }
-
-    /// It has taken long enough.
-    mutating func endPiece() { leftCount = 0 }
 
     /// The next batch is next.
     mutating func beginBatch() {

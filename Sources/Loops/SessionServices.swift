@@ -35,7 +35,7 @@ final class SessionServices {
     /// The databases or the disk are behind.
     var isUnderBackpressure = false
     /// The process holds more for its clients than it may (``LoopMemory``).
-    var isMemoryShort = false
+    var isMemoryLimitExceeded = false
     /// The loop, which knows the other sessions. Both live as long as the process.
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.

@@ -43,7 +43,8 @@ extension Channel {
         if let secure, phase == .open { return read(through: secure) }
         let (count, isFull) = PlainStage.read(
             descriptor, atMost: min(readByteLimit, buffers.readByteLimit), buffers)
-        isBulk = readPace.noteRead(isFull: isFull)
+        // A read that was short because memory is says nothing of the peer.
+        isBulk = readPace.noteRead(isFull: isFull && readByteLimit <= buffers.readByteLimit)
         if count > 0 {
             // In bounds: recv filled `count` bytes of it.
             if phase == .open {

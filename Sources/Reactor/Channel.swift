@@ -157,6 +157,7 @@ package final class Channel: Pollable {
     override func ready(_ events: UInt32) {
         if events & PANDO_WRITABLE != 0 {
             output.isBlocked = false
+            isBulk = readPace.noteWritable()
             flushLater()
         }
         if interest & PANDO_READABLE != 0 {

@@ -30,7 +30,7 @@ final class CloseList {
             }
             while let channel = due.popLast() {
                 channel.notifyClosed()
-                // To free what a client held may take as long as the clock is looked at often.
+                // To free what a client held may take long: the clock is read after each channel.
                 if pace.isOver(configuration, wasLong: true), !isLast { return }
             }
         }

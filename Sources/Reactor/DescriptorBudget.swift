@@ -8,8 +8,8 @@ package struct DescriptorBudget: Equatable, Sendable, CustomStringConvertible {
     /// (three times, with its lock and the segment being written), the eventfds of its threads and of
     /// libdispatch. Measured: 20.
     package static let standingCount = 32
-    /// An I/O loop's epoll set and eventfd.
-    package static let countPerLoop = 2
+    /// An I/O loop's two epoll sets (``Poller``) and its eventfd.
+    package static let countPerLoop = 3
 
     /// Descriptors for what the program opens from time to time. If all is open at once:
     ///

@@ -31,14 +31,19 @@ final class Poller {
     private let bulkDescriptor: Int32
     private let configuration: LoopConfiguration
     private let events: UnsafeMutableBufferPointer<pando_event>
-    /// The present round (``Pollable/round``). It ends with the tick that has handled all events.
+    /// The present round of the main set (``Pollable/round``). It ends with the tick that has handled all
+    /// events.
     private var round: UInt16 = 1
+    /// The present round of the bulk set: each tick is one.
+    private var bulkRound: UInt16 = bulkRoundBit
+    /// No number is one of both.
+    private static let bulkRoundBit: UInt16 = 0x8000
     /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
     private var watched: [Pollable] = []
     /// Not watched any more, but the current batch of events may still name them.
     private var unwatched: [Pollable] = []
 
-    /// - Throws: EMFILE, ENFILE or ENOMEM.
+    /// - Throws: EMFILE, ENFILE, ENOMEM or ENOSPC.
     init(_ configuration: LoopConfiguration) throws(SocketError) {
         let descriptor = try checked(pando_poll_create(), "create an epoll set")
         let bulkDescriptor: Int32
@@ -52,7 +57,7 @@ final class Poller {
         self.configuration = configuration
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
-        // The owner of no pollable: known by its address.
+        // The address of `events` marks the bulk set: no pollable has it.
         try checked(
             unsafe pando_poll_add(descriptor, bulkDescriptor, PANDO_READABLE, events.baseAddress),
             "watch an epoll set")
@@ -89,7 +94,8 @@ final class Poller {
         // The address stays valid: `watched` and then `unwatched` keep a reference.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         try checked(
-            unsafe pando_poll_add(set(pollable.isBulk), pollable.descriptor, interest, owner),
+            unsafe pando_poll_add(
+                epollDescriptor(isBulk: pollable.isBulk), pollable.descriptor, interest, owner),
             "watch a descriptor")
         pollable.isInBulkSet = pollable.isBulk
         pollable.interest = interest
@@ -104,7 +110,7 @@ final class Poller {
         // As in `watch`. Cannot fail: the descriptor is in the set, and changing it allocates nothing.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         let result = unsafe pando_poll_change(
-            set(pollable.isInBulkSet), pollable.descriptor, interest, owner)
+            epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor, interest, owner)
         precondition(result == 0, "epoll does not know a watched descriptor: \(errorText(-result))")
     }
 
@@ -113,7 +119,7 @@ final class Poller {
         guard pollable.isWatched else { return }
         // Closing would remove it too, but only if no other process has the descriptor. A child process has
         // it between fork and exec; the kernel would then report events with the address of a freed object.
-        _ = pando_poll_remove(set(pollable.isInBulkSet), pollable.descriptor)
+        _ = pando_poll_remove(epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor)
         pollable.interest = 0
         let index = Int(pollable.slot)
         unwatched.append(pollable)
@@ -182,14 +188,17 @@ final class Poller {
                 isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk)
             }
         }
-        if isComplete { round &+= 1 }
+        if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }
         if hasBulkEvents { handleBulkEvents(&pace) }
     }
 
-    /// Handles events of bulk channels: at least one, so that what sends little cannot keep them waiting for
-    /// ever. One at a time: the kernel counts those that it has reported as served.
+    /// Handles events of bulk channels, each channel once: at least one, so that what sends little cannot
+    /// keep them waiting for ever. They are fetched one at a time: the kernel moves what it has reported to
+    /// the end of its list, handled or not.
     private func handleBulkEvents(_ pace: inout TickPace) {
-        repeat {
+        bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
+        var isOver = false
+        while !isOver {
             // In bounds: there is space for many.
             let count = unsafe pando_poll_wait(bulkDescriptor, events.baseAddress, 1, 0)
             precondition(count >= 0, "epoll failed: \(errorText(-count))")
@@ -198,23 +207,29 @@ final class Poller {
             guard let owner = unsafe event.owner else { return }
             // Alive: what is closed leaves the set at once.
             unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
+                // All others that are ready have been served.
+                guard pollable.round != bulkRound else { return isOver = true }
+                pollable.round = bulkRound
                 unsafe pollable.ready(event.ready)
                 moveIfNeeded(pollable)
+                isOver = pace.isOver(configuration, wasLong: true)
             }
-        } while !pace.isOver(configuration, wasLong: true)
+        }
     }
 
-    private func set(_ isBulk: Bool) -> Int32 { isBulk ? bulkDescriptor : descriptor }
+    private func epollDescriptor(isBulk: Bool) -> Int32 { isBulk ? bulkDescriptor : descriptor }
 
-    /// Moves a channel to the other set that has become bulk, or is it no more. Two system calls, then.
+    /// If a channel has become bulk, or is not bulk any more: moves it to the other set. Two system calls,
+    /// then.
     private func moveIfNeeded(_ pollable: Pollable) {
         guard pollable.isBulk != pollable.isInBulkSet, pollable.isWatched else { return }
         // As in `watch`. Where memory is short it stays where it is, and the next event tries again.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         guard
-            unsafe pando_poll_add(set(pollable.isBulk), pollable.descriptor, pollable.interest, owner) == 0
+            unsafe pando_poll_add(
+                epollDescriptor(isBulk: pollable.isBulk), pollable.descriptor, pollable.interest, owner) == 0
         else { return }
-        _ = pando_poll_remove(set(pollable.isInBulkSet), pollable.descriptor)
+        _ = pando_poll_remove(epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor)
         pollable.isInBulkSet = pollable.isBulk
     }
 }

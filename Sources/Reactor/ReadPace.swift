@@ -1,25 +1,36 @@
-/// Whether the reads of a channel take long, so that in a tick other channels are read first
+/// Whether a channel is new or its reads take long, so that in a tick other channels are read first
 /// (``Pollable/isBulk``).
 struct ReadPace {
-    /// Reads for which the channel stays bulk: its first one, and some after one that took long. So the many
-    /// connections that bring one request and end never change sets (``Poller``).
-    private var bulkReadCount: UInt8 = 1
+    /// Until the second read, or until the channel is written to: many connections bring one request and
+    /// end, and so do not change sets (``Poller``).
+    private var isNew = true
+    /// Reads for which the channel stays bulk, because one before them took long or was full.
+    private var bulkReadCount: UInt8 = 0
 
     /// Reads of fewer bytes are not measured: they cannot take long.
     static let measuredByteCount = 2 << 10
     /// Reads that a channel stays bulk after one that took long: a peer that mixes short and long ones gains
-    /// little.
+    /// little, and changes sets seldom.
     private static let bulkReadLimit: UInt8 = 8
 
     /// The socket was read.
     /// - Parameter isFull: The peer has more, probably.
     /// - Returns: Whether the channel is bulk.
     mutating func noteRead(isFull: Bool) -> Bool {
-        let isBulk = isFull || bulkReadCount > 0
+        if isFull { bulkReadCount = Self.bulkReadLimit }
+        let isBulk = isNew || bulkReadCount > 0
+        isNew = false
         if bulkReadCount > 0 { bulkReadCount -= 1 }
         return isBulk
     }
 
     /// To handle what was read took long.
     mutating func noteLong() { bulkReadCount = Self.bulkReadLimit }
+
+    /// The socket takes output again. A client that sends once and then reads is not new for ever.
+    /// - Returns: Whether the channel is bulk.
+    mutating func noteWritable() -> Bool {
+        isNew = false
+        return bulkReadCount > 0
+    }
 }

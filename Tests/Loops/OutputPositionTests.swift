@@ -61,4 +61,28 @@ import Testing
         position.beginBatch()
         #expect(!position.isBehind(batch))
     }
+
+    /// Items that take long: the piece ends between two batches of items, wherever a batch of outputs ends.
+    @Test func aPieceEndsWhenItsTimeIsOver() {
+        let session = SessionID(loop: 0, slot: 0, generation: 1)
+        let batch = OutputBatch(items: Array(repeating: .windowMark(session), count: 5))
+        var position = OutputPosition()
+        var (dealtCount, lookCount) = (0, 0)
+        position.beginPiece()
+        for _ in 0..<10 where !position.isPieceOver {
+            while !position.isBehind(batch) {
+                position.endPiece(if: {
+                    lookCount += 1
+                    return lookCount == 2
+                })
+                if position.isPieceOver { break }
+                position.nextItem()
+                dealtCount += 1
+            }
+            if !position.isPieceOver { position.beginBatch() }
+        }
+        #expect(lookCount == 2 && dealtCount == 2 * OutputPosition.uncheckedLimit)
+        position.beginPiece()
+        #expect(!position.isPieceOver, "the next piece goes on")
+    }
 }

@@ -21,22 +21,26 @@ package struct MemoryHolder: Equatable, Sendable {
 ///
 ///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
 ///                                                 of each the largest first
-///     2. holds little, makes no steady progress   the largest first, by powers of two, and of these the longest silent;
-///                                                 only where they are the rest of the excess, and the limit has been
-///                                                 exceeded for a while
-///     3. holds much, makes steady progress        the largest first; only where nobody else was disconnected for some
-///                                                 seconds: what those held takes a moment to be freed
+///     2. holds little (its progress is not        only where together they hold the excess, or where no client makes
+///        measured)                                steady progress; the largest first, by powers of two, and of these
+///                                                 the longest silent
+///     3. holds much, makes steady progress        the largest first
 ///
-/// So a client that takes its output at ``ConnectionLimits/slowestBytesPerSecond`` is not disconnected while
-/// another could be that does not; nor a silent listener that holds a few bytes, while others hold thousands.
+/// The longer the limit has been exceeded, the more of these groups may be disconnected (``Reach``). So a
+/// client that takes its output at ``ConnectionLimits/slowestBytesPerSecond`` is not disconnected while a
+/// slower one that holds much could be; nor a silent listener that holds a few bytes, while others hold
+/// thousands.
 package enum MemoryRelief {
     /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
     package static let smallByteCount = ConnectionLimits.smallByteCount
 
-    /// Who may be disconnected, besides those that come before.
+    /// The last group that may be disconnected.
     package enum Reach: Int, Comparable, Sendable {
+        /// Only clients that hold much and make no steady progress.
         case large
+        /// Also those that hold little.
         case small
+        /// All.
         case steady
 
         package static func < (left: Reach, right: Reach) -> Bool { left.rawValue < right.rawValue }

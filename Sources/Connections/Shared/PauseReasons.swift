@@ -17,4 +17,6 @@ package struct PauseReasons: OptionSet, Sendable {
     package static let request = PauseReasons(rawValue: 8)
     /// The process holds too much memory, and this client much of it.
     package static let memory = PauseReasons(rawValue: 16)
+    /// The process holds more memory than it may, and what this client has sent is long and not processed.
+    package static let incompleteInput = PauseReasons(rawValue: 32)
 }

@@ -8,7 +8,10 @@ extension FanOut {
     ///   - old: The data of this location before.
     /// - Complexity: O(listens that get a push), and O(changes) where there are listens between base and
     ///   location.
-    mutating func add(_ joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node) {
+    mutating func add(
+        _ joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, _ table: ListenerTable,
+        _ tree: Node, _ indexes: IndexCatalog
+    ) {
         let change = result.change
         var shared = Push(body: joined.body)
         if joined.pushed.count == 1 { shared.mergeBase = joined.base }
@@ -29,15 +32,15 @@ extension FanOut {
             if node.details != nil {
                 updateViews(
                     of: node, inside: [change], remainder: result.remainder,
-                    isWhole: depth == change.path.count)
+                    isWhole: depth == change.path.count, tree, indexes)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }
         if depth == change.path.count {
-            addListeners(below: node, at: change.path, old: old, new: change.node)
+            addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, indexes)
         }
-        if !shared.recipients.isEmpty { pushes.insert(shared, at: 0) }
+        if !shared.recipients.isEmpty { addFirst(shared) }
     }
 }

@@ -11,7 +11,9 @@ extension FanOut {
     /// About how many children a window visits when it is updated, or a live aggregate when it is computed
     /// anew.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
-    private func cost(of view: QueryView, _ alteredCount: Int?, over value: Node) -> Int {
+    private static func cost(
+        of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
+    ) -> Int {
         // Fewer children have no index: all may be visited.
         let childCount = value.children.count
         let visitedCount = childCount <= indexes.unindexedChildCount ? childCount : 0
@@ -34,7 +36,8 @@ extension FanOut {
     ///     where they do not remove and set.
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
     mutating func updateViews(
-        of node: ListenerNode, inside: [Change], remainder: Change? = nil, isWhole: Bool
+        of node: ListenerNode, inside: [Change], remainder: Change? = nil, isWhole: Bool, _ tree: Node,
+        _ indexes: IndexCatalog
     ) {
         guard let details = node.details, !details.views.isEmpty else { return }
         let value = tree[node.path]
@@ -49,7 +52,7 @@ extension FanOut {
             if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
             let hasTime = indexes.updatableChildCount > 0
             indexes.updatableChildCount -=
-                hasTime ? cost(of: view, isWhole ? nil : altered.count, over: value) : 0
+                hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
             if view.aggregate != nil {
                 if let body = view.recompute(over: value, at: node.path, indexes, hasTime: hasTime) {
                     pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
@@ -90,7 +93,7 @@ extension FanOut {
     /// client may see them so: it applies the entries of a merge one after the other.
     /// - Parameters:
     ///   - inside: The changes, strictly below the node.
-    ///   - remainder: As of ``updateViews(of:inside:remainder:isWhole:)``.
+    ///   - remainder: As of ``updateViews(of:inside:remainder:isWhole:_:_:)``.
     ///   - depth: The number of keys in the node's path.
     private static func childrenAfterRemovals(
         _ altered: [ChildChange], _ inside: [Change], _ remainder: Change?, at depth: Int

@@ -11,56 +11,53 @@ import PandoTree
 // A write of several changes stays one message for each listen, so that no client sees half of it. The
 // changes here are those of `PushLocations.swift`: none names a priority, and none is at or below another.
 
-/// What one write sends to whom, collected. A value that is made for each write.
+/// Collects the pushes of one write. What it reads (the listener table, the data after the write, the
+/// indexes) is given to each call and not stored: to store it would count its references for each write.
 struct FanOut {
-    let table: ListenerTable
-    /// The data after the write.
-    let tree: Node
-    let indexes: IndexCatalog
     /// Nodes of the listener trie that may still be visited below changes.
     private var nodesLeft: Int
     var pushes: [Push] = []
-    /// Changes below which there are more nodes: nothing below them was visited.
+    /// Changes with too many nodes below them; none of these was visited.
     private(set) var unvisited: [Alteration] = []
 
     /// - Parameter visitedNodeCount: The most nodes that are visited below the changes.
-    init(
-        of table: ListenerTable, over tree: Node, _ indexes: IndexCatalog,
-        visitingAtMost visitedNodeCount: Int
-    ) {
-        (self.table, self.tree, self.indexes) = (table, tree, indexes)
-        nodesLeft = visitedNodeCount
-        indexes.beginUpdates()
-    }
+    init(visitingAtMost visitedNodeCount: Int) { nodesLeft = visitedNodeCount }
 
     /// Adds the pushes of one change that was just done. Order: the shared one, then windows from the root
     /// down, then the listens below in the order of keys.
     /// - Parameters:
     ///   - mergeBase: The location that the writer of a merge named; nil for another write.
     ///   - old: The value at the change's path before.
-    mutating func add(_ change: Change, mergeBase: Path?, old: Node) {
+    mutating func add(
+        _ change: Change, mergeBase: Path?, old: Node, _ table: ListenerTable, _ tree: Node,
+        _ indexes: IndexCatalog
+    ) {
         var shared = Push(body: .overwrite(change.path, change.node), mergeBase: mergeBase)
         var node = table.root
         var depth = 0
         while true {
             if node.details != nil {
                 table.settleCovered(of: node, along: change.path, depth)
-                updateViews(of: node, inside: [change], isWhole: depth == change.path.count)
+                updateViews(
+                    of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes)
             }
             if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }
-        if !shared.recipients.isEmpty { pushes.insert(shared, at: 0) }
+        if !shared.recipients.isEmpty { addFirst(consume shared) }
         guard depth == change.path.count else { return }
-        addListeners(below: node, at: change.path, old: old, new: change.node)
+        addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, indexes)
     }
 
     /// Adds the pushes of the listens strictly below a change whose value differs.
-    mutating func addListeners(below node: ListenerNode, at path: Path, old: Node, new: Node) {
-        for (node, value) in listeners(below: node, at: path, old: old, new: new) {
-            addWhole(Change(path: node.path, node: value), to: node)
+    mutating func addListeners(
+        below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable, _ tree: Node,
+        _ indexes: IndexCatalog
+    ) {
+        for (node, value) in listeners(below: node, at: path, old: old, new: new, table) {
+            addWhole(Change(path: node.path, node: value), to: node, table, tree, indexes)
         }
     }
 
@@ -69,13 +66,16 @@ struct FanOut {
     /// - Parameters:
     ///   - olds: The values at each change's path before.
     ///   - base: The location that the writer named. A shared merge is relative to it.
-    mutating func add(_ changes: [Change], olds: [Node], base: Path) {
+    mutating func add(
+        _ changes: [Change], olds: [Node], base: Path, _ table: ListenerTable, _ tree: Node,
+        _ indexes: IndexCatalog
+    ) {
         precondition(changes.count == olds.count)
         var shared: Push?
-        for notice in notices(of: changes, olds) {
+        for notice in notices(of: changes, olds, table) {
             let node = notice.node
             if let newValue = notice.newValue {
-                addWhole(newValue, to: node)
+                addWhole(newValue, to: node, table, tree, indexes)
                 continue
             }
             let getsAllChanges = notice.changes.count == changes.count
@@ -92,19 +92,27 @@ struct FanOut {
                     Push(body: message(inside, base: node.path), recipients: [node.defaults.members]))
             }
             // Several changes are all below the node. A change at the node itself is its only one.
-            updateViews(of: node, inside: inside, isWhole: inside[0].path.count == node.path.count)
+            updateViews(
+                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, indexes)
         }
-        if let shared { pushes.insert(shared, at: 0) }
+        if let shared { addFirst(shared) }
     }
 
     /// Adds the pushes of a node whose whole value is new, because of a change above it.
-    private mutating func addWhole(_ value: Change, to node: ListenerNode) {
+    private mutating func addWhole(
+        _ value: Change, to node: ListenerNode, _ table: ListenerTable, _ tree: Node, _ indexes: IndexCatalog
+    ) {
         table.settleCovered(of: node, along: value.path, value.path.count)
         if !node.defaults.isEmpty {
             pushes.append(
                 Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
         }
-        updateViews(of: node, inside: [], isWhole: true)
+        updateViews(of: node, inside: [], isWhole: true, tree, indexes)
+    }
+
+    /// Adds the push that comes before all others. Moved: mostly it is the only one.
+    mutating func addFirst(_ push: consuming Push) {
+        if pushes.isEmpty { pushes = [consume push] } else { pushes.insert(consume push, at: 0) }
     }
 
     /// One change is an overwrite; several are one merge (§17.1).
@@ -124,7 +132,9 @@ struct FanOut {
         var newValue: Change?
     }
 
-    private mutating func notices(of changes: [Change], _ olds: [Node]) -> [Notice] {
+    private mutating func notices(
+        of changes: [Change], _ olds: [Node], _ table: ListenerTable
+    ) -> [Notice] {
         var notices: [Notice] = []
         func index(of node: ListenerNode) -> Int {
             if node.noticeIndex >= 0 { return Int(node.noticeIndex) }
@@ -145,7 +155,8 @@ struct FanOut {
                 depth += 1
             }
             guard depth == change.path.count else { continue }
-            let below = listeners(below: node, at: change.path, old: olds[number], new: change.node)
+            let below = listeners(
+                below: node, at: change.path, old: olds[number], new: change.node, table)
             for (node, value) in below {
                 notices[index(of: node)].newValue = Change(path: node.path, node: value)
             }
@@ -161,7 +172,7 @@ struct FanOut {
     /// keys. Where equal values are large they are not compared to the end, and count as different. None, and
     /// the change is noted in ``unvisited``, where there are too many nodes.
     private mutating func listeners(
-        below node: ListenerNode, at path: Path, old: Node, new: Node
+        below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable
     ) -> [(ListenerNode, Node)] {
         guard node.hasChildren else { return [] }
         guard table.mayVisitAll(below: node, &nodesLeft) else {

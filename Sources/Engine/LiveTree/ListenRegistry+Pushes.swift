@@ -23,18 +23,18 @@ extension ListenRegistry {
     func pushes(
         for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = fanOut(over: tree, indexes)
-        fanOut.add(change, mergeBase: mergeBase, old: old)
-        return pushes(of: fanOut)
+        var fanOut = beginFanOut(indexes)
+        fanOut.add(change, mergeBase: mergeBase, old: old, table, tree, indexes)
+        return pushes(of: fanOut, in: tree, indexes)
     }
 
     /// The pushes of several changes that were just done at once.
     func pushes(
         for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = fanOut(over: tree, indexes)
-        fanOut.add(changes, olds: olds, base: base)
-        return pushes(of: fanOut)
+        var fanOut = beginFanOut(indexes)
+        fanOut.add(changes, olds: olds, base: base, table, tree, indexes)
+        return pushes(of: fanOut, in: tree, indexes)
     }
 
     /// The pushes of changes that were just done as one.
@@ -42,25 +42,27 @@ extension ListenRegistry {
         for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
         _ indexes: IndexCatalog
     ) -> [Push] {
-        var fanOut = fanOut(over: tree, indexes)
-        fanOut.add(joined, result, old: old)
-        return pushes(of: fanOut)
+        var fanOut = beginFanOut(indexes)
+        fanOut.add(joined, result, old: old, table, tree, indexes)
+        return pushes(of: fanOut, in: tree, indexes)
     }
 
-    private func fanOut(over tree: Node, _ indexes: IndexCatalog) -> FanOut {
-        FanOut(of: table, over: tree, indexes, visitingAtMost: limits.visitedNodeCount)
+    /// Begins to collect the pushes of a write, with a new budget for windows and aggregates.
+    private func beginFanOut(_ indexes: IndexCatalog) -> FanOut {
+        indexes.beginUpdates()
+        return FanOut(visitingAtMost: limits.visitedNodeCount)
     }
 
     /// All pushes of a write, when its changes were added.
-    private func pushes(of fanOut: consuming FanOut) -> [Push] {
-        if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut) }
+    private func pushes(of fanOut: consuming FanOut, in tree: Node, _ indexes: IndexCatalog) -> [Push] {
+        if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut, in: tree, indexes) }
         return fanOut.pushes
     }
 
     /// Adds the pushes for the listens below changes that have many below them. Order: those of the sessions
     /// that are visited (``Limits``), and windows, by location; then one for each of the other sessions.
     /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens).
-    private func addPushes(to fanOut: inout FanOut) {
+    private func addPushes(to fanOut: inout FanOut, in tree: Node, _ indexes: IndexCatalog) {
         let alterations = Alterations(fanOut.unvisited)
         var few: [Path: ContiguousArray<SessionID>] = [:]
         var many: [Push] = []
@@ -101,7 +103,7 @@ extension ListenRegistry {
                 fanOut.pushes.append(Push(body: .overwrite(path, value), recipients: [sessions]))
             }
             if views.contains(path), let node = table.node(at: path) {
-                fanOut.updateViews(of: node, inside: [], isWhole: true)
+                fanOut.updateViews(of: node, inside: [], isWhole: true, tree, indexes)
             }
         }
         fanOut.pushes += many
