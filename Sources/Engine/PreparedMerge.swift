@@ -1,7 +1,8 @@
 import PandoTree
 
-/// A merge of many paths, done on a snapshot. To decide, record and do one takes half a microsecond to a
-/// microsecond for each path; so prepared, it is one change of the location that all paths are below:
+/// A merge of many paths, done on a snapshot. Path by path, to decide, record and do one takes half a
+/// microsecond to a microsecond for each. When it is prepared, it is one change of the location that all
+/// paths are below:
 ///
 ///     snapshot   location ─ a b c d         the merge writes b and d
 ///     prepared   location ─ a b′ c d′
@@ -14,12 +15,12 @@ struct PreparedMerge: Sendable {
     let writeCount: Int
     /// The location that all paths are below.
     let location: Path
-    /// The tree before.
+    /// The database's root before.
     private var snapshot: Node
-    /// Its data after.
+    /// The location's data after.
     private(set) var new: Node
-    /// The data that the removals alone would leave there; nil where the merge does not remove and set.
-    private var remainder: Node?
+    /// The location's data with only the removals applied; nil unless the merge both removes and sets.
+    private var afterRemovals: Node?
     /// The children of it that are written, or have something below that is.
     private let keys: Set<Key>
     /// Those of them whose whole value is replaced by one that does not depend on it.
@@ -34,8 +35,7 @@ struct PreparedMerge: Sendable {
 
     /// Does a merge on a snapshot. O(paths).
     /// - Returns: Nil for one that has to be decided path by path: it would fail, sets the priority of its
-    ///   base, or takes the children of the location for a moment so that the location would lose its
-    ///   priority.
+    ///   base, or temporarily removes all children of the location, which would then lose its priority.
     init?(_ writes: [Write], base: Path, in root: Node, at time: Int64) {
         guard writes.count > 1,
             writes.allSatisfy({ $0.isPriorityValid && $0.target.path.count > base.count })
@@ -65,7 +65,7 @@ struct PreparedMerge: Sendable {
             pushed: locations?.map { Change(path: $0, node: after[$0]) } ?? changes)
         let removals = joined.pushed.filter(\.node.isEmpty)
         if !removals.isEmpty, removals.count < joined.pushed.count {
-            remainder = root.applying(removals)[location]
+            afterRemovals = root.applying(removals)[location]
         }
         record = changes.isEmpty ? [] : EngineRecord.delta(changes).payload
     }
@@ -90,7 +90,7 @@ struct PreparedMerge: Sendable {
         var merge = self
         merge.snapshot = root
         merge.new = result.change.node
-        merge.remainder = result.remainder?.node
+        merge.afterRemovals = result.afterRemovals?.node
         return merge
     }
 
@@ -103,10 +103,10 @@ struct PreparedMerge: Sendable {
     func result(
         over root: Node, replacing replaces: Bool, atMost differenceLimit: Int = differenceLimit
     ) -> JoinedChanges.Result? {
-        func result(_ node: Node, _ remainder: Node?) -> JoinedChanges.Result {
+        func result(_ node: Node, _ afterRemovals: Node?) -> JoinedChanges.Result {
             JoinedChanges.Result(
                 change: Change(path: location, node: node),
-                remainder: remainder.map { Change(path: location, node: $0) })
+                afterRemovals: afterRemovals.map { Change(path: location, node: $0) })
         }
         let (old, current) = (snapshot[location], root[location])
         // How removals are pushed depends on the priorities above them.
@@ -114,7 +114,7 @@ struct PreparedMerge: Sendable {
         where snapshot.priority(at: location, count) != root.priority(at: location, count) {
             return nil
         }
-        if current.isSameSnapshot(as: old) { return result(new, remainder) }
+        if current.isSameSnapshot(as: old) { return result(new, afterRemovals) }
         guard case .object(let before) = old.withoutPriority,
             case .object(let now) = current.withoutPriority,
             old.priority == current.priority,
@@ -122,16 +122,16 @@ struct PreparedMerge: Sendable {
         else { return nil }
         // With its last child a location loses its priority; with those of others it keeps it.
         if new.isEmpty, !differences.isEmpty { return nil }
-        var (after, left) = (new, remainder)
+        var (after, removed) = (new, afterRemovals)
         for difference in differences {
-            left?.set(difference.new, at: Path([difference.key]))
+            removed?.set(difference.new, at: Path([difference.key]))
             if keys.contains(difference.key) {
                 guard replaces, replacedKeys.contains(difference.key) else { return nil }
                 continue
             }
             after.set(difference.new, at: Path([difference.key]))
         }
-        return result(after, left)
+        return result(after, removed)
     }
 }
 

@@ -3,12 +3,13 @@ import PandoDatabase
 /// How far a loop has dealt out a batch of the databases' outputs.
 ///
 /// One output may have as many recipients as the loop has sessions. So outputs are dealt out in pieces,
-/// between which the loop looks at the clock: what takes longer than a tick may is for the next one.
+/// between which the loop looks at the clock: the rest waits for the next tick.
 struct OutputPosition {
     /// Recipients of one piece, an output to one session counted as one: some hundred microseconds, where
     /// the outputs are small.
     static let pieceCount = 1024
     /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each.
+    /// Not within an item: one may have as many recipients as a piece.
     static let pieceDuration: Duration = .microseconds(500)
     /// Items between two looks at the clock.
     static let uncheckedLimit = 8

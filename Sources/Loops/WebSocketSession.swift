@@ -41,7 +41,7 @@ final class WebSocketSession: ChannelSession {
 
     /// What was sent before the session moved here is this client's, too.
     override var connectionByteCount: Int {
-        connection.measureHeldBytes() + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
+        connection.heldByteCountInPlace() + unsentWeight(isShared: true) + (former?.heldByteCount ?? 0)
     }
 
     private func finish() {

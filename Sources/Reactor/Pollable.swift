@@ -10,6 +10,7 @@ package class Pollable {
     final var interest: UInt32 = 0
     /// Its events take long, or its last read filled the receive buffer, so the peer sends as fast as it can:
     /// in a tick, others are handled first.
+    /// A channel is so, too, until its second read.
     final var isBulk = false
     /// Which of the poller's sets it is in; follows ``isBulk``. Set by the poller.
     final var isInBulkSet = false

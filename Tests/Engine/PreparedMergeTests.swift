@@ -30,7 +30,7 @@ import Testing
     /// What a merge leaves is what it would leave if it was done now, or it is not adopted.
     @Test(arguments: 0..<8) func resultsAreThoseWithoutPreparation(seed: Int) {
         var random = SeededGenerator(seed: seed)
-        var (adopted, refused, followed, remainders) = (0, 0, 0, 0)
+        var (adopted, refused, followed, afterRemovalsCount) = (0, 0, 0, 0)
         for step in 0..<2000 {
             var root = Node(#"{"list":{"k0":1,"k1":{"n":1},"k2":{"n":2,"m":1},"k3":2,"other":true}}"#)
             let writes = Self.writes(&random)
@@ -51,16 +51,16 @@ import Testing
             var whole = root
             whole.set(result.change.node, at: merge.location)
             #expect(whole == expected, "seed \(seed), step \(step): \(writes)")
-            guard let remainder = result.remainder else { continue }
-            remainders += 1
+            guard let afterRemovals = result.afterRemovals else { continue }
+            afterRemovalsCount += 1
             var bare = root
             for change in root.changes(of: writes, at: 7) where change.node.isEmpty { bare.apply(change) }
-            whole.set(remainder.node, at: merge.location)
+            whole.set(afterRemovals.node, at: merge.location)
             #expect(whole == bare, "seed \(seed), step \(step): the removals of \(writes)")
         }
         #expect(
-            adopted > 200 && refused > 50 && followed > 100 && remainders > 50,
-            "seed \(seed): \(adopted) \(refused) \(followed) \(remainders)")
+            adopted > 200 && refused > 50 && followed > 100 && afterRemovalsCount > 50,
+            "seed \(seed): \(adopted) \(refused) \(followed) \(afterRemovalsCount)")
     }
 
     @Test(

@@ -86,9 +86,9 @@ package struct WebSocketConnection: RealtimeTransport {
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + outputs.heldByteCount }
 
-    /// ``heldByteCount``, read where the connection lies, as ``status()`` is: thousands of connections are
+    /// ``heldByteCount`` without a copy of the connection, as with ``status()``: thousands of connections are
     /// asked when memory is short.
-    package mutating func measureHeldBytes() -> Int { heldByteCount }
+    package mutating func heldByteCountInPlace() -> Int { heldByteCount }
 
     // MARK: From the socket
 

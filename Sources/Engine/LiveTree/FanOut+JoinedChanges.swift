@@ -1,8 +1,9 @@
 import PandoTree
 
 extension FanOut {
-    /// Adds the pushes of changes that were just done as one: the changes themselves for listens at their
-    /// base and above, and new values for listens below the location. Order: as for one change.
+    /// Adds the pushes of changes that were just done as one. Listens at their base and above share one push.
+    /// A listen between base and location gets the changes relative to itself, one below the location its new
+    /// value. Order: as for one change.
     /// - Parameters:
     ///   - result: What they have made of the location above all of them.
     ///   - old: The data of this location before.
@@ -31,7 +32,7 @@ extension FanOut {
             }
             if node.details != nil {
                 updateViews(
-                    of: node, inside: [change], remainder: result.remainder,
+                    of: node, inside: [change], afterRemovals: result.afterRemovals,
                     isWhole: depth == change.path.count, tree, indexes)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }

@@ -3,13 +3,12 @@ import PandoTree
 // The part of a fan-out that updates query windows and live aggregates.
 
 extension FanOut {
-    /// To find and move a child of a window, and to make and print a push, take as much time as to visit so
-    /// many children.
+    /// To find and move a child of a window takes as long as to visit so many children.
     private static let visitsPerAlteredChild = 8
+    /// To make and print a push takes as long as to visit so many children.
     private static let visitsPerPush = 256
 
-    /// About how many children a window visits when it is updated, or a live aggregate when it is computed
-    /// anew.
+    /// About how long the update of a window takes, or of a live aggregate: counted in visits of children.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
     private static func cost(
         of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
@@ -29,14 +28,15 @@ extension FanOut {
         return count + min(limit.count, value.children.count)
     }
 
-    /// Updates all windows of a node, and makes the pushes for their recipients.
+    /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
+    /// their recipients. When the budget of the write is used up, windows fall behind, and other threads
+    /// compute aggregates.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
-    ///   - remainder: Of changes that were done as one: what their removals alone would have left there; nil
-    ///     where they do not remove and set.
+    ///   - afterRemovals: Of changes that were done as one (``JoinedChanges/Result/afterRemovals``).
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
     mutating func updateViews(
-        of node: ListenerNode, inside: [Change], remainder: Change? = nil, isWhole: Bool, _ tree: Node,
+        of node: ListenerNode, inside: [Change], afterRemovals: Change? = nil, isWhole: Bool, _ tree: Node,
         _ indexes: IndexCatalog
     ) {
         guard let details = node.details, !details.views.isEmpty else { return }
@@ -69,7 +69,7 @@ extension FanOut {
             } else {
                 let bare =
                     childrenAfterRemovals
-                    ?? Self.childrenAfterRemovals(altered, inside, remainder, at: node.path.count)
+                    ?? Self.childrenAfterRemovals(altered, inside, afterRemovals, at: node.path.count)
                 childrenAfterRemovals = bare
                 body = view.update(altered, bare, inside: inside, value, at: node.path, indexes)
             }
@@ -93,14 +93,14 @@ extension FanOut {
     /// client may see them so: it applies the entries of a merge one after the other.
     /// - Parameters:
     ///   - inside: The changes, strictly below the node.
-    ///   - remainder: As of ``updateViews(of:inside:remainder:isWhole:_:_:)``.
+    ///   - afterRemovals: As of ``updateViews(of:inside:afterRemovals:isWhole:_:_:)``.
     ///   - depth: The number of keys in the node's path.
     private static func childrenAfterRemovals(
-        _ altered: [ChildChange], _ inside: [Change], _ remainder: Change?, at depth: Int
+        _ altered: [ChildChange], _ inside: [Change], _ afterRemovals: Change?, at depth: Int
     ) -> [Key: Node] {
         var removals: [Change] = []
-        if let remainder {
-            removals = [remainder]
+        if let afterRemovals {
+            removals = [afterRemovals]
         } else if inside.count > 1, inside.contains(where: { !$0.node.isEmpty }) {
             removals = inside.filter(\.node.isEmpty)
         }

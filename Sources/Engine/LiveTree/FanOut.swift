@@ -26,7 +26,7 @@ struct FanOut {
     /// Adds the pushes of one change that was just done. Order: the shared one, then windows from the root
     /// down, then the listens below in the order of keys.
     /// - Parameters:
-    ///   - mergeBase: The location that the writer of a merge named; nil for another write.
+    ///   - mergeBase: The location that the writer of a merge named; nil unless the write is a merge.
     ///   - old: The value at the change's path before.
     mutating func add(
         _ change: Change, mergeBase: Path?, old: Node, _ table: ListenerTable, _ tree: Node,
@@ -61,8 +61,8 @@ struct FanOut {
         }
     }
 
-    /// Adds the pushes of several changes that were just done at once. Order: by change, from the root down,
-    /// then the listens below in the order of keys.
+    /// Adds the pushes of several changes that were just done at once. Order: the shared one, then by change,
+    /// from the root down, then the listens below in the order of keys.
     /// - Parameters:
     ///   - olds: The values at each change's path before.
     ///   - base: The location that the writer named. A shared merge is relative to it.
@@ -168,9 +168,9 @@ struct FanOut {
         return notices
     }
 
-    /// The nodes strictly below `node` that have listeners and whose value differs, with it, in the order of
-    /// keys. Where equal values are large they are not compared to the end, and count as different. None, and
-    /// the change is noted in ``unvisited``, where there are too many nodes.
+    /// The nodes strictly below `node` that have listeners and whose value has changed, with that value, in
+    /// the order of keys. Large equal values are not compared to the end, and count as changed. Where there
+    /// are too many nodes: none, and the change is noted in ``unvisited``.
     private mutating func listeners(
         below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable
     ) -> [(ListenerNode, Node)] {

@@ -1,7 +1,6 @@
 import PandoTree
 
-// Indexes of data that a write brings: for which orders they are made before it, and how they come into
-// force.
+// Indexes that are prepared for a write, of the data that it brings: for which orders, and which one is used.
 
 extension IndexCatalog {
     /// Calls `body` for each order of indexes at a location and below, where a new value has many children.
@@ -48,7 +47,8 @@ extension IndexCatalog {
 
     private static let preparedDifferenceLimit = 8192
 
-    /// The index of a location after a write that has replaced it, for a window. O(depth).
+    /// The index of a location after a write that has replaced it, for a window. O(depth), and with a
+    /// prepared index O(changes × log n).
     func indexAfterReplacement(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         index(order, at: path) ?? (prepared.isEmpty ? nil : preparedIndex(order, at: path, over: node))
     }

@@ -3,8 +3,8 @@ import PandoTree
 /// One location in a ``ListenerTable``. Invariant: it has listens, or some node below it has; except for the
 /// root.
 ///
-/// Kept small: a listen makes a node for each of up to 32 keys of its path. So a node with one child has
-/// no dictionary, and what few nodes need is in ``ListenerDetails``.
+/// Kept small: a listen makes a node for each of up to 32 keys of its path. So a node that never had two
+/// children has no dictionary, and what few nodes need is in ``ListenerDetails``.
 final class ListenerNode {
     /// The last key of the location; nil for the root.
     private let key: Key?
@@ -74,7 +74,7 @@ final class ListenerNode {
         return children.values.allSatisfy(condition)
     }
 
-    /// Changes what few nodes have.
+    /// Changes the details. Makes them where there are none, and removes them when they are empty.
     func changeDetails<Result>(_ body: (ListenerDetails) -> Result) -> Result {
         let details = details ?? ListenerDetails()
         self.details = details
@@ -109,10 +109,11 @@ final class ListenerDetails {
     var covered = SessionSet()
     /// One for each distinct query.
     private(set) var views: [QueryView] = []
-    /// The index of each query in ``views``. Empty up to ``indexedCount`` views.
+    /// The index of each query in ``views``. Filled when there are more than ``unindexedViewLimit`` views,
+    /// until there are none.
     private var positions: [Query: Int] = [:]
-    static let indexedCount = 8
-    /// The windows' ranges, by order. Empty up to ``indexedCount`` views: then each is asked.
+    static let unindexedViewLimit = 8
+    /// The windows' ranges, by order. Filled as ``positions`` is; while it is empty, each window is asked.
     private(set) var ranges: [(order: ChildOrder, windows: WindowRanges)] = []
     private var lastNumber = 0
     /// Children that the write in progress is about to change, with their values before it; empty between
@@ -129,7 +130,7 @@ final class ListenerDetails {
         views.append(view)
         if !positions.isEmpty {
             positions[view.query] = views.count - 1
-        } else if views.count > Self.indexedCount {
+        } else if views.count > Self.unindexedViewLimit {
             for (index, view) in views.enumerated() { positions[view.query] = index }
             for view in views.dropLast() { insertRange(of: view) }
         }

@@ -203,9 +203,9 @@ struct ListenerTable: @unchecked Sendable {
         }
     }
 
-    /// Whether no more nodes are below one than may be visited. They are counted, as far as that is known.
-    /// Recursion as deep as the trie.
-    /// - Parameter left: Nodes that may still be visited; negative from the first one on that may not.
+    /// Whether all nodes below one may be visited. Stops counting where they may not. Recursion as deep as
+    /// the trie.
+    /// - Parameter left: Nodes that may still be visited; negative where there are more.
     func mayVisitAll(below node: ListenerNode, _ left: inout Int) -> Bool {
         left -= node.childCount
         guard left >= 0 else { return false }

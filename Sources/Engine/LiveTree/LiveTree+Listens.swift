@@ -47,7 +47,7 @@ extension LiveTree {
             let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {
-            view.findLackingChildren(at: key.path, indexes)
+            view.requestScanForMissingChildren(at: key.path, indexes)
             window = view.window
         }
         guard window.entries.count > Self.inlineQueryChildCount else {

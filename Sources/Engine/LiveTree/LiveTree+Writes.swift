@@ -28,9 +28,9 @@ struct JoinedChanges: Sendable {
     struct Result: Sendable {
         /// The location, with its data afterwards.
         let change: Change
-        /// The same with the data that the removals alone would leave; nil where the changes do not remove
-        /// and set.
-        let remainder: Change?
+        /// The location, with its data where only the removals are applied; nil unless the changes both
+        /// remove and set.
+        let afterRemovals: Change?
     }
 }
 

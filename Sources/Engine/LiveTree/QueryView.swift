@@ -6,17 +6,17 @@ final class QueryView {
     let query: Query
     var window: Window
     var recipients = MemberSet<[Push.TaggedRecipient]>()
-    /// Of a live aggregate; nil for a window. Then ``window`` has no children, and is only asked for its
-    /// range.
+    /// The state of a live aggregate; nil for a window. Where it is set, ``window`` is empty, and only its
+    /// range is used.
     var aggregate: AggregateState?
     /// The number of the scan that is under way for the children that the window lacks, or for all of it;
     /// nil for none.
     var scan: Int?
-    /// A write had more windows to update than one step may. The window is what the recipients have been
-    /// sent, writes pass it by, and the scan finds what it is by then.
+    /// The window is out of date: a write had more windows to update than one step may. It is what the
+    /// recipients were sent last; writes skip it, and a scan replaces it.
     var isBehind = false
-    /// Since the window is behind, recipients have come that were sent what it was then: newer than what
-    /// the others have.
+    /// While the window was behind, recipients have begun to listen. They were sent newer data than the
+    /// others have.
     var hasLateRecipients = false
     /// The window's range as ``ListenerDetails/ranges`` has it; nil where there are few windows.
     var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
@@ -63,7 +63,7 @@ extension QueryView {
         let difference = window.update(
             altered, in: node, by: indexes.indexForWindow(query.order, at: path, over: node),
             visitingAtMost: indexes.visitedChildCount)
-        findLackingChildren(at: path, indexes)
+        requestScanForMissingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
         return body(of: difference, at: path) {
@@ -76,7 +76,7 @@ extension QueryView {
     /// - Returns: nil when there are none.
     func complete(from found: Window, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
         let difference = window.complete(from: found)
-        findLackingChildren(at: path, indexes)
+        requestScanForMissingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }
         return body(of: difference, at: path) {
             difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
@@ -84,7 +84,7 @@ extension QueryView {
     }
 
     /// Has another thread find the children that the window lacks, if it lacks any.
-    func findLackingChildren(at path: Path, _ indexes: IndexCatalog) {
+    func requestScanForMissingChildren(at path: Path, _ indexes: IndexCatalog) {
         if window.lacksChildren, scan == nil { scan = indexes.addScan(of: query, at: path) }
     }
 
@@ -109,7 +109,7 @@ extension QueryView {
         let difference = window.update(
             differences, in: node, by: indexes.index(query.order, at: path),
             visitingAtMost: indexes.visitedChildCount)
-        findLackingChildren(at: path, indexes)
+        requestScanForMissingChildren(at: path, indexes)
         guard !difference.isEmpty else { return nil }
         return body(of: difference, at: path) {
             difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
@@ -130,9 +130,9 @@ extension QueryView {
 
     /// Entries for the children that stayed in the window and changed: the changes in them.
     ///
-    /// A client removes a child from its window as soon as that does not belong there, and then ignores
-    /// changes in it. So a child is sent whole that the removals alone would empty, or would leave without a
-    /// value in the window's order. Between two values that are not empty, no client sees a third one.
+    /// A client applies entries one by one. It removes a child from its window as soon as that does not
+    /// belong there, and then ignores changes in it. So a child is sent whole that the removals alone would
+    /// empty, or would leave without a value in the window's order.
     private func entries(
         ofChanged changed: [Window.Entry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
         inside: [Change], at path: Path
