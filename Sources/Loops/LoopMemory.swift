@@ -63,6 +63,8 @@ final class LoopMemory {
     private var stage = Stage.calm
     /// When the stage began, or a session was last disconnected.
     private var stageTime = MonotonicTime(nanoseconds: 0)
+    /// A timer will look again (``lookAgain()``).
+    private var willLookAgain = false
     /// Since when the limit is exceeded; nil while it is not.
     private var exceededSince: MonotonicTime?
     /// When it was last exceeded, while sessions may be paused for it; nil after they were resumed.
@@ -146,17 +148,19 @@ final class LoopMemory {
     }
 
     private func begin(_ next: Stage) {
-        let wasCalm = stage == .calm
         stage = next
         stageTime = loop.now
-        if wasCalm { lookAgain() }
+        lookAgain()
     }
 
-    /// Where nothing else happens, this looks again.
+    /// Where nothing else happens, this looks again, until the stage is calm.
     private func lookAgain() {
+        guard !willLookAgain, stage != .calm else { return }
+        willLookAgain = true
         loop.schedule(after: Self.resumptionWait) { [self] in
+            willLookAgain = false
             publishHeldBytes()
-            if stage != .calm { lookAgain() }
+            lookAgain()
         }
     }
 

@@ -8,9 +8,8 @@ package class Pollable {
     final var slot: Int32 = -1
     /// The events that the kernel was last asked to report. Set by the poller.
     final var interest: UInt32 = 0
-    /// Its events take long, or its last read filled the receive buffer, so the peer sends as fast as it can:
-    /// in a tick, others are handled first.
-    /// A channel is so, too, until its second read.
+    /// Its events take long, or one of its last reads filled the receive buffer, so the peer sends as fast as
+    /// it can; or it is new: in a tick, others are handled first.
     final var isBulk = false
     /// Which of the poller's sets it is in; follows ``isBulk``. Set by the poller.
     final var isInBulkSet = false

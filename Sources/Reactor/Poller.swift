@@ -170,6 +170,7 @@ final class Poller {
     /// - Parameter began: When the wait for them ended.
     func handle(_ count: Int, since began: MonotonicTime) {
         var pace = TickPace(began: began)
+        bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
         var (isComplete, hasBulkEvents) = (true, false)
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
@@ -196,7 +197,6 @@ final class Poller {
     /// keep them waiting for ever. They are fetched one at a time: the kernel moves what it has reported to
     /// the end of its list, handled or not.
     private func handleBulkEvents(_ pace: inout TickPace) {
-        bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
         var isOver = false
         while !isOver {
             // In bounds: there is space for many.
@@ -231,5 +231,7 @@ final class Poller {
         else { return }
         _ = pando_poll_remove(epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor)
         pollable.isInBulkSet = pollable.isBulk
+        // It has had its turn in this tick.
+        if pollable.isBulk { pollable.round = bulkRound }
     }
 }

@@ -166,6 +166,32 @@ class Watcher:
             client.close()
 
 
+def test_a_client_with_a_long_body_is_read_again_after_the_memory_limit_was_exceeded(servers):
+    """Others hold more than the limit with bodies that never end. A client that has sent a part of its body then goes on
+    when they are gone; requests that are complete at once are answered meanwhile."""
+    server = servers(memory=True, arguments=["--memory-limit", LIMIT_BYTES])
+    part = b"x" * 60_000
+    head = b"PUT /%s.json HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n\""
+    others = connect_at_once(server.port, 2 * LIMIT_BYTES // len(part), secure=False)
+    (patient, quick) = connect_at_once(server.port, 2, secure=False)
+    for connection in others:
+        connection.setblocking(False)
+        with contextlib.suppress(OSError):  # Some are disconnected.
+            connection.sendall(head % (b"others", 1 << 20) + part)
+    size = 30_000
+    patient.sendall(head % (b"patient", size) + part[: size // 2])
+    for _ in range(20):
+        quick.sendall(REQUEST)
+        assert quick.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    server.wait_for_log("memory limit: clients hold")
+    for connection in others:
+        connection.close()
+    patient.sendall(part[: size - size // 2 - 2] + b'"')
+    assert patient.recv(1 << 16).startswith(b"HTTP/1.1 200")
+    for connection in (patient, quick):
+        connection.close()
+
+
 def test_clients_come_back_after_a_restart_and_get_nothing_twice(servers):
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))

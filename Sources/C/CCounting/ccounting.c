@@ -27,19 +27,33 @@ static void *counting_alloc(void const *metadata, size_t byte_count, size_t alig
     counts.allocations++;
     return own_alloc(metadata, byte_count, alignment_mask);
 }
+
+// Before it calls the functions below, the runtime removes the tag bits of what may be a string. A string of 9 to 15 bytes
+// lies in the value itself, and without the tag its last bytes look like an address: the runtime would count references
+// there. The highest of the 48 bits of an object's address are 0x55 or 0x56 (the heap of a program that is loaded anywhere)
+// or 0x7e and more (mapped memory, and other processors); no text but one of 14 bytes that ends in U, V or ~ looks so.
+PRESERVING static int is_object(void *object) {
+    uintptr_t address = (uintptr_t)object, highest = address >> 40;
+    return object == NULL || highest == 0x55 || highest == 0x56 || (highest >= 0x7e && highest <= 0xff);
+}
+
 PRESERVING static void *counting_retain(void *object) {
+    if (!is_object(object)) return object;
     counts.retains++;
     return own_retain(object);
 }
 PRESERVING static void *counting_retain_n(void *object, uint32_t count) {
+    if (!is_object(object)) return object;
     counts.retains++;
     return own_retain_n(object, count);
 }
 PRESERVING static void counting_release(void *object) {
+    if (!is_object(object)) return;
     counts.releases++;
     own_release(object);
 }
 PRESERVING static void counting_release_n(void *object, uint32_t count) {
+    if (!is_object(object)) return;
     counts.releases++;
     own_release_n(object, count);
 }
