@@ -103,7 +103,7 @@ struct PreparedMerge: Sendable {
     func result(
         over root: Node, replacing replaces: Bool, atMost differenceLimit: Int = differenceLimit
     ) -> JoinedChanges.Result? {
-        func result(_ node: Node, _ afterRemovals: Node?) -> JoinedChanges.Result {
+        func makeResult(_ node: Node, _ afterRemovals: Node?) -> JoinedChanges.Result {
             JoinedChanges.Result(
                 change: Change(path: location, node: node),
                 afterRemovals: afterRemovals.map { Change(path: location, node: $0) })
@@ -114,7 +114,7 @@ struct PreparedMerge: Sendable {
         where snapshot.priority(at: location, count) != root.priority(at: location, count) {
             return nil
         }
-        if current.isSameSnapshot(as: old) { return result(new, afterRemovals) }
+        if current.isSameSnapshot(as: old) { return makeResult(new, afterRemovals) }
         guard case .object(let before) = old.withoutPriority,
             case .object(let now) = current.withoutPriority,
             old.priority == current.priority,
@@ -131,7 +131,7 @@ struct PreparedMerge: Sendable {
             }
             after.set(difference.new, at: Path([difference.key]))
         }
-        return result(after, removed)
+        return makeResult(after, removed)
     }
 }
 

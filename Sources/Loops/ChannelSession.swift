@@ -85,6 +85,18 @@ class ChannelSession: LoopSession, ChannelDelegate {
         if isPaused { channel.pauseReading() } else { channel.resumeReading() }
     }
 
+    /// After an event: counts what the connection holds, and reads the socket as the connection decides. A
+    /// client with long input that is not processed is not read while the memory limit is exceeded.
+    final func follow(_ status: ConnectionStatus) {
+        count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
+        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= LoopMemory.incompleteInputLimit {
+            pause(.incompleteInput)
+        } else {
+            follow(status.pauses)
+        }
+        channel.readByteLimit = status.readByteLimit
+    }
+
     final override func cut() { channel.reset() }
 
     /// The connection is another session's from now on, which begins without a reason to pause it.

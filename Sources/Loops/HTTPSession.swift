@@ -60,13 +60,7 @@ final class HTTPSession: ChannelSession {
         carryOutActions()
         guard !hasLeft else { return }
         let status = connection.status()
-        count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= LoopMemory.incompleteInputLimit {
-            pause(.incompleteInput)
-        } else {
-            follow(status.pauses)
-        }
-        channel.readByteLimit = status.readByteLimit
+        follow(status)
         needsAcknowledgedByteCount = status.needsAcknowledgedByteCount
         guard connection.activity != rankedActivity else { return }
         rankedActivity = connection.activity

@@ -164,8 +164,9 @@ final class LoopMemory {
         }
     }
 
-    /// Less than 3/4 of the limit is held: nobody else is disconnected. Paused sessions are read again: at
-    /// once when there is room, else after a moment, since what others hold may stay for hours.
+    /// Less than 3/4 of the limit is held: no further session is disconnected. Paused sessions are read
+    /// again: at once below half of the limit, else after ``resumptionWait``, since others may hold memory
+    /// for hours.
     private func endPressure() {
         guard stage != .calm else { return }
         scan = nil
@@ -252,7 +253,7 @@ final class LoopMemory {
             from: scan.holders, excess: excessByteCount, limit: Self.chosenLimit, upTo: reach)
         areSteady = found.first?.progress == .steady
         chosen = found.reversed().map { (scan.ids[$0.index], $0.byteCount) }
-        // Nobody may be disconnected below the limit any more: what is held becomes less in another way.
+        // Below the limit, no session that is left may be disconnected. They may still read what they hold.
         if found.isEmpty, exceededSince == nil { begin(.pressed) }
     }
 

@@ -48,13 +48,7 @@ final class WebSocketSession: ChannelSession {
         carryOutActions()
         guard !hasLeft else { return }
         let status = connection.status()
-        count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= LoopMemory.incompleteInputLimit {
-            pause(.incompleteInput)
-        } else {
-            follow(status.pauses)
-        }
-        channel.readByteLimit = status.readByteLimit
+        follow(status)
     }
 
     // MARK: From the channel

@@ -57,7 +57,7 @@ final class Poller {
         self.configuration = configuration
         unsafe events = .allocate(capacity: Int(PANDO_EVENT_LIMIT))
         unsafe events.initialize(repeating: unsafe pando_event())
-        // The address of `events` marks the bulk set: no pollable has it.
+        // Its events carry the address of `events`, which is not the address of any pollable.
         try checked(
             unsafe pando_poll_add(descriptor, bulkDescriptor, PANDO_READABLE, events.baseAddress),
             "watch an epoll set")

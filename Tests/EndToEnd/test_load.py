@@ -226,6 +226,7 @@ def test_a_server_that_is_not_there():
         (["writes", "--token", "secret"], "--token"),
         (["hostile", "--only", "nonsense"], "many-windows"),
         (["hostile", "--honest", "nonsense"], "slow-readers"),
+        (["hostile", "--together", "--only", "pings"], "--together"),
         (["hostile", "--p99-factor", "0"], "--p99-factor"),
         (["nonsense"], "nonsense"),
     ],

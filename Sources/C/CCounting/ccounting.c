@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
+#include <stdlib.h>
 
 extern void *(*_swift_allocObject)(void const *metadata, size_t byte_count, size_t alignment_mask);
 extern void *(*_swift_retain)(void *object);
@@ -31,7 +32,8 @@ static void *counting_alloc(void const *metadata, size_t byte_count, size_t alig
 // Before it calls the functions below, the runtime removes the tag bits of what may be a string. A string of 9 to 15 bytes
 // lies in the value itself, and without the tag its last bytes look like an address: the runtime would count references
 // there. The highest of the 48 bits of an object's address are 0x55 or 0x56 (the heap of a program that is loaded anywhere)
-// or 0x7e and more (mapped memory, and other processors); no text but one of 14 bytes that ends in U, V or ~ looks so.
+// or 0x7e and more (mapped memory, and other processors). Of texts, only one of 14 bytes looks so whose last one is U, V, ~
+// or not ASCII.
 PRESERVING static int is_object(void *object) {
     uintptr_t address = (uintptr_t)object, highest = address >> 40;
     return object == NULL || highest == 0x55 || highest == 0x56 || (highest >= 0x7e && highest <= 0xff);
@@ -61,6 +63,10 @@ PRESERVING static void counting_release_n(void *object, uint32_t count) {
 void pando_counting_start(void) {
     pthread_mutex_lock(&installation);
     if (users++ == 0) {
+        // Elsewhere nothing would be counted, and no test could fail.
+        void *object = malloc(1);
+        if (!object || !is_object(object)) abort();
+        free(object);
         own_alloc = _swift_allocObject;
         own_retain = _swift_retain;
         own_retain_n = _swift_retain_n;

@@ -16,10 +16,10 @@ extension FanOut {
         // Fewer children have no index: all may be visited.
         let childCount = value.children.count
         let visitedCount = childCount <= indexes.unindexedChildCount ? childCount : 0
-        if view.aggregate != nil { return Self.visitsPerPush + visitedCount * view.query.aggregates.count }
+        if view.aggregate != nil { return visitsPerPush + visitedCount * view.query.aggregates.count }
         let count = view.window.entries.count
         if let alteredCount {
-            return Self.visitsPerPush + alteredCount * Self.visitsPerAlteredChild
+            return visitsPerPush + alteredCount * visitsPerAlteredChild
                 + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
         }
         guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {

@@ -19,7 +19,7 @@ extension ListenRegistry {
         var alwaysVisitedListenCount = 4
     }
 
-    /// The pushes of one change that was just done; see ``ListenerTable``.
+    /// The pushes of one change that was just done; see ``FanOut``.
     func pushes(
         for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
     ) -> [Push] {

@@ -132,7 +132,9 @@ struct Hostile: ParsableCommand {
         check((0...600).contains(settle), "--settle must be 0 to 600")
         check((0.1...600).contains(patience), "--patience must be 0.1 to 600")
         guard problems.isEmpty else { throw ValidationError(problems.joined(separator: "\n")) }
-        _ = try attackers()
+        guard try attackers().count > 1 || !together else {
+            throw ValidationError("--together: needs two attackers or more")
+        }
         _ = try honestKinds()
     }
 
