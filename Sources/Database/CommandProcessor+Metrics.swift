@@ -19,16 +19,32 @@ extension CommandProcessor {
         if let failure = DatabaseMetrics.Failure(reply) { metrics.failures.add(failure) }
     }
 
-    /// What a message is about, for ``SlowOperations``.
+    /// What a message is about, for ``SlowOperations``. Of a query only what is reported: a query is large,
+    /// and there is a variable for this beside every message.
     struct Subject {
         var kind: RequestKind
         var database: String
         var path: Path
-        var query: Query?
+        /// The order of a query; nil for no query.
+        var order: ChildOrder?
+        /// Whether it is a query for which the rules should declare an index.
+        var needsIndex = false
         /// Bytes of the request.
         var byteCount = 0
         /// The data of the location is not sent.
         var isOfChildren = false
+
+        init(
+            _ kind: RequestKind, in database: String, at path: Path, _ query: Query? = nil,
+            byteCount: Int = 0, isOfChildren: Bool = false
+        ) {
+            self.kind = kind
+            self.database = database
+            self.path = path
+            if let query { (order, needsIndex) = (query.order, query.needsIndex) }
+            self.byteCount = byteCount
+            self.isOfChildren = isOfChildren
+        }
     }
 
     /// Nil for a message that is about no location.
@@ -40,12 +56,12 @@ extension CommandProcessor {
                 return nil
             }
             return Subject(
-                kind: request.action.metric, database: database.name, path: path, query: request.action.query,
+                request.action.metric, in: database.name, at: path, request.action.query,
                 byteCount: request.byteCount)
         case .rest(_, let call, let byteCount):
             if case .listChildren(let listing, _) = call.action {
                 return Subject(
-                    kind: .restRead, database: call.namespace ?? NamespaceName.standard, path: listing.path,
+                    .restRead, in: call.namespace ?? NamespaceName.standard, at: listing.path,
                     isOfChildren: true)
             }
             guard case .data(let request, _, _) = call.action, case .data(let target) = request.location
@@ -53,8 +69,8 @@ extension CommandProcessor {
                 return nil
             }
             return Subject(
-                kind: request.metric, database: call.namespace ?? NamespaceName.standard, path: target.path,
-                query: request.isFiltered ? request.query : nil, byteCount: byteCount)
+                request.metric, in: call.namespace ?? NamespaceName.standard, at: target.path,
+                request.isFiltered ? request.query : nil, byteCount: byteCount)
         case .prepared(let prepared): return subject(of: prepared.message)
         default: return nil
         }
@@ -69,8 +85,8 @@ extension CommandProcessor {
                 kind: subject.kind, database: subject.database,
                 pattern: SlowOperations.pattern(of: subject.path),
                 location: SlowOperations.location(of: subject.path),
-                order: subject.query.map {
-                    SlowOperations.Order(name: $0.order.restName, isIndexed: !lacksIndex(subject))
+                order: subject.order.map {
+                    SlowOperations.Order(name: $0.restName, isIndexed: !lacksIndex(subject))
                 }, nanoseconds: UInt64(nanoseconds), milliseconds: clock.last, requestCount: requestCount))
     }
 
@@ -97,10 +113,9 @@ extension CommandProcessor {
 
     /// Whether a message has a query whose index the rules do not declare.
     func lacksIndex(_ subject: Subject) -> Bool {
-        guard let query = subject.query, query.needsIndex, let database = databases[subject.database] else {
-            return false
-        }
-        return !database.engine.access.hasIndex(query.order, at: subject.path)
+        guard let order = subject.order, subject.needsIndex, let database = databases[subject.database]
+        else { return false }
+        return !database.engine.access.hasIndex(order, at: subject.path)
     }
 }
 

@@ -39,7 +39,7 @@ extension CommandProcessor {
         let subject = measurement.subject
         let database = databases[subject.database]
         var sentByteCount = max(0, encoder.sentByteCount - measurement.sentByteCount)
-        if subject.isRead, subject.query == nil, !subject.isOfChildren, let database {
+        if subject.isRead, subject.order == nil, !subject.isOfChildren, let database {
             // What is printed by other threads is not encoded yet.
             sentByteCount = max(
                 sentByteCount,

@@ -213,7 +213,8 @@ final class CommandProcessor {
         // A write that was prepared is decided as of then.
         let prepared = database.engine.preparedWrite
         let decisionTime = prepared?.time ?? time
-        let query = operation.query
+        // Kept of reads only: a query is large, and most commands are writes.
+        let read: Operation? = operation.isRead ? copy operation : nil
         // The command and the delta are moved from step to step: nothing of them is copied.
         if !credential.isAdmin, !database.hasNoRules { metrics.evaluations.add() }
         var delta = database.engine.decide(
@@ -245,7 +246,7 @@ final class CommandProcessor {
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }
         if let ended = database.engine.removeEndedQueues() { releaseLater(ended) }
-        if let query, effects.result?.isRead ?? false {
+        if let query = read?.query, effects.result?.isRead ?? false {
             database.engine.tree.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
             if case .filtered(let node, let indexed)? = effects.result {
                 effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
@@ -382,6 +383,14 @@ final class CommandProcessor {
 }
 
 extension Operation {
+    /// Whether it asks for data: only then it may have a ``query``.
+    fileprivate var isRead: Bool {
+        switch self {
+        case .listen, .get: true
+        default: false
+        }
+    }
+
     /// What a read asks for, and where; nil without a query.
     fileprivate var query: (query: Query, path: Path)? {
         switch self {

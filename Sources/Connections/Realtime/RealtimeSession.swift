@@ -126,18 +126,20 @@ package struct RealtimeSession {
         _ message: consuming ClientMessage, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) -> Outcome {
+        let outcome: Outcome
         switch message {
-        case .request(let request): return admit(request, byteCount: byteCount, grant: grant, &context)
-        case .ping, .upgrade, .endOfTransmission, .unknownControl: break
+        case .request:
+            // Moved out of the message: nothing of a request is copied on its way to the databases.
+            guard case .request(let request) = consume message else { return .nothing }
+            return admit(request, byteCount: byteCount, grant: grant, &context)
+        case .ping: outcome = .ping
+        case .upgrade: outcome = .upgrade
+        case .endOfTransmission: outcome = .endOfTransmission
+        case .unknownControl: outcome = .nothing
         }
         // Nothing is posted for it; but a client that sends nothing else takes its turns like all others.
         markWindow(byteCount, &context)
-        return switch message {
-        case .ping: .ping
-        case .upgrade: .upgrade
-        case .endOfTransmission: .endOfTransmission
-        case .request, .unknownControl: .nothing
-        }
+        return outcome
     }
 
     /// As above; a large message is not copied.

@@ -19,6 +19,8 @@ struct HashCache: Sendable {
     /// In the order in which they were stored.
     private var entries: [Entry] = []
 
+    var isEmpty: Bool { entries.isEmpty }
+
     /// The hash of a location's value; nil when it is not known. The path may name a priority. O(capacity).
     subscript(path: Path) -> String? {
         entries.last { $0.path == path }?.hash

@@ -45,18 +45,17 @@ extension LiveTree {
     /// - Parameter node: The snapshot.
     /// - Returns: false when too much has changed since. Then the window has to be made anew.
     /// - Complexity: O(changes since the snapshot × log window), bounded to a few milliseconds.
-    package mutating func prepare(_ window: Window, at path: Path, over node: Node) -> Bool {
+    package mutating func prepare(_ window: consuming Window, at path: Path, over node: Node) -> Bool {
         let current = root[path]
-        var prepared = PreparedWindow(path: path, window: window)
         if !current.isSameSnapshot(as: node) {
             guard let differences = differences(from: node, to: current) else { return false }
             if !differences.isEmpty {
-                _ = prepared.window.update(
-                    differences, in: current, by: indexes.index(window.query.order, at: path),
-                    visitingAtMost: indexes.visitedChildCount)
+                let index = indexes.index(window.query.order, at: path)
+                _ = window.update(
+                    differences, in: current, by: index, visitingAtMost: indexes.visitedChildCount)
             }
         }
-        preparedWindow = prepared
+        preparedWindow = PreparedWindow(path: path, window: window)
         return true
     }
 

@@ -44,7 +44,8 @@ extension LiveTree {
     /// - Returns: Its pushes; nil when the location held the value already.
     /// - Complexity: O(depth × log n + listeners that get a push).
     mutating func put(_ change: consuming Change) -> [Push]? {
-        hashes.invalidate(change.path)
+        // Asked first: the call counts a reference to the path.
+        if !hashes.isEmpty { hashes.invalidate(change.path) }
         if listens.table.isEmpty, indexes.ignoresWrites {
             var old = Node.empty
             guard root.update(with: change, replaced: &old) else { return nil }

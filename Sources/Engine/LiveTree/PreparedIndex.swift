@@ -17,7 +17,14 @@ struct PreparedIndex: Sendable {
 }
 
 /// A window that was made before its listen is executed.
-struct PreparedWindow: Sendable {
-    var path: Path
-    var window: Window
+///
+/// An object, since a window is large: the engine is passed on by its size for each command.
+final class PreparedWindow: Sendable {
+    let path: Path
+    let window: Window
+
+    init(path: Path, window: Window) {
+        self.path = path
+        self.window = window
+    }
 }
