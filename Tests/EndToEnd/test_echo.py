@@ -101,7 +101,8 @@ def test_every_parameter(port, server_bits, client_bits):
         asyncio.run(run(*forgets))
 
 
-# As Autobahn's categories 12 and 13: whether the server and the client forget, and their windows.
+# Whether the server and the client forget, and their windows. All sets, kinds of data and cuts are in test_echo_table.py, with
+# fewer of the large messages.
 SETS = [
     (False, False, 15, 15), (True, False, 15, 15), (False, True, 15, 15), (True, True, 15, 15),
     (False, False, 9, 9), (True, True, 9, 9), (False, False, 8, 12),
