@@ -15,7 +15,7 @@ BINARY = pathlib.Path(os.environ.get("PANDO_BINARY", REPOSITORY / ".build/releas
 START_DEADLINE = 30  # seconds until `listening on`; recovery of the tests' small journals is far below
 STOP_DEADLINE = 15  # seconds a drain may take
 
-LISTENING = re.compile(r"^listening on https?://(\S+):([0-9]+)$")
+LISTENING = re.compile(r"^listening on (?:https?://(\S+):([0-9]+)|unix:.+)$")
 
 
 def clean_environment():
@@ -91,7 +91,7 @@ class Server:
                 code = None
                 self.kill()
             raise StartFailure(f"expected `listening on …`, got {line!r}, exit code {code}\n{self.stderr()}", code)
-        self.port = int(found.group(2))
+        self.port = found.group(2) and int(found.group(2))  # None for a Unix socket
         return self
 
     def limit_descriptors(self):

@@ -2,16 +2,20 @@
 long polling, event streams and bodies pass as they come, and the server knows the clients' addresses.
 
 Only ports, files and the host name of an example are replaced. Clients come from 127.0.0.77 through a tunnel that adds TLS, so
-that all clients of the other tests can be used.
+that all clients of the other tests can be used. Each proxy has a server on a port, and one on a Unix socket, which is that of
+the guide.
 """
 
 import asyncio
 import json
 import os
 import pathlib
+import re
+import shlex
 import shutil
 import socket
 import ssl
+import stat
 import subprocess
 import threading
 import time
@@ -21,7 +25,7 @@ import pytest
 from admin import Admin
 from pando_client import Connection
 from rest_client import EventStream, Wire
-from server import REPOSITORY, Server
+from server import BINARY, REPOSITORY, Server, clean_environment
 
 DEPLOY = REPOSITORY / "deploy"
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
@@ -95,9 +99,11 @@ class Proxy:
     name = None
     harmless = ()  # what its log says of the test's own settings
 
-    def __init__(self, program, folder, server_port, admin_port):
+    def __init__(self, program, folder, server, admin_port):
+        """The server is a port, or the path of a socket."""
         self.program, self.folder = program, folder
-        self.server_port, self.admin_port = server_port, admin_port
+        self.server, self.admin_port = server, admin_port
+        self.is_unix = not isinstance(server, int)
         self.log_path = folder / "log.txt"
         self.process = None
 
@@ -155,7 +161,7 @@ class Nginx(Proxy):
             "/etc/letsencrypt/live/db.example.com/fullchain.pem": str(FIXTURES / "localhost.pem"),
             "/etc/letsencrypt/live/db.example.com/privkey.pem": str(FIXTURES / "localhost.key"),
             "db.example.com": HOST,
-            "server 127.0.0.1:9000;": f"server 127.0.0.1:{self.server_port};",
+            "server 127.0.0.1:9000;": f"server unix:{self.server};" if self.is_unix else f"server 127.0.0.1:{self.server};",
         })
         (self.folder / "pando.conf").write_text(example)
         temporary = "\n".join(
@@ -177,7 +183,8 @@ class HAProxy(Proxy):
             "    log /dev/log local0\n    user haproxy\n    group haproxy\n": "    log stderr local0 err\n",
             "bind :80\n": f"bind 127.0.0.1:{self.plain_port}\n",
             "bind :443 ssl crt /etc/haproxy/pando.pem": f"bind 127.0.0.1:{self.secure_port} ssl crt {pair}",
-            "server pando 127.0.0.1:9000": f"server pando 127.0.0.1:{self.server_port}",
+            "server pando 127.0.0.1:9000": (
+                f"server pando unix@{self.server} addr 127.0.0.1" if self.is_unix else f"server pando 127.0.0.1:{self.server}"),
             "port 9001 inter 5s": f"port {self.admin_port} inter 1s",
         }))
         return [self.program, "-db", "-f", str(self.folder / "haproxy.cfg")]
@@ -195,22 +202,54 @@ class Caddy(Proxy):
             "\tservers {\n\t\tprotocols h1 h2\n\t}\n\tlog {\n\t\tlevel WARN\n\t}\n}\n\n")
         (self.folder / "Caddyfile").write_text(options + replaced((DEPLOY / "Caddyfile").read_text(), **{
             "db.example.com {\n": f"{HOST} {{\n\ttls {FIXTURES / 'localhost.pem'} {FIXTURES / 'localhost.key'}\n",
-            "reverse_proxy 127.0.0.1:9000": f"reverse_proxy 127.0.0.1:{self.server_port}",
+            "reverse_proxy 127.0.0.1:9000": f"reverse_proxy unix/{self.server}" if self.is_unix else f"reverse_proxy 127.0.0.1:{self.server}",
         }))
         return [self.program, "run", "--config", str(self.folder / "Caddyfile"), "--adapter", "caddyfile"]
+
+
+def guide_blocks(folder):
+    """The commands of the guide about a Unix socket: before the server, its own, and in another terminal."""
+    section = (REPOSITORY / "public/docs/guide.md").read_text().split("**With a proxy in front.**")[1].split("\n**")[0]
+    block, requests = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
+    places = {"/var/lib/pando": str(folder / "data"), "/run/pando.sock": str(folder / "pando.sock")}
+    before, command = replaced(block, **places).rsplit("pando serve", 1)
+    return before, command, replaced(requests, **{"/run/pando.sock": places["/run/pando.sock"]})
+
+
+class GuideServer(Server):
+    """The server of the guide, with its rules or others, and what the tests look at besides."""
+
+    def __init__(self, folder, rules=None, arguments=()):
+        super().__init__(folder)
+        before, command, self.requests = guide_blocks(folder)
+        replace = f"echo {shlex.quote(json.dumps(rules))} > rules.json\n" if rules else ""
+        further = shlex.join(map(str, arguments))
+        self.command = ["bash", "-euc", f"{before}{replace}exec {BINARY} serve{command.rstrip()} {further}"]
+        self.path = folder / "pando.sock"
+
+
+LOGS = ["--admin-listen", "0", "--access-log", "--log-format", "json"]
 
 
 class World:
     """A server, a proxy before it, and a tunnel to the proxy."""
 
-    def __init__(self, proxy_class, program, folder):
-        self.server = Server(folder / "server", memory=True, arguments=[
-            "--trusted-proxy", "127.0.0.1", "--admin-listen", "0", "--access-log", "--log-format", "json"]).start()
+    def __init__(self, proxy_class, program, folder, is_unix):
+        if is_unix:
+            # What the tests read and write needs no token, but for the admin port's pages.
+            self.token = "a secret of forty letters for these tests"
+            (folder / "secret").write_text(self.token)
+            arguments = [*LOGS, "--auth-secret-file", folder / "secret", "--allow-secret-as-admin"]
+            self.server = GuideServer(folder / "server", {"rules": {".read": True, ".write": True}}, arguments).start()
+        else:
+            self.token = "owner"
+            self.server = Server(folder / "server", memory=True, arguments=["--trusted-proxy", "127.0.0.1", *LOGS]).start()
         self.admin = Admin(self.server)
         (folder / "proxy").mkdir()
         self.proxy = self.tunnel = None
         try:
-            self.proxy = proxy_class(program, folder / "proxy", self.server.port, self.admin.port)
+            target = self.server.path if is_unix else self.server.port
+            self.proxy = proxy_class(program, folder / "proxy", target, self.admin.port)
             self.proxy.start()
             self.tunnel = Tunnel(self.proxy.secure_port)
         except BaseException:
@@ -245,16 +284,22 @@ class World:
             assert time.monotonic() < deadline, f"no request {request_id} in the log"
             time.sleep(0.02)
 
+    def connections(self):
+        return self.admin.json("/connz?limit=1000", token=self.token)
+
     def session_count(self):
-        return self.admin.json("/connz?limit=1000")["count"]
+        return self.connections()["count"]
 
 
-@pytest.fixture(scope="module", params=[Nginx, HAProxy, Caddy], ids=lambda one: one.name)
+@pytest.fixture(
+    scope="module", params=[(proxy, is_unix) for is_unix in (False, True) for proxy in (Nginx, HAProxy, Caddy)],
+    ids=lambda pair: pair[0].name + (" with a Unix socket" if pair[1] else ""))
 def world(request, tmp_path_factory):
-    program = shutil.which(request.param.name) or shutil.which(request.param.name, path="/usr/sbin:/usr/local/sbin")
+    proxy, is_unix = request.param
+    program = shutil.which(proxy.name) or shutil.which(proxy.name, path="/usr/sbin:/usr/local/sbin")
     if not program:
-        pytest.skip(f"{request.param.name} is not installed")
-    made = World(request.param, program, tmp_path_factory.mktemp(request.param.name))
+        pytest.skip(f"{proxy.name} is not installed")
+    made = World(proxy, program, tmp_path_factory.mktemp(proxy.name), is_unix)
     yield made
     print(made.proxy.log())
     made.close()
@@ -310,7 +355,7 @@ def test_the_server_knows_the_clients_address(world):
         assert peer.rpartition(":")[0] == CLIENT or peer == CLIENT, peer
     with world.connect() as connection:
         connection.get("/a")
-        peers = [one["peer"] for one in world.admin.json("/connz")["connections"] if one["transport"] == "websocket"]
+        peers = [one["peer"] for one in world.connections()["connections"] if one["transport"] == "websocket"]
         assert any(peer.startswith(CLIENT) for peer in peers), peers
 
 
@@ -337,3 +382,20 @@ def test_plain_http_is_redirected(world):
 def test_the_proxy_finds_nothing_to_warn_of(world):
     lines = [line for line in world.proxy.log().splitlines() if not any(one in line for one in world.proxy.harmless)]
     assert not [line for line in lines if "warn" in line.lower()], world.proxy.log()
+
+
+def test_the_guides_server_behind_a_proxy(tmp_path):
+    """The commands of the guide, one after the other: what a proxy asks for on the socket, which its group may use."""
+    server = GuideServer(tmp_path)
+    try:
+        server.start()
+        assert stat.S_IMODE(server.path.stat().st_mode) == 0o770
+        done = subprocess.run(
+            ["bash", "-euc", server.requests], capture_output=True, text=True, env=clean_environment(), timeout=DEADLINE)
+        assert done.returncode == 0, done.stderr
+        read, refused = done.stdout.split("{", 1)
+        assert read == "null" and "Permission denied" in refused
+        assert server.terminate() == 0
+        assert not server.path.exists()
+    finally:
+        server.kill()
