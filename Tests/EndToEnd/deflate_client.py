@@ -185,13 +185,16 @@ class Received:
 
 
 class EchoClient:
-    """A connection with permessage-deflate, offered as one or several dictionaries of parameters."""
+    """A connection with permessage-deflate, offered as one or several dictionaries of parameters; without an offer, plain."""
 
     def __init__(self, port, *offers, path="/", level=1):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
         self.buffer, self.at = b"", 0
         try:
             self.answer_text = self.shake_hands(port, path, ", ".join(map(offer_text, offers)))
+            self.key = os.urandom(4)
+            if not offers:
+                return
             answer = parsed_answer(self.answer_text)
             fitting = [one for offer in offers if (one := agreement(offer, answer))]
             assert fitting, f"{self.answer_text!r} is no answer to any of {offers}"
@@ -201,7 +204,6 @@ class EchoClient:
             raise
         self.compressor = Compressor(self.agreed.client_bits, self.agreed.client_takes_over, level)
         self.inflater = Inflater(self.agreed.server_bits, self.agreed.server_takes_over)
-        self.key = os.urandom(4)
 
     def __enter__(self):
         return self
@@ -214,7 +216,7 @@ class EchoClient:
         self.socket.sendall(b"\r\n".join([
             f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}".encode(), b"Upgrade: websocket", b"Connection: Upgrade",
             b"Sec-WebSocket-Version: 13", b"Sec-WebSocket-Key: " + key,
-            b"Sec-WebSocket-Extensions: " + extensions.encode(), b"", b"",
+            *([b"Sec-WebSocket-Extensions: " + extensions.encode()] if extensions else []), b"", b"",
         ]))
         while b"\r\n\r\n" not in self.buffer:
             self.more()
@@ -224,8 +226,9 @@ class EchoClient:
         fields = [(name.lower(), value.strip()) for name, value in (line.split(":", 1) for line in lines)]
         accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_GUID).digest()).decode()
         assert ("sec-websocket-accept", accept) in fields
-        (text,) = [value for name, value in fields if name == "sec-websocket-extensions"]
-        return text
+        answers = [value for name, value in fields if name == "sec-websocket-extensions"]
+        assert len(answers) == bool(extensions)
+        return answers[0] if answers else None
 
     def frames(self, opcode, payload, is_compressed=True, cut=0):
         """One message in frames of `cut` bytes each; 0 for one frame."""

@@ -14,6 +14,8 @@ import pytest
 from websockets.asyncio.client import connect
 from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFactory
 
+import compression_figures
+from deflate_client import inflated_byte_by_byte
 from server import REPOSITORY
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
@@ -214,7 +216,18 @@ def test_small_windows_can_read(port):
             raw.request(2, "g", {"p": "/a"})
             first, payload = raw.frame()
             assert first == 0xC1
-            assert json.loads(inflated(payload, bits))["d"]["b"]["d"] == value
+            assert json.loads(inflated_byte_by_byte(payload, bits))["d"]["b"]["d"] == value
+
+
+def test_figures(capsys):
+    """The program behind public/docs/performance.md: real JSON has a quarter of its bytes, and all listeners get the same frame."""
+    table = compression_figures.main(["--listeners", "10", "--pushes", "5", "--rounds", "1", "--sizes", "4000"])
+    row = table[4000]
+    assert row["message"][0] == row["message"][1] > 4000
+    plain, compressed = row["bytes"]
+    assert plain == row["message"][0] + 4 and compressed < plain * 0.3
+    assert min(row["microseconds"]) > 0 and min(row["peak"]) > 1
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 BOMB = deflated(b" " * (64 << 20))
