@@ -43,7 +43,7 @@ def spread(generator, bits):
 
 
 @pytest.mark.parametrize("bits", range(SMALLEST, LARGEST + 1))
-def test_the_ruler_of_windows(bits):
+def test_window_needed(bits):
     """The client's own checks find a sender that refers back too far."""
     message = spread(random.Random(bits), bits)
     assert window_needed(Compressor(bits, False).compress(message)) == (bits if bits > 9 else SMALLEST)
@@ -118,10 +118,9 @@ def test_every_offer(takes_over):
                 try:
                     check_server_messages(client, generator)
                     check_client_messages(client, generator)
-                except BaseException as error:
-                    error.add_note(f"{offer_text(offer)} → {client.answer_text}")
-                    raise
-    # Each of the parameters that may be said is said in a response.
+                except Exception as error:
+                    raise AssertionError(f"{offer_text(offer)} → {client.answer_text}") from error
+    # Every combination of parameters occurs in a response.
     assert len(seen) == (2 * 2 if takes_over else 1) * 9 * 9
 
 

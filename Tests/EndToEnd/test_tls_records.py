@@ -28,9 +28,10 @@ SUITES += [
     for host, kind in (("localhost", "ECDSA"), ("rsa.example.com", "RSA"))
     for name in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")]
 HEADER_BYTES, TAG_BYTES = 5, 16
-DATA = 23
-# Of the client's records with that type, which is the request? In TLS 1.3 the end of the handshake has it, too.
-REQUEST_NUMBER = {"1.2": 1, "1.3": 2}
+CHANGE_OF_CIPHERS = 20
+# Of the client's records, which is the request? TLS 1.2 has two of the handshake behind ClientHello, TLS 1.3 one. The message
+# that changes ciphers, and says nothing in TLS 1.3, is not counted.
+REQUEST_NUMBER = {"1.2": 4, "1.3": 3}
 
 
 @pytest.fixture(scope="module")
@@ -181,8 +182,8 @@ class Relay:
                         if len(waiting) < size:
                             break
                         record, waiting = waiting[:size], waiting[size:]
-                        seen += record[0] == DATA
-                        if record[0] != DATA or seen != self.number:
+                        seen += record[0] != CHANGE_OF_CIPHERS
+                        if record[0] == CHANGE_OF_CIPHERS or seen != self.number:
                             with contextlib.suppress(OSError):  # the server may have ended the connection
                                 target.sendall(record)
                             continue
@@ -221,6 +222,20 @@ def test_the_record_of_a_request(server, suite, damage):
         assert any(one in done.stderr for one in alerts), done
         assert alert or "alert" not in done.stderr
     assert curl(server.port, suite, path).stdout == ("1" if is_made else "null")
+
+
+@pytest.mark.parametrize("damage", [byte_by_byte, changed_tag, too_long, of_no_type, cut_by_fin, cut_by_reset, twice],
+                         ids=lambda damage: damage.__name__.replace("_", " "))
+def test_each_record_of_a_handshake(server, suite, damage):
+    """Without every byte of the handshake there is no connection, and no request."""
+    path = f"/{suite[2]}/handshake/{damage.__name__}.json"
+    is_made = damage is byte_by_byte
+    for number in range(1, REQUEST_NUMBER[suite[1]]):
+        with Relay(server.port, damage, number) as port:
+            done = curl(port, suite, path, "-X", "POST", "-d", "1")
+        assert (done.returncode == 0) == is_made, (number, done)
+    count = len(json.loads(curl(server.port, suite, path).stdout) or ())
+    assert count == (REQUEST_NUMBER[suite[1]] - 1 if is_made else 0)
 
 
 def test_a_record_that_comes_twice(server, suite):
