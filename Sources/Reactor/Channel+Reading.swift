@@ -159,13 +159,16 @@ extension Channel {
         }
     }
 
-    /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped.
+    /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped. For the
+    /// owner it is the end of the input: a session need not wait until the peer closes, too.
     private func refuse(_ secure: SecureStage) {
         let dropped = output.removeAll(except: secure.batchDataByteCount, in: buffers)
         metrics.droppedBytes.add(dropped)
         phase = .flushing
         flush()
-        if phase != .closed { watchForStall(wasSent: !secure.hasUnsent) }
+        guard phase != .closed else { return }
+        watchForStall(wasSent: !secure.hasUnsent)
+        currentDelegate?.channelDidEnd(self)
     }
 
     func cancelTimeout(of secure: SecureStage) {

@@ -314,7 +314,12 @@ def after_half_a_record(secure, plain):
     plain.shutdown(socket.SHUT_WR)
 
 
-ENDS = [after_close_notify, after_fin, after_reset, after_half_a_record]
+def after_a_bad_record(secure, plain):
+    """The connection stays open: the session ends without waiting for its client."""
+    plain.sendall(b"\x17\x03\x03\x00\x40" + bytes(64))
+
+
+ENDS = [after_close_notify, after_fin, after_reset, after_half_a_record, after_a_bad_record]
 
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])

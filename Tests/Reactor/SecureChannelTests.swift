@@ -249,6 +249,20 @@ private final class HeldChannel: @unchecked Sendable {
         #expect(log.waitForClose(of: 0) == .insecure(.plainHTTP))
     }
 
+    /// The owner learns at once that nothing more comes, while the peer leaves the connection open: a session
+    /// ends then, and what its client has left for that is written.
+    @Test func aBadRecordIsTheEndOfTheInput() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { _, _ in }
+        defer { host.stop() }
+        let peer = try Peer(host.address)
+        peer.send([0x17, 3, 3, 0, 0x40] + [UInt8](repeating: 0, count: 0x40))
+        log.wait("the end of the input") { $0.contains(.ended(0)) }
+        peer.close()
+        #expect(log.waitForClose(of: 0) != nil)
+        #expect(log.all.count { $0 == .ended(0) } == 1)
+    }
+
     @Test func moves() throws {
         let log = Log<Event>()
         let second = try Host { _, _ in }

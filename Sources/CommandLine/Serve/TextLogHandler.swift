@@ -1,7 +1,8 @@
 import Logging
 import PandoLog
 
-/// Writes log messages as swift-log's handler for streams does: time, level, metadata, source, text.
+/// Writes log messages as swift-log's handler for streams does: time, level, metadata, source, text
+/// (``PandoLog/LogLine``).
 struct TextLogHandler: LogHandler {
     private var base: StreamLogHandler
     private let writer: LogWriter
@@ -44,5 +45,5 @@ private struct LogStream: TextOutputStream, Sendable {
     let writer: LogWriter
     let isOfRequests: Bool
 
-    func write(_ text: String) { writer.append(Array(text.utf8), isOfRequest: isOfRequests) }
+    func write(_ text: String) { writer.append(LogLine.bytes(text), isOfRequest: isOfRequests) }
 }
