@@ -18,6 +18,8 @@ package final class MachineMetrics: Sendable {
     let diskBytes = Gauge()
     let journalFileBytes = Gauge()
     let journalFileCount = Gauge()
+    /// When the oldest file of the journal was written last: seconds since 1970; 0 for none.
+    let oldestJournalTime = Gauge()
     let checkpointFileBytes = Gauge()
     /// When the newest checkpoint was written: seconds since 1970; 0 for none.
     let newestCheckpointTime = Gauge()
@@ -70,6 +72,7 @@ package final class MachineMetrics: Sendable {
         let found = Self.files(in: directory)
         journalFileBytes.set(found.journalByteCount)
         journalFileCount.set(found.journalFileCount)
+        oldestJournalTime.set(found.oldestJournalTime)
         checkpointFileBytes.set(found.checkpointByteCount)
         newestCheckpointTime.set(found.newestCheckpointTime)
     }
@@ -77,6 +80,8 @@ package final class MachineMetrics: Sendable {
     package struct Files: Equatable {
         package var journalByteCount = 0
         var journalFileCount = 0
+        /// Seconds since 1970; 0 for none.
+        var oldestJournalTime = 0
         var checkpointByteCount = 0
         package var newestCheckpointByteCount = 0
         /// Seconds since 1970; 0 for none.
@@ -88,25 +93,27 @@ package final class MachineMetrics: Sendable {
     package static func files(in directory: String) -> Files {
         var found = Files()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        var newest = ""
+        // Names sort in the order of timelines and sequences.
+        var (newest, oldest) = ("", "")
         for name in names {
             let isCheckpoint = name.hasPrefix("checkpoint-") && name.hasSuffix(".chk")
             guard isCheckpoint || name.hasPrefix("journal-") && name.hasSuffix(".log"),
                 let attributes = try? FileManager.default.attributesOfItem(atPath: directory + "/" + name)
             else { continue }
             let byteCount = (attributes[.size] as? NSNumber)?.intValue ?? 0
+            let date = attributes[.modificationDate] as? Date
+            let time = date.map { Int($0.timeIntervalSince1970) } ?? 0
             guard isCheckpoint else {
+                if oldest.isEmpty || name < oldest { (oldest, found.oldestJournalTime) = (name, time) }
                 found.journalByteCount += byteCount
                 found.journalFileCount += 1
                 continue
             }
             found.checkpointByteCount += byteCount
-            // Names sort in the order of timelines and sequences.
             if name > newest {
                 newest = name
                 found.newestCheckpointByteCount = byteCount
-                let date = attributes[.modificationDate] as? Date
-                found.newestCheckpointTime = date.map { Int($0.timeIntervalSince1970) } ?? 0
+                found.newestCheckpointTime = time
             }
         }
         return found

@@ -92,6 +92,12 @@ extension ServerMetrics {
                 .integer(machine.journalFileCount.value)
             },
             MetricFamily(
+                .gauge, "pando_journal_oldest_timestamp_seconds",
+                "When the oldest file of the journal was last written, since 1970; 0 for none."
+            ) {
+                .integer(machine.oldestJournalTime.value)
+            },
+            MetricFamily(
                 .gauge, "pando_journal_uncovered_bytes", "Bytes of journal that no checkpoint covers."
             ) {
                 .integer(storage.uncoveredJournalBytes.value)

@@ -1,6 +1,5 @@
 import Foundation
 import PandoEngine
-import PandoTime
 import PandoTree
 import Testing
 
@@ -61,32 +60,5 @@ import Testing
         #expect(listed.count + leftOut == 1000 && leftOut > 0 && listed.count > 400)
         #expect(json["count"] as? Int == 1000)
         #expect(byteCount < ConnectionListRequest.responseByteLimit + 100)
-    }
-}
-
-@Suite struct MachineMetricsTests {
-    /// What costs much is looked at once in a while, however often it is asked for.
-    @Test func costlyGaugesAreRefreshedNowAndThen() throws {
-        let directory = FileManager.default.temporaryDirectory.appendingPathComponent("pando-\(UUID())")
-        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: directory) }
-        var fileCount = 0
-        func addFile() throws {
-            fileCount += 1
-            try Data(count: 10).write(to: directory.appendingPathComponent("journal-1-\(fileCount).log"))
-        }
-        let metrics = MachineMetrics(dataDirectory: directory.path)
-        let start = MonotonicTime(nanoseconds: 1)
-        let interval = MachineMetrics.lookInterval
-        for (time, expected) in [
-            (start, 1), (start, 1), (start + (interval - .nanoseconds(1)), 1), (start + interval, 4),
-            (start + interval, 4), (start + interval * 2, 6),
-        ] as [(MonotonicTime, Int64)] {
-            try addFile()
-            metrics.residentBytes.set(0)
-            metrics.refresh(at: time)
-            #expect(metrics.journalFileCount.value == expected)
-            #expect(metrics.residentBytes.value > 0 && metrics.openDescriptors.value > 0)
-        }
     }
 }

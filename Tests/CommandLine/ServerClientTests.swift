@@ -8,7 +8,8 @@ struct ServerClientTests {
     @Test(
         arguments: [
             ("http://127.0.0.1:9000", true), ("http://127.0.0.1:9000/", true), ("https://example.org", true),
-            ("http://[::1]:9000", true), ("ftp://127.0.0.1", false), ("127.0.0.1:9000", false),
+            ("http://[::1]:9000", true), ("ws://127.0.0.1:9000", true), ("wss://example.org/", true),
+            ("wss://", false), ("wsss://a", false), ("ftp://127.0.0.1", false), ("127.0.0.1:9000", false),
             ("http://", false), ("http://a/b", false), ("http://a?b", false), ("http://user@a", false),
             ("nonsense", false),
         ] as [(String, Bool)])

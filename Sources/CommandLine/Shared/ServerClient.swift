@@ -22,7 +22,8 @@ struct ServerClient {
     private static let keptByteLimit = 64 << 10
 
     /// - Parameters:
-    ///   - url: `http://host:port` or `https://host:port`.
+    ///   - url: `http://host:port` or `https://host:port`. `ws:` and `wss:`, as in the addresses of SDKs, are
+    ///     the same server: it has one port for all.
     ///   - token: Sent with every request, as a bearer token.
     ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become
     ///     durable.
@@ -31,16 +32,23 @@ struct ServerClient {
     init(_ url: String, token: String?, silenceSeconds: Int = 120, name: String = "--url") throws {
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
             parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.user == nil,
-            parts.scheme == "http" || parts.scheme == "https"
+            let httpURL = Self.httpURL(url)
         else {
             throw ValidationError(
                 "\(name): \"\(url)\" is not the address of a server; write http://127.0.0.1:9000 or https://HOST"
             )
         }
         self.url = url
-        base = url.hasSuffix("/") ? String(url.dropLast()) : url
+        base = httpURL.hasSuffix("/") ? String(httpURL.dropLast()) : httpURL
         self.token = token
         self.silenceSeconds = silenceSeconds
+    }
+
+    /// The URL with the scheme of HTTP; nil for another scheme.
+    private static func httpURL(_ url: String) -> String? {
+        let schemes = ["http": "http", "https": "https", "ws": "http", "wss": "https"]
+        guard let end = url.firstIndex(of: ":"), let scheme = schemes[String(url[..<end])] else { return nil }
+        return scheme + url[end...]
     }
 
     /// Gets a resource of any size, in bounded memory.

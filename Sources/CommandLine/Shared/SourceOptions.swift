@@ -6,7 +6,9 @@ struct SourceOptions: ParsableArguments {
     @Option(help: ArgumentHelp("The server's data directory.", valueName: "dir"))
     var data: String?
 
-    @Option(help: ArgumentHelp("A running server: http://127.0.0.1:9000 or https://HOST.", valueName: "url"))
+    @Option(
+        help: ArgumentHelp(
+            "A running server: http://127.0.0.1:9000 or https://HOST (or ws:, wss:).", valueName: "url"))
     var url: String?
 
     @Option(

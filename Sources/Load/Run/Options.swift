@@ -43,8 +43,8 @@ struct TargetOptions: ParsableArguments {
         guard isPlain, !namespace.isEmpty else {
             throw ValidationError("--namespace must be of a-z, 0-9 and -")
         }
-        guard url.hasPrefix("http://") || isSecure else {
-            throw ValidationError("--url must begin with http:// or https://")
+        guard url.hasPrefix("http://") || url.hasPrefix("ws://") || isSecure else {
+            throw ValidationError("--url must begin with http:// or https:// (or ws://, wss://)")
         }
         guard ca == nil || isSecure else { throw ValidationError("--ca: only with https") }
         guard !transport.contains(.longPolling) || !isSecure && !compress else {
@@ -63,7 +63,7 @@ struct TargetOptions: ParsableArguments {
         return target
     }
 
-    private var isSecure: Bool { url.hasPrefix("https://") }
+    private var isSecure: Bool { url.hasPrefix("https://") || url.hasPrefix("wss://") }
 
     /// - Parameter authority: `host:port`.
     private func security(host authority: String) throws -> LoadSecurity {
