@@ -2,6 +2,8 @@
 //
 //   FAULT_SLOW_SYNC          fdatasync(2) takes 150 ms
 //   FAULT_SLOW_SEND          send(2), sendmsg(2) and writev(2) to a socket take 150 ms: a tick of a loop takes as long
+//   FAULT_SLOW_DATABASE      the thread that runs the databases needs 150 ms for each reading of the monotonic clock, and
+//                            so for each part of a turn that it measures
 //   FAULT_NO_CHECKPOINT      no checkpoint can be made: ENOSPC
 //   FAULT_SMALL_DISK         the file system says that a twentieth of it is free
 //   FAULT_SMALL_BACKUP_DISK  the same of the directories of backups and archive, which are asked by descriptor
@@ -12,6 +14,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/statvfs.h>
 #include <sys/uio.h>
@@ -51,6 +54,14 @@ SHOWN ssize_t sendmsg(int file, const struct msghdr *message, int flags) {
 SHOWN ssize_t writev(int file, const struct iovec *parts, int count) {
     delay("FAULT_SLOW_SEND");
     return NEXT(ssize_t, writev, int, const struct iovec *, int)(file, parts, count);
+}
+
+SHOWN int clock_gettime(clockid_t clock, struct timespec *time) {
+    char name[16];
+    if (clock == CLOCK_MONOTONIC && getenv("FAULT_SLOW_DATABASE") != NULL && prctl(PR_GET_NAME, name) == 0
+        && strcmp(name, "pando-database") == 0)
+        delay("FAULT_SLOW_DATABASE");
+    return NEXT(int, clock_gettime, clockid_t, struct timespec *)(clock, time);
 }
 
 SHOWN int openat(int directory, const char *path, int flags, ...) {
