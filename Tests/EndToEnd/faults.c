@@ -1,9 +1,10 @@
 // What a bad disk and a busy machine do to the server, as long as a file exists: each variable names a file.
 //
 //   FAULT_SLOW_SYNC          fdatasync(2) takes 150 ms
+//   FAULT_NO_SYNC            fdatasync(2) does nothing: however slow the disk is, the server does not see it
 //   FAULT_SLOW_SEND          send(2), sendmsg(2) and writev(2) to a socket take 150 ms: a tick of a loop takes as long
-//   FAULT_SLOW_DATABASE      the thread that runs the databases needs 150 ms for each reading of the monotonic clock, and
-//                            so for each part of a turn that it measures
+//   FAULT_SLOW_DATABASE      each eighth reading of the monotonic clock by the thread that runs the databases takes 150 ms, and so
+//                            does the turn that it measures
 //   FAULT_NO_CHECKPOINT      no checkpoint can be made: ENOSPC
 //   FAULT_SMALL_DISK         the file system says that a twentieth of it is free
 //   FAULT_SMALL_BACKUP_DISK  the same of the directories of backups and archive, which are asked by descriptor
@@ -38,6 +39,7 @@ static void delay(const char *name) {
 
 SHOWN int fdatasync(int file) {
     delay("FAULT_SLOW_SYNC");
+    if (is_on("FAULT_NO_SYNC")) return 0;
     return NEXT(int, fdatasync, int)(file);
 }
 
@@ -57,9 +59,10 @@ SHOWN ssize_t writev(int file, const struct iovec *parts, int count) {
 }
 
 SHOWN int clock_gettime(clockid_t clock, struct timespec *time) {
+    static unsigned count; // of one thread
     char name[16];
     if (clock == CLOCK_MONOTONIC && getenv("FAULT_SLOW_DATABASE") != NULL && prctl(PR_GET_NAME, name) == 0
-        && strcmp(name, "pando-database") == 0)
+        && strcmp(name, "pando-database") == 0 && ++count % 8 == 0)
         delay("FAULT_SLOW_DATABASE");
     return NEXT(int, clock_gettime, clockid_t, struct timespec *)(clock, time);
 }
