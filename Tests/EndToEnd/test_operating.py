@@ -1,9 +1,13 @@
-"""The section "From nothing to production on Debian" of public/docs/operating.md, followed: its commands run one after the other.
+"""The section "From nothing to production on Debian" of public/docs/operating.md, followed: its commands run one after the other; then
+the disk of the data is lost, and the commands for that are followed.
 
-A folder stands for `/`. Programs that change a machine (sudo, apt-get, systemctl, certbot and others) are small scripts in front of
-the real ones; `systemctl start` starts the server as systemd does, with a socket that listens already.
+A folder stands for `/`. Programs that change a machine, or need another one, are small scripts in front of the real ones; each says
+what it leaves out. `systemctl start` starts the server as systemd does, with a socket that listens already, and Prometheus is the real one,
+with the page's configuration. test_operating_commands.py runs the other commands of the page.
 """
 
+import contextlib
+import http.client
 import json
 import os
 import re
@@ -13,6 +17,7 @@ import socket
 import stat
 import subprocess
 import tarfile
+import time
 
 import pytest
 
@@ -26,14 +31,29 @@ DEADLINE = 120
 # The folders of the machine that the commands name.
 PLACE = re.compile(r"(?<![\w/.$}~-])/(etc|var/lib|backup|usr/local/sbin|usr/share/doc)\b")
 
+LOST_DISK = "When the disk is lost:"
 # In place of programs of the machine. $ROOT is the folder that stands for `/`.
 PROGRAMS = {
+    # There is no user `pando` here. The test looks which commands would run as that user.
     "sudo": """
         if [ "$1" = -u ]; then echo "$2" >>"$ROOT/users"; shift 2; fi
         exec "$@" """,
+    # Nothing is installed: deploy/test-debian-package installs the package. Debian's Prometheus runs from its installation on, with
+    # an example of its configuration.
     "apt-get": """
         echo "apt-get $*" >>"$ROOT/packages"
-        case $1 in install) [ -f ./pando.deb ] ;; esac""",
+        case $1 in
+            install)
+                [ -f ./pando.deb ]
+                [[ " $* " == *" prometheus "* ]]
+                echo 'global: {scrape_interval: 1s}' >"$ROOT/etc/prometheus/prometheus.yml"
+                if command -v prometheus >/dev/null; then
+                    prometheus --config.file="$ROOT/etc/prometheus/prometheus.yml" --storage.tsdb.path="$ROOT/var/lib/prometheus" \\
+                        --web.listen-address="127.0.0.1:$PROMETHEUS_PORT" >"$ROOT/prometheus.log" 2>&1 &
+                    echo $! >"$ROOT/prometheus.process"
+                fi ;;
+        esac""",
+    # There is no second machine.
     "scp": 'cp "$1" "${2##*:}"',
     "install": """
         # There is no such user or group here.
@@ -42,6 +62,7 @@ PROGRAMS = {
             case $1 in -o | -g) [ "$2" = pando ] || exit 1; shift 2 ;; *) words+=("$1"); shift ;; esac
         done
         exec /usr/bin/install "${words[@]}" """,
+    # Let's Encrypt cannot be reached: the certificate signs itself.
     "certbot": """
         hook= name=
         while [ $# -gt 0 ]; do
@@ -54,14 +75,25 @@ PROGRAMS = {
             -addext "subjectAltName=DNS:$name" -keyout "$RENEWED_LINEAGE/privkey.pem" -out "$RENEWED_LINEAGE/fullchain.pem" 2>&1
         chmod 600 "$RENEWED_LINEAGE"/*
         "$hook" """,
+    # The machine's own service manager is left alone; the units are checked in test_packages.py.
     "systemctl": """
         echo "systemctl $*" >>"$ROOT/services"
         case "$*" in
+            "stop pando")
+                if [ -f "$ROOT/process" ]; then
+                    export process=$(cat "$ROOT/process")
+                    kill "$process" 2>/dev/null || true
+                    timeout 30 bash -c 'while grep -qs "^State:.[^Z]" "/proc/$process/status"; do sleep 0.05; done'
+                    rm "$ROOT/process"
+                fi ;;
             "start pando")
                 grep -qx 'ListenStream=443' "$ROOT"/etc/systemd/system/pando.socket.d/*.conf
                 grep -qx 'systemctl enable --now pando.socket' "$ROOT/services"
                 python3 "$ROOT/activate.py" "$ROOT" "$SERVER_PROGRAM" "$CLIENT_PORT" ;;
-            "reload prometheus") [ -f "$ROOT/etc/prometheus/prometheus.yml" ] ;;
+            "reload prometheus")
+                # As the page has it, but for the interval, which is a minute.
+                sed -i '1i global: {scrape_interval: 1s, evaluation_interval: 1s}' "$ROOT/etc/prometheus/prometheus.yml"
+                [ ! -f "$ROOT/prometheus.process" ] || kill -HUP "$(cat "$ROOT/prometheus.process")" ;;
         esac""",
     "journalctl": 'cat "$ROOT/log"',
     "pando": """
@@ -79,6 +111,7 @@ import os, pathlib, socket, subprocess, sys, time
 root, program, port = pathlib.Path(sys.argv[1]), sys.argv[2], int(sys.argv[3])
 listener = socket.create_server(("127.0.0.1", port), backlog=64)
 ready = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+(root / "notify").unlink(missing_ok=True)
 ready.bind(str(root / "notify"))
 ready.settimeout(60)
 script = f'export LISTEN_FDS=1 LISTEN_PID=$$; exec "$@" 3<&{listener.fileno()}'
@@ -123,14 +156,12 @@ def machine(tmp_path):
     (home / "deploy/debian-package").chmod(0o755)
     environment = server_module.clean_environment() | {
         "ROOT": str(root), "SERVER_PROGRAM": str(server_module.BINARY), "CLIENT_PORT": str(free_port()),
-        "ADMIN_PORT": str(free_port()), "PATH": f"{root / 'programs'}:{os.environ['PATH']}"}
+        "ADMIN_PORT": str(free_port()), "PROMETHEUS_PORT": str(free_port()), "PATH": f"{root / 'programs'}:{os.environ['PATH']}"}
     yield root, home, environment
-    process = root / "process"
-    if process.exists():
-        try:
-            os.kill(int(process.read_text()), signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    for name in ("process", "prometheus.process"):
+        if (root / name).exists():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int((root / name).read_text()), signal.SIGKILL)
 
 
 def test_the_section_has_commands_only_in_blocks_that_run():
@@ -142,15 +173,32 @@ def test_the_section_has_commands_only_in_blocks_that_run():
     assert not re.search(r"VERSION|ARCHITECTURE|…", "".join(BLOCK.findall(text)))
 
 
-def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
+def follow(machine, blocks):
+    """Runs blocks of the page in one shell; answers what they print."""
     root, home, environment = machine
-    commands = [
-        PLACE.sub(rf"{root}/\1", block).replace("9001", environment["ADMIN_PORT"]) for block in BLOCK.findall(section())]
+    commands = [PLACE.sub(rf"{root}/\1", block).replace("9001", environment["ADMIN_PORT"]) for block in blocks]
     script = "set -u\nset -o pipefail\ntrap 'echo \"failed: $BASH_COMMAND\"; exit 1' ERR\n" + "\n".join(
         f"echo '== block {number}'\n{text}" for number, text in enumerate(commands))
-    done = subprocess.run(
+    return subprocess.run(
         ["bash", "-c", script], cwd=home, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
+
+
+def ask_prometheus(machine, path):
+    """What the API of Prometheus answers; nothing while it does not."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(machine[2]["PROMETHEUS_PORT"]), timeout=DEADLINE)
+    try:
+        connection.request("GET", f"/api/v1/{path}")
+        return json.loads(connection.getresponse().read())["data"]
+    except (OSError, ValueError, KeyError, http.client.HTTPException):
+        return {}
+    finally:
+        connection.close()
+
+
+def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
+    root, home, environment = machine
+    done = follow(machine, BLOCK.findall(section()))
     log = (root / "log").read_text() if (root / "log").exists() else ""
     assert done.returncode == 0, done.stdout[-4000:] + log[-4000:]
     assert f"{root}/etc/pando/rules: no problems" in done.stdout
@@ -171,6 +219,48 @@ def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
     assert set((root / "users").read_text().split()) == {"pando"}
     alerts = (root / "etc/prometheus/pando-rules.yml").read_text()
     assert "PandoDown" in alerts and "pando-rules.yml" in (root / "etc/prometheus/prometheus.yml").read_text()
+    if shutil.which("prometheus"):
+        watch(machine, re.findall(r"alert: (\w+)", alerts))
+    lose_the_disk(machine)
+
+
+def watch(machine, names):
+    """The real Prometheus has the rules, and the server's metrics."""
+    deadline = time.monotonic() + DEADLINE
+    while [one["value"][1] for one in ask_prometheus(machine, "query?query=pando_ready").get("result", ())] != ["1"]:
+        assert time.monotonic() < deadline, (machine[0] / "prometheus.log").read_text()[-2000:]
+        time.sleep(0.1)
+    (group,) = ask_prometheus(machine, "rules")["groups"]
+    assert [rule["name"] for rule in group["rules"]] == names
+    (target,) = ask_prometheus(machine, "targets")["activeTargets"]
+    assert target["labels"] == {"instance": f"127.0.0.1:{machine[2]['ADMIN_PORT']}", "job": "pando"} and target["health"] == "up"
+
+
+def lose_the_disk(machine):
+    """What was written is there again after the commands for a lost disk."""
+    root, home, environment = machine
+    token = (home / "admin.token").read_text().strip()
+    base = f"https://db.example.com:{environment['CLIENT_PORT']}/users/u1.json"
+    curl = [
+        root / "programs/curl", "--fail-with-body", "--silent", "--show-error", "--header", f"Authorization: Bearer {token}", base]
+
+    def ask(*more):
+        done = subprocess.run([*curl, *more], env=environment, capture_output=True, text=True, timeout=DEADLINE)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    assert ask("--request", "PUT", "--data", '"before the loss"') == '"before the loss"'
+    archive = root / "backup/pando-journal"
+    deadline = time.monotonic() + DEADLINE
+    while b"before the loss" not in b"".join(path.read_bytes() for path in archive.glob("journal-*")):
+        assert time.monotonic() < deadline, "not archived"
+        time.sleep(0.1)
+    os.kill(int((root / "process").read_text()), signal.SIGKILL)
+    shutil.rmtree(root / "var/lib/pando")
+    (block,) = re.findall(r"```\n(.*?)^```$", PAGE.read_text().partition(LOST_DISK)[2].partition("\n### ")[0], re.MULTILINE | re.DOTALL)
+    done = follow(machine, [block])
+    assert done.returncode == 0, done.stdout[-4000:] + (root / "log").read_text()[-4000:]
+    assert ask() == '"before the loss"'
 
 
 def test_the_rules_of_the_section_are_what_it_says(tmp_path):
