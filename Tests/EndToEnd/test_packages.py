@@ -258,6 +258,49 @@ def test_comments_do_not_hide_revocations(servers, tmp_path):
     assert "not a JSON object" not in server.stderr() and token
 
 
+# What SIGHUP changes
+
+# Another value than the default for each option that needs nothing else to be set.
+CHANGED = {
+    "log-level": "debug", "access-log": True, "backup-keep": "1,1,1", "drain-time": 1, "max-head-bytes": 4096, "max-read-bytes": 4096,
+    "max-connections": 1000, "max-connections-per-address": 100, "max-connections-per-user": 100, "max-writes-per-second": 100,
+    "max-bytes-per-second": 100_000, "auth-clock-skew": 1, "durability": "none", "segment-bytes": 65536, "checkpoint-bytes": 65536,
+    "checkpoint-interval": 9, "keep-checkpoints": 3, "in-flight-limit": 4 << 20, "backup-verify": 9, "archive-keep": "1d", "loops": 2,
+    "no-deflate": True, "max-listens": 9, "max-listen-bytes": 65536, "max-on-disconnect": 9, "outbound-limit": 4 << 20,
+    "memory-limit": 1 << 28, "index-memory": 1 << 20, "max-write-bytes": 1 << 20, "chunk-limit": 9, "idle-timeout": 99,
+    "presence-timeout": 60, "request-timeout": 9, "no-console": True, "log-format": "json", "admin-listen": "1",
+    "host": "localhost",
+}
+
+
+def test_what_sighup_changes_is_said_alike_everywhere(servers, manual, tmp_path):
+    file = tmp_path / "pando.json"
+    places = {name: str(tmp_path / name) for name in ("backup-to", "archive-to")}
+    fixed = places | {"backup-every": "1h"}
+    file.write_text(json.dumps(fixed))
+    server = servers(dev=False, arguments=["--config", file])
+    file.write_text(json.dumps(fixed | CHANGED))
+    server.signal(signal.SIGHUP)
+    server.wait_for_log("rules to read again")
+    log = server.stderr(limit=1 << 30)
+    reloaded = set(re.search(r"options read again; (.*) changed$", log, re.MULTILINE)[1].split(", "))
+    waiting = set(re.search(r"take effect at the next start: (.*)$", log, re.MULTILINE)[1].split(", "))
+    assert reloaded | waiting == set(CHANGED) and not reloaded & waiting
+
+    def named(text):
+        return set(re.findall(r"[a-z]+(?:-[a-z]+)+", re.sub(r"\]\([^)]*\)", "", text)))
+
+    page = (REPOSITORY / "public/docs/operating.md").read_text()
+    row = re.search(r"^\| SIGHUP \| .* take effect at once: (.*?); a warning", page, re.MULTILINE)[1]
+    head = re.search(r"// .* SIGHUP reads it again: (.*?) take effect at once", EXAMPLE.read_text(), re.DOTALL)[1]
+    serve = (manual / "pando-serve.1").read_text().replace("\\-", "-")
+    signals = serve.partition("\n.SH SIGNALS\n")[2].partition("\n.SH ")[0]
+    listed = re.search(r"take effect: (.*?)\. Others", signals, re.DOTALL)[1]
+    assert named(row) == named(head) == named(listed) == reloaded
+    for what in ("--rules", "certificates", "secrets", "key files", "revocations", "console", "tickets"):
+        assert what in signals and what in page[page.index("| SIGHUP |"):].partition("\n")[0]
+
+
 # Health
 
 
