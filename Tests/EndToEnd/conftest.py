@@ -22,18 +22,19 @@ def pytest_configure(config):
         )
 
 
-# Programs without which no test may be skipped: `deploy/test` gets them itself.
-REQUIRED_PROGRAMS = set(os.environ.get("PANDO_REQUIRED_PROGRAMS", "").split())
+# With PANDO_REQUIRE_PROGRAMS=1 a test that is skipped because a program is missing has failed: `deploy/test` gets all of them itself.
+REQUIRES_PROGRAMS = os.environ.get("PANDO_REQUIRE_PROGRAMS") == "1"
+MISSING = re.compile(r"Skipped: (.+?) is not (?:installed|built)\b")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     report = (yield).get_result()
     if report.skipped and isinstance(report.longrepr, tuple):
-        missing = re.fullmatch(r"Skipped: (\S+) is not installed", report.longrepr[2])
-        if missing and missing[1] in REQUIRED_PROGRAMS:
+        missing = MISSING.match(report.longrepr[2])
+        if missing and REQUIRES_PROGRAMS:
             report.outcome = "failed"
-            report.longrepr = f"{missing[1]} is not installed, and deploy/test needs it; PANDO_ALLOW_SKIPS=1 skips its tests"
+            report.longrepr = f"{missing[1]} is missing, and deploy/test needs it; PANDO_ALLOW_SKIPS=1 skips its tests"
     if report.when == "call" and report.failed:
         for server in getattr(item, "servers_to_show", []):
             report.sections.append((f"stderr of {' '.join(server.command[1:])}", server.stderr()))

@@ -79,7 +79,7 @@ class Trace:
 
     def __init__(self, server, path, kinds, environment=()):
         if shutil.which("strace") is None:
-            pytest.skip("no strace")
+            pytest.skip("strace is not installed")
         if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, timeout=DEADLINE).returncode != 0:
             pytest.skip("strace may not trace here")
         self.server, self.path = server, path

@@ -30,7 +30,7 @@ NO_WEBSOCKET = "Object.defineProperty(window, 'WebSocket', {value: undefined});"
 SET_FLAG = "localStorage.setItem('firebase:previous_websocket_failure', 'true');"
 
 pytestmark = [
-    pytest.mark.skipif(not browser_path(), reason="no chromium: apt-get install chromium, or name one in PANDO_CHROMIUM"),
+    pytest.mark.skipif(not browser_path(), reason="chromium is not installed; PANDO_CHROMIUM names another one"),
     pytest.mark.timeout(240),
 ]
 

@@ -36,7 +36,7 @@ MANY = 100_000  # children of one node; PANDO_CONSOLE_CHILDREN=1000000 takes a m
 MANY_CHILDREN = int(os.environ.get("PANDO_CONSOLE_CHILDREN", MANY))
 SECRET = "0f" * 32
 
-needs_browser = pytest.mark.skipif(not browser_path(), reason="no chromium: apt-get install chromium, or name one in PANDO_CHROMIUM")
+needs_browser = pytest.mark.skipif(not browser_path(), reason="chromium is not installed; PANDO_CHROMIUM names another one")
 
 
 # Files
@@ -253,7 +253,7 @@ def test_text_has_the_contrast_of_wcag_aa(theme):
 def scene(tmp_path_factory):
     """One server and one browser; each test has a database of its own."""
     if not browser_path():
-        pytest.skip("no chromium")
+        pytest.skip("chromium is not installed")
     server = Server(tmp_path_factory.mktemp("server")).start()
     browser = Browser(tmp_path_factory.mktemp("profile")).start()
     page = ConsolePage(browser)

@@ -17,7 +17,7 @@ from websockets.extensions.permessage_deflate import ClientPerMessageDeflateFact
 from server import BINARY, clean_environment
 
 ECHO = BINARY.parent / "pando-echo"
-pytestmark = pytest.mark.skipif(not ECHO.exists(), reason=f"no {ECHO}: --product pando-echo")
+pytestmark = pytest.mark.skipif(not ECHO.exists(), reason=f"{ECHO} is not built: --product pando-echo")
 SEED = int(os.environ.get("PANDO_SEEDS", "1").split("..")[0])
 
 

@@ -23,7 +23,7 @@ BINARY = pathlib.Path(
     os.environ.get("PANDO_LOAD_BINARY", server_module.BINARY.parent / "pando-load")
 ).resolve()
 
-pytestmark = pytest.mark.skipif(not BINARY.exists(), reason=f"no harness at {BINARY}: --product pando-load")
+pytestmark = pytest.mark.skipif(not BINARY.exists(), reason=f"{BINARY} is not built: --product pando-load")
 
 SMOKE = ["--duration", "0.5", "--warm-up", "0.1", "--threads", "2", "--patience", "20"]
 LONGER_SMOKE = ["--duration", "10", "--warm-up", "0.1", "--patience", "20"]
@@ -111,7 +111,7 @@ def test_every_scenario_is_clean(world, scenario, arguments, series):
 ECHO = BINARY.parent / "pando-echo"
 
 
-@pytest.mark.skipif(not ECHO.exists(), reason=f"no {ECHO}: --product pando-echo")
+@pytest.mark.skipif(not ECHO.exists(), reason=f"{ECHO} is not built: --product pando-echo")
 @pytest.mark.parametrize("scenario", ["fan-out", "writes"])
 def test_peer(world, scenario):
     """Both in one run, with their ratio."""

@@ -499,12 +499,15 @@ def test_the_image_has_what_its_configuration_names():
 # What deploy/test needs
 
 
-@pytest.mark.parametrize("required, outcome", [("", "1 skipped"), ("other", "1 skipped"), ("no-such-program other", "1 error")])
-def test_a_test_without_a_program_that_is_required_fails(tmp_path, required, outcome):
+@pytest.mark.parametrize("required, reason, outcome", [
+    ("", "no-such-program is not installed", "1 skipped"), ("1", "no-such-program is not installed", "1 error"),
+    ("1", "/a/b is not built: --product b", "1 error"), ("1", "takes two minutes", "1 skipped"),
+])
+def test_a_test_without_a_program_that_is_required_fails(tmp_path, required, reason, outcome):
     (tmp_path / "test_one.py").write_text(
-        "import pytest\n\n\n@pytest.mark.skipif(True, reason='no-such-program is not installed')\ndef test_one():\n    pass\n")
+        f"import pytest\n\n\n@pytest.mark.skipif(True, reason={reason!r})\ndef test_one():\n    pass\n")
     result = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "conftest", "-p", "no:cacheprovider", "--rootdir", tmp_path, tmp_path],
         capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path, env=clean_environment() | {
-            "PANDO_REQUIRED_PROGRAMS": required, "PYTHONPATH": str(REPOSITORY / "Tests/EndToEnd"), "PANDO_BINARY": str(BINARY)})
+            "PANDO_REQUIRE_PROGRAMS": required, "PYTHONPATH": str(REPOSITORY / "Tests/EndToEnd"), "PANDO_BINARY": str(BINARY)})
     assert outcome in result.stdout, result.stdout + result.stderr

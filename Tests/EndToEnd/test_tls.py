@@ -166,7 +166,7 @@ def s_client(port, *arguments, data=b""):
     )
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="no openssl")
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
 def test_renegotiation_is_refused(server):
     # `R` asks for a renegotiation, and the request comes after it.
     result = s_client(server.port, "-tls1_2", data=b"R\n")
@@ -174,7 +174,7 @@ def test_renegotiation_is_refused(server):
     assert Client(server.port).ask("GET", "/.json")[0] == 200
 
 
-@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("stdbuf")), reason="no openssl, or no stdbuf")
+@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("stdbuf")), reason="openssl or stdbuf is not installed")
 def test_key_update(server):
     # `K` asks for new keys in both directions. The request behind it has the new ones.
     process = subprocess.Popen(
@@ -296,7 +296,7 @@ def test_handshakes_with_a_large_key_are_few_in_a_tick(servers):
 # What goes through it
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="no curl")
+@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
 def test_curl(server):
     base = ["curl", "-sS", "-m", str(DEADLINE), "--cacert", FIXTURES / "issuer.pem", "--resolve", f"localhost:{server.port}:127.0.0.1"]
     url = f"https://localhost:{server.port}/rooms.json"
@@ -611,7 +611,7 @@ def test_redirect(servers):
 GUIDE = REPOSITORY / "public/docs/guide.md"
 
 
-@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="no openssl, or no curl")
+@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="openssl or curl is not installed")
 def test_the_guides_way_to_the_internet(tmp_path):
     """The commands of the section, one after the other, with other ports."""
     section = GUIDE.read_text().split("## From localhost to the internet\n")[1].split("\n## ")[0]
@@ -647,7 +647,7 @@ def test_the_guides_way_to_the_internet(tmp_path):
 # pando-echo
 
 
-@pytest.mark.skipif(not ECHO.exists(), reason=f"no {ECHO}: --product pando-echo")
+@pytest.mark.skipif(not ECHO.exists(), reason=f"{ECHO} is not built: --product pando-echo")
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 def test_echo(version):
     process = subprocess.Popen(
