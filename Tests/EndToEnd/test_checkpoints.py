@@ -4,14 +4,17 @@ import json
 import pathlib
 import re
 import shutil
+import struct
 import time
 
 import pytest
 
+import first_formats
 from pando_client import DEADLINE, Connection
 from preload import build_library
 from rest_client import OWNER, Rest
 from server import StartFailure, run
+from transcript import CLOCK_TOLERANCE
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "Journal/Fixtures"
 SMALL = ("--segment-bytes", 65536, "--checkpoint-bytes", 262144)
@@ -221,6 +224,103 @@ class TestDataOfTheVersionWithWriters:
             assert connection.get("/also") == 5 and connection.get("/users/ann/at") == 1 and connection.get("/values/double") == 2.5
         (backup,) = (tmp_path / "backups").glob("*.backup")
         assert run("check", "backup", backup).returncode == 0
+
+
+class TestDataOfTheFirstFormats:
+    """Checkpoints, backups and an archive as the first versions wrote them: `first_formats.py` has made them from the descriptions."""
+
+    FOLDER = FIXTURES / "version-1-first"
+    OLDER = {
+        "a": {".priority": "p", "b": 1, "c": {"0": 1, "1": 2.5, "3": "é🐵"}}, "x": {"y": {".value": True, ".priority": 3}}}
+    NEWER = OLDER | {"ended": "was there"}
+    LAST = NEWER | {
+        "a": {".priority": "p", "c": {"0": 1, "1": 7, "3": "é🐵"}}, "rows": {"r1": {"n": 1}, "r2": {".priority": -1.5, "n": 2}}}
+
+    def exported(self, data, namespace="default"):
+        done = run("export", "--data", data, "--namespace", namespace)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
+    def test_the_fixture_is_what_its_writer_makes(self):
+        found = {str(path.relative_to(self.FOLDER)): path.read_bytes() for path in self.FOLDER.rglob("*") if path.is_file()}
+        assert found == first_formats.files()
+
+    def test_the_writer_makes_the_records_that_the_first_program_wrote(self):
+        """Of the journal that a program of that time has left."""
+        data = (FIXTURES / "version-1/journal-00000001-0000000000000001.log").read_bytes()
+        seed, at, payloads = first_formats.crc32c(data[:44]), 48, []
+        while at < len(data):
+            checksum, length = struct.unpack_from("<II", data, at)
+            end = at + 40 + length + -length % 8
+            assert checksum == first_formats.crc32c(data[at + 4:end], seed)
+            payloads.append(data[at + 40:at + 40 + length])
+            at = end
+        assert len(payloads) == 9
+        assert payloads[:2] == [
+            first_formats.delta("a", [("", self.OLDER["a"])]),
+            first_formats.delta("", [("x/y", {".value": True, ".priority": 3}), ("a/b", None)])]
+        assert payloads[3:6] == [first_formats.SETTING, b"second", first_formats.delta("z", [("", -(1 << 63))])]
+
+    def test_the_data_directory_is_opened_in_place(self, servers, tmp_path):
+        data = tmp_path / "data"
+        shutil.copytree(self.FOLDER / "data", data)
+        assert run("check", "data", data).returncode == 0 and self.exported(data) == self.LAST
+        server = servers(data=data)
+        with Connection(server.port, "second") as connection:
+            # What waited for the end of a session was written by the start.
+            assert connection.get("/z") == -(1 << 63) and connection.get("/never") is None
+            gone = connection.get("/gone")
+            assert gone["n"] == 2 and abs(gone["at"] - time.time() * 1000) < CLOCK_TOLERANCE
+        with Connection(server.port, "default") as connection:
+            connection.must("p", {"p": "/new", "d": "of this version"})
+        settings = Rest(server.port, "default", fields=[OWNER])
+        assert settings.ask("GET", "/.settings/rules.json").json() == json.loads(first_formats.RULES_TEXT)
+        assert settings.ask("GET", "/.settings/defaultWriteSizeLimit.json").json() == "small"
+        server.restart()
+        assert server.terminate() == 0
+        assert self.exported(data) == self.LAST | {"new": "of this version"} and run("check", "data", data).returncode == 0
+        # The number of a database that was deleted is not used again.
+        assert run("namespace", "create", "--data", data, "third").returncode == 0
+        assert re.search("\t4\tnamespaceMade\tthird", run("log", "--checkpoints", data).stdout)
+
+    def test_the_older_checkpoint_stands_in_for_a_damaged_one(self, servers, tmp_path):
+        data = tmp_path / "data"
+        shutil.copytree(self.FOLDER / "data", data)
+        newer = data / "checkpoint-00000001-000000000000000b.chk"
+        content = bytearray(newer.read_bytes())
+        content[200] ^= 1
+        newer.write_bytes(content)
+        server = servers(data=data)
+        assert "damaged" in server.stderr() and server.terminate() == 0
+        assert newer.with_name(newer.name + ".damaged").exists() and self.exported(data) == self.LAST
+
+    @pytest.mark.parametrize("source, options, expected", [
+        ("monday.backup", [], NEWER), ("backups", [], OLDER), ("backups", ["--archive", "archive"], LAST),
+        ("backups", ["--archive", "archive", "--until-sequence", 10], NEWER), ("data", ["--until-sequence", 5], OLDER),
+    ])
+    def test_backups_and_archive_are_restored(self, servers, tmp_path, source, options, expected):
+        shutil.copytree(self.FOLDER, tmp_path / "first")
+        options = [tmp_path / "first/archive" if one == "archive" else one for one in options]
+        data = tmp_path / "restored"
+        done = run("restore", tmp_path / "first" / source, *options, "--data", data)
+        assert done.returncode == 0, done.stderr
+        assert self.exported(data) == expected and self.exported(data, "second")["z"] == -(1 << 63)
+        server = servers(data=data)
+        assert server.terminate() == 0 and run("check", "data", data).returncode == 0
+
+    def test_the_archive_is_continued(self, servers, tmp_path):
+        """By the server of the upgraded directory: the archive's last segment goes on, and nothing is a gap or a conflict."""
+        shutil.copytree(self.FOLDER, tmp_path / "first")
+        archive, backups = tmp_path / "first/archive", tmp_path / "first/backups"
+        server = servers(data=tmp_path / "first/data", arguments=["--archive-to", archive])
+        with Connection(server.port, "default") as connection:
+            connection.must("p", {"p": "/new", "d": "archived by this version"})
+        wait_until(
+            lambda: b"archived by this version" in b"".join(path.read_bytes() for path in archive.glob("journal-*")), "archive")
+        assert server.terminate() == 0
+        done = run("restore", backups, "--archive", archive, "--data", tmp_path / "restored")
+        assert done.returncode == 0, done.stderr
+        assert self.exported(tmp_path / "restored") == self.LAST | {"new": "archived by this version"}
 
 
 @pytest.fixture(scope="session")
