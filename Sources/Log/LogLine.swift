@@ -1,4 +1,5 @@
-/// Lines of the text log, as a terminal may show them. Clients choose parts of them: paths, user ids, origins.
+/// Lines of the text log, as a terminal may show them. Clients choose parts of them: paths, user ids,
+/// origins.
 package enum LogLine {
     /// The bytes of a line and its line feed. Characters that would end the line, move the cursor, or change
     /// the order in which others are shown (control and format characters, line and paragraph separators) are
