@@ -14,7 +14,10 @@ import Synchronization
 /// share is counted once, by ``SharedBytes`` itself.
 package final class MemoryBudget: Sendable {
     enum Pressure: Equatable {
+        /// At most half of the limit is held.
         case none
+        /// At most 3/4. Sessions that were paused are read again after a while.
+        case moderate
         /// Sessions that hold most are not read, and are disconnected when the pressure lasts
         /// (``LoopMemory``).
         case high
@@ -41,15 +44,12 @@ package final class MemoryBudget: Sendable {
     var pressure: Pressure {
         let byteCount = byteCount
         if byteCount > byteLimit { return .exceeded }
-        return byteCount > highByteCount ? .high : .none
+        if byteCount > highByteCount { return .high }
+        return byteCount > byteLimit / 2 ? .moderate : .none
     }
 
     /// Bytes from which on those who hold most are not read.
-    var highByteCount: Int { byteLimit / 4 * 3 }
-
-    /// Bytes below which paused sessions are read again at once; between this and ``highByteCount``, after a
-    /// while.
-    var calmByteCount: Int { byteLimit / 2 }
+    private var highByteCount: Int { byteLimit / 4 * 3 }
 
     /// Bytes that must go before the pressure is over.
     var excessByteCount: Int { max(0, byteCount - highByteCount) }

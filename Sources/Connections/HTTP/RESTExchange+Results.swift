@@ -114,7 +114,7 @@ extension RESTExchange {
     }
 
     /// What became of a request whose client holds much memory.
-    enum MemoryRelief {
+    enum GivenUpMemory {
         /// Nothing: a worker may be reading its body, which is whole.
         case none
         /// Disconnect the client.
@@ -123,7 +123,7 @@ extension RESTExchange {
     }
 
     /// Memory is short. Of a body, only what is still coming is given up.
-    mutating func giveUpMemory() -> MemoryRelief {
+    mutating func giveUpMemory() -> GivenUpMemory {
         switch state {
         case .body(let pending), .admitting(let pending):
             body.take()

@@ -1,9 +1,21 @@
+import PandoRandom
 import PandoTime
 import Testing
 
 @testable import PandoConnections
 
 private let mebibyte = 1 << 20
+
+extension MemoryRelief {
+    /// Of these clients.
+    fileprivate static func choose(
+        from holders: [MemoryHolder], excess: Int, limit: Int, upTo reach: Reach
+    ) -> [MemoryHolder] {
+        var relief = MemoryRelief(limit: limit)
+        for holder in holders { relief.add(holder) }
+        return relief.chosen(covering: excess, upTo: reach)
+    }
+}
 
 @Suite struct MemoryReliefTests {
     /// Clients by index: what each holds, and what it has taken lately.
@@ -79,6 +91,43 @@ private let mebibyte = 1 << 20
         #expect(chosen(100, .large) == [], "not yet")
         #expect(chosen(3, .small) == [], "they are not the excess, and others were disconnected a moment ago")
         #expect(chosen(3, .steady) == [1000], "they are not the excess")
+    }
+
+    /// However many clients there are, and in whatever order they are added, the choice is that of sorting
+    /// all of them.
+    @Test func theFirstOfManyInAnyOrder() {
+        var random = SeededGenerator(seed: 7)
+        for count in [0, 1, 7, 8, 9, 15, 16, 17, 100, 1000] {
+            let sizes = (0..<count).map { 100_000 + $0 * 10 }
+            var holders = sizes.enumerated().map {
+                MemoryHolder(
+                    index: $0, byteCount: $1, progress: Bool.random(using: &random) ? .stalled : .unknown,
+                    lastHeard: second(0))
+            }
+            let sorted = holders.sorted { ($0.progress, $1.byteCount) < ($1.progress, $0.byteCount) }
+            for _ in 0..<4 {
+                holders.shuffle(using: &random)
+                let chosen = MemoryRelief.choose(from: holders, excess: .max, limit: 8, upTo: .large)
+                #expect(chosen == Array(sorted.prefix(8)))
+                var relief = MemoryRelief(limit: 8)
+                for holder in holders { relief.add(holder) }
+                let largest = relief.largest(covering: .max)
+                #expect(largest.map(\.byteCount) == Array(sizes.reversed().prefix(8)))
+            }
+        }
+    }
+
+    @Test func theLargestAreNotRead() {
+        var relief = MemoryRelief(limit: 64)
+        for (index, (byteCount, progress)) in [
+            (3 * mebibyte, .steady), (1 * mebibyte, .stalled), (60 << 10, .unknown), (2 * mebibyte, .unknown),
+        ].enumerated() as EnumeratedSequence<[(Int, ClientProgress)]> {
+            relief.add(
+                MemoryHolder(index: index, byteCount: byteCount, progress: progress, lastHeard: second(0)))
+        }
+        #expect(relief.largest(covering: 1).map(\.index) == [0], "whatever progress they make")
+        #expect(relief.largest(covering: 4 * mebibyte).map(\.index) == [0, 3])
+        #expect(relief.largest(covering: .max).map(\.index) == [0, 3, 1], "never those that hold little")
     }
 
     @Test func atMostTheLimitAtATime() {

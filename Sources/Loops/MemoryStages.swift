@@ -1,0 +1,121 @@
+import PandoConnections
+import PandoTime
+
+/// What one loop does about the memory that clients hold, as far as the pressure and the time decide it;
+/// ``LoopMemory`` does it.
+///
+///     calm ──3/4 of the limit──▶ pressed ──2 s──▶ relieving        the sessions that hold most are disconnected
+///       ▲                          └───the limit───▶ │             until 3/4 is left
+///       └────────below 3/4, after a moment───────────┘
+///
+/// Without sessions, threads and clock, so that tests go through all of it.
+struct MemoryStages {
+    enum Stage: Equatable {
+        case calm
+        /// Those that hold most are not read.
+        case pressed
+        /// Those that hold most are disconnected.
+        case relieving
+    }
+
+    /// What is to be done now.
+    struct Step: Equatable {
+        /// All sessions are looked at, and those that hold most are not read from then on.
+        var beginsPausing = false
+        /// A look at all sessions ends, and those that it has chosen stay.
+        var endsRelief = false
+        /// Sessions that are not read for these reasons are read again.
+        var resumes: PauseReasons = []
+    }
+
+    /// How long more than 3/4 may be held while those that hold most are not read.
+    static let pressedPatience: Duration = .seconds(2)
+    /// How long the limit may be exceeded before sessions that hold little are disconnected, too.
+    static let smallPatience: Duration = .milliseconds(250)
+    /// Sessions that make steady progress are disconnected when the limit has been exceeded for so long
+    /// without another disconnection, or for ``longestSteadyPatience`` in any case: what others held takes a
+    /// moment to be freed.
+    static let steadyPatience: Duration = .seconds(2)
+    static let longestSteadyPatience: Duration = .seconds(10)
+    /// How long after the pressure, or after the last disconnection, paused sessions are read again.
+    static let resumptionWait: Duration = .milliseconds(500)
+
+    private(set) var stage = Stage.calm
+    /// When the stage began, or a session was last disconnected.
+    private var stageTime = MonotonicTime(nanoseconds: 0)
+    /// Since when the limit is exceeded; nil while it is not.
+    private var exceededSince: MonotonicTime?
+    /// When it was last exceeded, while sessions may be paused for it; nil after they were resumed.
+    private var lastExceeded: MonotonicTime?
+    /// When a session without steady progress was last disconnected.
+    private var lastDisconnection = MonotonicTime(nanoseconds: 0)
+
+    var isExceeded: Bool { exceededSince != nil }
+
+    /// Takes the pressure as it is now, some times in each tick. O(1).
+    mutating func observe(_ pressure: MemoryBudget.Pressure, at now: MonotonicTime) -> Step {
+        var step = Step()
+        if pressure == .exceeded {
+            exceededSince = exceededSince ?? now
+            lastExceeded = now
+        } else {
+            exceededSince = nil
+            // Sessions with incomplete input are read again soon, also where more than 3/4 is held for long.
+            if let last = lastExceeded, now - last > Self.resumptionWait {
+                lastExceeded = nil
+                step.resumes = .incompleteInput
+            }
+        }
+        switch pressure {
+        case .none, .moderate:
+            guard stage != .calm else { break }
+            step.endsRelief = true
+            // At once below half of the limit, else after a while: others may hold memory for hours.
+            guard pressure == .none || now - stageTime > Self.resumptionWait else { break }
+            stage = .calm
+            lastExceeded = nil
+            step.resumes = [.memory, .incompleteInput]
+        case .high:
+            // Clients that are not read can take what they have asked for, which helps; what is half received
+            // does not get less.
+            if stage == .calm {
+                begin(.pressed, at: now)
+                step.beginsPausing = true
+            } else if stage == .pressed, now - stageTime > Self.pressedPatience {
+                begin(.relieving, at: now)
+            }
+        case .exceeded: if stage != .relieving { begin(.relieving, at: now) }
+        }
+        return step
+    }
+
+    /// A session was disconnected.
+    /// - Parameter isSteady: It made steady progress.
+    mutating func noteDisconnection(ofSteady isSteady: Bool, at now: MonotonicTime) {
+        stageTime = now
+        if !isSteady { lastDisconnection = now }
+    }
+
+    /// A look at all sessions has found none that may be disconnected. Below the limit, those that are left
+    /// may still read what they hold.
+    mutating func noteNoneToDisconnect(at now: MonotonicTime) {
+        if stage == .relieving, !isExceeded { begin(.pressed, at: now) }
+    }
+
+    /// Which sessions may be disconnected now.
+    func reach(at now: MonotonicTime) -> MemoryRelief.Reach {
+        guard let exceededSince else { return .large }
+        let duration = now - exceededSince
+        if now - max(exceededSince, lastDisconnection) > Self.steadyPatience
+            || duration > Self.longestSteadyPatience
+        {
+            return .steady
+        }
+        return duration > Self.smallPatience ? .small : .large
+    }
+
+    private mutating func begin(_ next: Stage, at now: MonotonicTime) {
+        stage = next
+        stageTime = now
+    }
+}
