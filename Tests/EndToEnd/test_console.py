@@ -238,7 +238,7 @@ def contrast(one, other):
 def test_text_has_the_contrast_of_wcag_aa(theme):
     style = (PUBLIC / "css/console.css").read_text()
     colours = {name: (light, dark)[theme] for name, light, dark in re.findall(r"--([\w-]+):\s*light-dark\((#\w{6}),\s*(#\w{6})\)", style)}
-    pairs = [(text, ground) for text in ("ink", "soft", "accent", "string", "number", "boolean", "danger", "warning")
+    pairs = [(text, ground) for text in ("ink", "soft", "accent", "string", "number", "boolean", "name", "method", "danger", "warning")
              for ground in ("paper", "ground", "raised", "hover", "selected")]
     pairs += [(text, "flash") for text in ("ink", "string", "number", "boolean")]
     pairs += [("on-accent", "accent"), ("warning", "warning-soft"), ("ink", "tint"), ("ink", "danger-soft")]
@@ -998,6 +998,50 @@ def test_published_rules_are_compared_and_rolled_back(desk):
     assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == DRAFT
 
 
+def test_versions_beyond_the_first_are_loaded_when_asked_for(desk):
+    """The server lists 20 versions at a time."""
+    for number in range(45):
+        desk.rest.ask("PUT", "/.settings/rules.json", json.dumps({"rules": {f"v{number}": {".read": True}}})).expect(200)
+    page = desk.open(place="rules")
+    page.wait(f"{EDITOR}.getValue().includes('v44')")
+    press_button(page, "Versions")
+    page.dialog("Published rules")
+    counts = "[document.querySelectorAll('dialog option').length, document.querySelector('dialog select').value]"
+    assert page.run(counts) == [20, "1"]
+    for count in [40, 45]:
+        press_button(page, "Earlier versions", "dialog")
+        page.wait(f"document.querySelectorAll('dialog option').length === {count}")
+        assert page.run(counts) == [count, "1"]  # what is compared stays
+    page.wait("[...document.querySelectorAll('dialog button')].every((one) => one.textContent !== 'Earlier versions' || !one.offsetParent)", "no button at the end")
+    page.run("{ const list = document.querySelector('dialog select'); list.value = 44; list.dispatchEvent(new Event('change')); }")
+    assert '"v0"' in page.run("document.querySelector('dialog .diff .removed').textContent")
+    page.confirm()
+    page.wait(f"{EDITOR}.getValue().includes('\"v0\"')")
+
+
+EXPRESSION = r"""auth != null && $id === 'it' && newData.child(\"a'b\").val().length < 1.5e2 && root.exists() || now > 0 && data.val().matches(/^a.b$/i)"""
+
+
+def test_the_parts_of_a_rule_are_coloured_by_what_they_are(desk):
+    page = desk.open(place="rules")
+    page.wait(f"{EDITOR}.getValue().includes('rules')")
+    text = '{"rules": {"a": {"$id": {".write": "' + EXPRESSION + '",\n".read":\n  "query.limitToFirst", ".indexOn": ["auth"]}}}}'
+    page.run(f"{EDITOR}.setValue({json.dumps(text)})")
+    tokens = page.run(f"""[0, 1, 2].flatMap((line) => {EDITOR}.getLineTokens(line)).filter((token) => token.type).map((token) => `${{token.type}} ${{token.string.trim()}}`)""")
+    assert tokens == [
+        "keyword \"rules\"", "string \"a\"", "variable-2 \"$id\"", "keyword \".write\"", "string \"",
+        "builtin auth", "operator !=", "atom null", "operator &&", "variable-2 $id", "operator ===", "string 'it'", "operator &&",
+        "builtin newData", "property .child", "string \\\"a'b\\\"", "property .val", "operator <", "number 1.5e2", "operator &&",
+        "builtin root", "property .exists", "operator ||", "builtin now", "operator >", "number 0", "operator &&",
+        "builtin data", "property .val", "property .matches", "string /^a.b$/i", "string \"", "keyword \".read\"",
+        "string \"", "builtin query", "string \"", "keyword \".indexOn\"", "string \"auth\""]
+    # Each kind has a colour of its own, which the editor's own style does not take away.
+    colours = page.run("""Object.fromEntries(['string', 'number', 'atom', 'builtin', 'property', 'operator', 'variable-2'].map((name) =>
+      [name, getComputedStyle(document.querySelector(`.CodeMirror .cm-${name}`)).color]))""")
+    colours["text"] = page.run("getComputedStyle(document.querySelector('.CodeMirror')).color")
+    assert len(set(colours.values())) == 8, colours
+
+
 @pytest.mark.parametrize("text, path, order, expected", [
     ('{"rules":{".read":true}}', '["a"]', "x", '{"rules":{\n  "a": { ".indexOn": ["x"] },".read":true}}'),
     ('{"rules": {}}', "[]", "$value", '{"rules": {\n  ".indexOn": [".value"]\n}}'),
@@ -1466,6 +1510,35 @@ def test_every_document_is_rendered_and_html_in_one_is_text(scene):
       box.append(...render('<script>x</script> [a](javascript:x) ![i](data:x) `<b>`\\n\\n| a | b |\\n|---|---|\\n| 1 | `c\\\\|d` |', (to) => /^https?:/.test(to) ? to : null));
       return [box.textContent, box.querySelectorAll('script, img, b, a[href^=java]').length, box.querySelectorAll('td').length]; })()""")
     assert "<script>x</script>" in shown[0] and shown[1:] == [0, 2]
+    assert page.complaints() == []
+
+
+def test_two_files_are_a_client_of_their_own(servers, scene, tmp_path):
+    """Others may copy realtime.js with json.js: no other file is there."""
+    _, page = scene
+    site = tmp_path / "site"
+    site.mkdir()
+    for name in ["realtime.js", "json.js"]:
+        (site / name).write_bytes((PUBLIC / "js" / name).read_bytes())
+    (site / "index.html").write_text("<!doctype html><title>A page of others</title>")
+    server = servers(arguments=["--public", site], memory=True)
+    page.open(server.port)
+    found = page.run("""(async () => {
+      const { Database, DatabaseError } = await import('/realtime.js');
+      const database = await new Promise((resolve) => {
+        const made = new Database({ url: location.origin.replace('http', 'ws'), namespace: 'default', credential: 'owner', onState: (state) => state === 'open' && resolve(made) });
+      });
+      const seen = [];
+      const isSeen = new Promise((resolve) => database.listen('/a', null, (value) => { seen.push(JSON.stringify(value)); if (seen.length === 3) resolve(); }));
+      await database.set('/a', { b: 1 });
+      await database.update('/', { 'a/c': 2 });
+      await isSeen;
+      const refusal = await database.set('/a', 3, 'another hash').catch((error) => [error instanceof DatabaseError, error.code]);
+      database.close();
+      return [seen, refusal];
+    })()""")
+    assert found == [["null", '{"b":1}', '{"b":1,"c":2}'], [True, "datastale"]]
+    assert Rest(server.port, "default", fields=[bearer("owner")]).get("/a") == {"b": 1, "c": 2}
     assert page.complaints() == []
 
 

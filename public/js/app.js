@@ -1,17 +1,16 @@
 import {session, link, STORED} from "./session.js"
 import {feed} from "./feed.js"
-import {h, button, iconButton, icon, dialog, switchTheme, toast, visible} from "./dom.js"
+import {h, fill, button, iconButton, icon, dialog, problemLine, submission, submitButton, switchTheme, visible, complain} from "./dom.js"
 import {userField} from "./user-field.js"
 import * as data from "./page-data.js"
 
 const PAGES = {data: "Data", query: "Query", history: "History", rules: "Rules", operations: "Operations"}
-const FOR_ADMINS = /history|rules|operations/
 const IDLE_MS = 2000 // from the first view until the other pages are loaded
 const STATES = {open: "live", connecting: "connecting…", waiting: "no connection; trying again", closed: "closed"}
 const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/
 const app = document.getElementById("app")
 
-const isFor = name => session.isAdmin || !FOR_ADMINS.test(name)
+const isFor = name => session.isAdmin || !/history|rules|operations/.test(name)
 
 function place() {
 	const [path, rest = ""] = location.hash.replace(/^#\/?/, "").split("?")
@@ -41,21 +40,14 @@ async function start() {
 function showSignIn(words = "") {
 	const token = h("input", {type: "password", required: true, "aria-describedby": "sign-in-hint"})
 	const kept = h("input", {type: "checkbox"})
-	const problem = h("p.problem", {role: "alert"}, words)
-	const submit = h("button.primary", {type: "submit"}, "Sign in")
-	const onsubmit = async () => {
-		submit.disabled = true
-		problem.textContent = ""
-		try {
-			await session.signIn(token.value.trim(), {isKept: kept.checked})
-			showFrame()
-		} catch (error) {
-			problem.textContent = `Not signed in: ${error.message}`
-			submit.disabled = false
-			token.select()
-		}
-	}
-	app.replaceChildren(h("main.gate", h("form.card", {onsubmit}, brand(), h("h1", "Sign in"),
+	const problem = problemLine(words)
+	const submit = submitButton("Sign in")
+	const signIn = () => session.signIn(token.value.trim(), {isKept: kept.checked}).catch(error => {
+		token.select()
+		return `Not signed in: ${error.message}`
+	})
+	const onsubmit = submission(submit, problem, signIn, showFrame)
+	fill(app, h("main.gate", h("form.card", {onsubmit}, brand(), h("h1", "Sign in"),
 		h("label", "Token or secret", token),
 		h("p.hint", {id: "sign-in-hint"}, "An administrator's, as pando token --admin prints it, or a user's. It stays in this tab."),
 		h("label.check", kept, "Keep it until the tab is closed"), problem, submit,
@@ -63,7 +55,7 @@ function showSignIn(words = "") {
 	token.focus()
 }
 
-const brand = () => h("div.brand", h("img", {src: "/favicon.svg", alt: "", width: 22, height: 22}), "Pando")
+const brand = () => h(".brand", h("img", {src: "/favicon.svg", alt: "", width: 22, height: 22}), "Pando")
 
 const links = Object.entries(PAGES).map(([name, label]) => ({name, element: h("a", label)}))
 const databases = h("select", {id: "databases", label: "Database", onchange: () => (location.hash = link(place().name, [], databases.value))})
@@ -76,15 +68,15 @@ function showFrame() {
 		event.preventDefault()
 		main.querySelector("[tabindex='0'], input, textarea")?.focus()
 	}
-	app.replaceChildren(
+	fill(app,
 		h("a.skip", {href: "#main", onclick: skip}, "Skip to the content"),
 		h("header.bar", brand(), databases, h("nav", {label: "Pages"}, links.filter(({name}) => isFor(name)).map(({element}) => element), h("a", {href: "/docs", target: "_blank"}, "Docs")),
 			h("span.grow"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
 		main)
 	databases.append(...(session.databases ?? []).map(({name}) => h("option", name)))
-	session.addEventListener("state", event => showState(event.detail))
-	session.addEventListener("database", () => { showActor(); showPage() })
-	session.addEventListener("selected", event => linkTo(event.detail))
+	session.on("state", showState)
+	session.on("database", () => { showActor(); showPage() })
+	session.on("selected", linkTo)
 	addEventListener("hashchange", () => {
 		for (const dialog of document.querySelectorAll("dialog")) dialog.close()
 		showPage()
@@ -106,13 +98,13 @@ function linkTo(keys) {
 function showState({state, error}) {
 	stateElement.className = `state ${state}`
 	const refusal = session.isActing ? "not accepted, run as another" : "signed out, reload to sign in"
-	stateElement.title = stateElement.textContent = error ? `${refusal}: ${visible(error.message, 80)}` : STATES[state]
+	stateElement.title = stateElement.textContent = error ? `${refusal}: ${visible(error.message)}` : STATES[state]
 	if (state === "open" && isMissing) showPage()
 }
 
 function showActor() {
 	const {isActing, actorName} = session
-	actorButton.replaceChildren(icon("user"), h("span", isActing && "as ", visible(actorName, 24)))
+	fill(actorButton, icon("user"), h("span", isActing && "as ", visible(actorName, 24)))
 	actorButton.classList.toggle("other", isActing)
 }
 
@@ -135,7 +127,7 @@ async function showPage() {
 	const module = name === "data" ? data : await load(name).catch(() => {})
 	if (number !== wanted) return
 	isMissing = !module
-	if (isMissing) return toast("The page can't be loaded: the server does not answer. It is shown when the server is back.", "error")
+	if (isMissing) return complain("The page can't be loaded: the server does not answer. It is shown when the server is back.")
 	linkTo(keys)
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace
@@ -145,7 +137,7 @@ async function showPage() {
 	if (isOther) {
 		page?.close()
 		page = module
-		main.replaceChildren(page.element)
+		fill(main, page.element)
 	}
 	page.show(place())
 	if (isOther) page.opened?.()

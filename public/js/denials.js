@@ -1,22 +1,22 @@
 import {session, link} from "./session.js"
-import {h, button, dialog, panel, showTable, toast, visible, formatMoment} from "./dom.js"
-import {stringify, readTable} from "./json.js"
+import {h, button, definitions, dialog, failed, panel, showTable, toast, visible, format} from "./dom.js"
+import {readTable} from "./json.js"
 
 const NEAR_MS = 5000 // between a denial and its answer
 const LIST_LIMIT = 15
 export const causes = readTable("causes")
 
-const userName = uid => (uid === null ? "not signed in" : `uid ${visible(uid, 60)}`)
+const userName = uid => (uid === null ? "not signed in" : `uid ${visible(uid)}`)
 
 async function showDenial({denial, uid, time}) {
 	const {operation, path, cause, rules = []} = denial
-	const evaluated = rules.filter(({decides}) => decides !== false).map(({rule, kind, line, column, outcome, location, values = []}) => h("div.denial",
+	const evaluated = rules.filter(({decides}) => decides !== false).map(({rule, kind, line, column, outcome, location, values = []}) => h(".denial",
 		h("b", `${visible(rule, 200)} ${kind}`), " at ", h("a", {href: `${link("rules")}?line=${line}&column=${column}`}, `line ${line}:${column}`),
 		`, asked for ${visible(location, 200)}: `, h("b.problem", visible(outcome, 200)),
-		h("dl", values.map(({expression, value}) => [h("dt", visible(expression, 300)), h("dd", visible(value, 300))]))))
+		definitions(values.map(({expression, value}) => [visible(expression, 300), visible(value, 300)]))))
 	return dialog({
-		title: `Why ${operation} of ${visible(path, 80)} was denied`, wide: true, asks: false,
-		body: [h("p", `${formatMoment(time)}, ${userName(uid)}: ${(await causes)[cause]}.`), evaluated],
+		title: `Why ${operation} of ${visible(path)} was denied`, wide: true, asks: false,
+		body: [h("p", `${format.moment(time)}, ${userName(uid)}: ${(await causes)[cause]}.`), evaluated],
 	})
 }
 
@@ -28,7 +28,7 @@ async function why(asked, auth, moment) {
 	const found = denials.find(isIt)
 	if (found) return showDenial(found)
 	for (const one of asked) {
-		const answer = await session.inspect("evaluate", {}, {method: "POST", body: stringify({...one, auth})})
+		const answer = await session.evaluate({...one, auth})
 		if (!answer.allowed) return showDenial({time: session.database.now, uid, denial: {...answer, operation: one.method}})
 	}
 	toast("The rules allow it now.")
@@ -38,7 +38,7 @@ async function why(asked, auth, moment) {
 export function whyButton(error, asked) {
 	const {isAdmin, actorAuth, database} = session
 	const moment = database.now
-	return error.code === "permission_denied" && isAdmin && button("Why?", () => why(asked, actorAuth, moment).catch(({message}) => toast(message, "error")), ".link")
+	return error.code === "permission_denied" && isAdmin && button("Why?", () => why(asked, actorAuth, moment).catch(failed), ".link")
 }
 
 export const explain = (error, what, ...asked) => toast(`${what}: ${error.message}`, "error", whyButton(error, asked))
@@ -48,7 +48,7 @@ export const attempt = (what, path, run) => run().catch(error => explain(error, 
 
 export function denialPanel() {
 	const content = h("div")
-	const row = causes => entry => [button("Why?", () => showDenial(entry), ".small"), formatMoment(entry.time), userName(entry.uid), entry.denial.operation, visible(entry.denial.path, 160),
+	const row = causes => entry => [button("Why?", () => showDenial(entry), ".small"), format.moment(entry.time), userName(entry.uid), entry.denial.operation, visible(entry.denial.path, 160),
 		causes[entry.denial.cause]]
 	const look = async () => {
 		const {denials} = await session.inspect("denials")

@@ -1,10 +1,10 @@
 // Elements: whatever the tree holds becomes a text node or an attribute, never markup.
 
-// An element: `h("div.class", {property, attribute, onevent}, children)`; `label` is its name for screen readers.
+// An element: `h("tag.class", {property, attribute, onevent}, children)`, a div without a tag; `label` is its name for screen readers.
 export function h(selector, properties, ...children) {
 	if (properties?.constructor !== Object) return h(selector, {}, properties, ...children)
 	const [tag, ...classes] = selector.split(".")
-	const element = document.createElement(tag)
+	const element = document.createElement(tag || "div")
 	element.classList.add(...classes)
 	if (tag === "button") element.type = "button"
 	if (tag === "input") element.autocomplete = "off"
@@ -16,9 +16,12 @@ export function h(selector, properties, ...children) {
 		else if (name in element) element[name] = value
 		else element.setAttribute(name, value === true ? "" : value)
 	}
-	element.append(...children.flat(Infinity).filter(child => (child ?? false) !== false))
+	fill(element, children)
 	return element
 }
+
+// Replaces what is in an element; null and false are nothing.
+export const fill = (element, ...children) => element.replaceChildren(...children.flat(Infinity).filter(child => (child ?? false) !== false))
 
 export function svg(tag, attributes, ...children) {
 	const element = document.createElementNS("http://www.w3.org/2000/svg", tag)
@@ -37,50 +40,75 @@ export const icon = name => svg("svg", {viewBox: "0 0 16 16", width: 16, height:
 export const button = (label, onclick, kind = "", properties = {}) => h(`button${kind}`, {onclick, ...properties}, label)
 
 export const iconButton = (name, label, onclick, properties = {}) =>
-	h("button.icon-button", {title: label, label, onclick, ...properties}, icon(name))
+	button(icon(name), onclick, ".icon-button", {title: label, label, ...properties})
 
 // Control characters, and those that change the direction of text or have no shape; but tabs, and the choice of a coloured shape.
 const INVISIBLE = /(?![\t\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu
 
-export function visible(text, limit = 400) {
+export function visible(text, limit = 120) {
 	const cut = text.length > limit ? text.slice(0, limit) + "…" : text
 	return cut.replace(INVISIBLE, found => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
 }
 
-export const visibleLines = (text, limit, lineLimit = 2000) => text.slice(0, limit).split("\n").map(line => visible(line, lineLimit)).join("\n")
+export const visibleLines = (text, limit) => text.slice(0, limit).split("\n").map(line => visible(line, 2000)).join("\n")
+
+const toasts = document.getElementById("toasts")
 
 export function toast(text, kind = "info", action) {
-	const area = document.getElementById("toasts")
 	const close = () => item.remove()
-	const item = h(`div.toast.${kind}`, h("span", text), action,
+	const item = h(`.toast.${kind}`, h("span", text), action,
 		iconButton("close", "Close", close))
-	area.append(item)
-	while (area.childElementCount > 4) area.firstElementChild.remove()
+	toasts.append(item)
+	while (toasts.childElementCount > 4) toasts.firstElementChild.remove()
 	// One that is pointed at, or has the focus, stays.
 	setTimeout(() => item.matches(":hover, :focus-within") || close(), kind === "error" ? 12000 : 6000)
 }
 
+export const complain = text => toast(text, "error")
+export const failed = ({message}) => complain(message)
+
+export const submitButton = (label, kind) => h(`button.primary${kind || ""}`, {type: "submit"}, label)
+
+export const problemLine = words => h("p.problem", {role: "alert"}, words)
+
+// Sends a form: `run()`, with the button disabled, then `done()`; but not after words that it gives or throws, nor `false`.
+export const submission = (ok, problem, run, done) => async () => {
+	if (ok.disabled) return
+	const focused = document.activeElement
+	ok.disabled = true
+	const words = await Promise.try(run).catch(error => error.message)
+	ok.disabled = false
+	fill(problem, words !== true && words)
+	if (words?.length || words === false) focused.focus()
+	else done()
+}
+
+// Messages are in the upper dialog, the first of the page: what is behind one can't be reached.
+const placeToasts = () => (document.querySelector("dialog") ?? document.body).append(toasts)
+
 // Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. One that `asks` nothing is only closed.
 export function dialog({title, body, confirm = "Close", danger, check = () => "", wide, asks = true}) {
 	return new Promise(resolve => {
-		const problem = h("p.problem", {role: "alert"})
-		const ok = h(`button.primary${danger ? ".danger" : ""}`, {type: "submit"}, confirm)
+		const problem = problemLine()
+		const ok = submitButton(confirm, danger && ".danger")
 		const close = () => element.close()
 		const cancel = button("Cancel", close)
 		let isConfirmed = false
-		const onsubmit = async () => {
-			if (ok.disabled) return
-			ok.disabled = true
-			problem.textContent = await Promise.try(check).catch(error => error.message) || ""
-			ok.disabled = false
-			isConfirmed = problem.textContent === ""
-			if (isConfirmed) close()
+		const onsubmit = submission(ok, problem, check, () => {
+			isConfirmed = true
+			close()
+		})
+		const onclose = () => {
+			element.remove()
+			placeToasts()
+			resolve(isConfirmed)
 		}
-		const element = h(`dialog${wide ? ".wide" : ""}`, {"aria-labelledby": "dialog-title", onclose: () => { element.remove(); resolve(isConfirmed) }},
-			h("form", {method: "dialog", onsubmit}, h("header", h("h2", {id: "dialog-title"}, title), iconButton("close", "Cancel", close)),
-				h("div.dialog-body", body, problem), h("footer", asks && cancel, ok)))
-		document.body.append(element)
-		element.showModal();
+		const element = h(`dialog${wide ? ".wide" : ""}`, {label: title, onclose},
+			h("form", {method: "dialog", onsubmit}, h("header", h("h2", title), iconButton("close", "Cancel", close)),
+				h(".dialog-body", body, problem), h("footer", asks && cancel, ok)))
+		document.body.prepend(element)
+		element.showModal()
+		placeToasts();
 		(element.querySelector("[autofocus]") ?? (danger ? cancel : ok)).focus()
 	})
 }
@@ -98,12 +126,12 @@ export function menu(anchor, items) {
 		else return
 		event.preventDefault()
 	}
-	const list = h("div.menu", {popover: "auto", role: "menu", label: "Actions", onkeydown, ontoggle: ({newState}) => newState === "closed" && list.remove()},
+	const list = h(".menu", {popover: "auto", role: "menu", label: "Actions", onkeydown, ontoggle: ({newState}) => newState === "closed" && list.remove()},
 		items.map(item => (item ? entry(item) : h("hr"))))
 	const entries = [...list.querySelectorAll("button")]
 	document.body.append(list)
 	list.showPopover()
-	const {left, bottom, top} = anchor instanceof Element ? anchor.getBoundingClientRect() : new DOMRect(anchor.x, anchor.y)
+	const {left, bottom, top} = anchor.getBoundingClientRect?.() ?? new DOMRect(anchor.x, anchor.y)
 	const {width, height} = list.getBoundingClientRect()
 	list.style.left = `${Math.max(4, Math.min(left, innerWidth - width - 4))}px`
 	list.style.top = `${bottom + height > innerHeight - 4 ? Math.max(4, top - height) : bottom + 2}px`
@@ -137,22 +165,21 @@ export function save(name, content) {
 	setTimeout(() => URL.revokeObjectURL(url), 60000)
 }
 
-export const formatCount = count => count.toLocaleString("fr")
-
-export function formatBytes(bytes) {
-	const power = Math.min(3, Math.floor(Math.log10(bytes) / 3))
-	return power > 0 ? `${(bytes / 1000 ** power).toFixed(1)} ${" kMG"[power]}B` : `${Math.round(bytes)} B`
-}
-
-export function formatMoment(milliseconds) {
-	const date = new Date(milliseconds)
-	const day = date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString("en-GB")} `
-	return `${day}${date.toLocaleTimeString("en-GB")}.${date.toISOString().slice(20, 23)}`
-}
-
-export function formatSpan(seconds) {
-	const [unit, size] = [["d", 86400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1]
-	return `${Math.floor(seconds / size)}\u202f${unit}`
+export const format = {
+	count: count => Math.round(count).toLocaleString("fr"),
+	bytes(bytes) {
+		const power = Math.min(3, Math.floor(Math.log10(bytes) / 3))
+		return power > 0 ? `${(bytes / 1000 ** power).toFixed(1)} ${" kMG"[power]}B` : `${Math.round(bytes)} B`
+	},
+	moment(milliseconds) {
+		const date = new Date(milliseconds)
+		const day = date.toDateString() === new Date().toDateString() ? "" : `${date.toLocaleDateString("en-GB")} `
+		return `${day}${date.toLocaleTimeString("en-GB")}.${date.toISOString().slice(20, 23)}`
+	},
+	span(seconds) {
+		const [unit, size] = [["d", 86400], ["h", 3600], ["min", 60]].find(([, size]) => seconds >= size) ?? ["s", 1]
+		return `${Math.floor(seconds / size)}\u202f${unit}`
+	},
 }
 
 export function choice(label, options, {value, ...properties} = {}) {
@@ -161,7 +188,9 @@ export function choice(label, options, {value, ...properties} = {}) {
 	return select
 }
 
-export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", empty) : h("div.scroll", h("table",
+export const definitions = entries => h("dl", entries.map(([name, value]) => value && [h("dt", name), h("dd", value)]))
+
+export const table = (heads, rows, empty) => rows.length === 0 ? h("p.hint", empty) : h(".scroll", h("table",
 	h("thead", h("tr", heads.map(name => h("th", {scope: "col"}, name)))),
 	h("tbody", rows.map(cells => h("tr", cells.map(cell => h("td", cell)))))))
 
@@ -180,14 +209,14 @@ export function showTable(place, heads, rows, empty) {
 	next.forEach((row, index) => row === shown.rows[index] || shown.insertBefore(row, shown.rows[index] ?? null))
 }
 
-export const panel = (title, content, beside) => h("section.panel", h("div.together", h("h2.grow", title), beside), content)
+export const panel = (title, content, beside) => h("section.panel", h(".together", h("h2.grow", title), beside), content)
 
 // Light or dark: as the system has it, or as it was chosen.
 const THEME_KEY = "pando-theme"
-const {dataset} = document.documentElement
-dataset.theme = localStorage.getItem(THEME_KEY) ?? ""
+const {style} = document.documentElement
+style.colorScheme = localStorage.getItem(THEME_KEY) ?? ""
 
 export function switchTheme() {
-	const isDark = dataset.theme ? dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches
-	localStorage.setItem(THEME_KEY, (dataset.theme = isDark ? "light" : "dark"))
+	const isDark = style.colorScheme ? style.colorScheme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches
+	localStorage.setItem(THEME_KEY, (style.colorScheme = isDark ? "light" : "dark"))
 }

@@ -1,5 +1,5 @@
 import {session, restPath} from "./session.js"
-import {h, button, choice, dialog, toast, save, visible, visibleLines, formatCount} from "./dom.js"
+import {h, button, choice, dialog, problemLine, submission, submitButton, toast, save, visible, visibleLines, format, complain} from "./dom.js"
 import {attempt, explain} from "./denials.js"
 import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
 import {hash, join, split, problemOfKey, pushID} from "./keys.js"
@@ -14,9 +14,11 @@ const REST_UNITS = 1 << 20 // a longer value goes by REST
 const DIFF_LIMIT = 200 // changes that are listed
 
 const history = [] // {label, changes, namespace, units}
+// Steps that wait to be written together; null while each is written at once.
+export let gathered = null
 let written = () => {}
 export const onWritten = listener => (written = listener)
-export const lastStep = () => history.at(-1)
+export const lastStep = () => gathered?.at(-1) ?? history.at(-1)
 
 function remember(label, changes) {
 	const kept = changes.map(({path, before, after}) => ({path, before, after: hasServerValue(after) ? undefined : after}))
@@ -26,8 +28,8 @@ function remember(label, changes) {
 
 const hasServerValue = value => isObject(value) && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue))
 
-const nameOf = ({path}) => visible(path, 60)
-const counted = (count, noun) => `${formatCount(count)} ${noun}${count === 1 ? "" : "s"}`
+const nameOf = ({path}) => visible(path)
+const counted = (count, noun) => `${format.count(count)} ${noun}${count === 1 ? "" : "s"}`
 const nodes = count => counted(count, "node")
 
 const countNodes = value => value === null ? 0 : isObject(value) ? Object.values(value).reduce((sum, child) => sum + countNodes(child), 1) : 1
@@ -47,7 +49,7 @@ const look = path => attempt("Read", path, async () => {
 async function lookAtAll(branch, deed, limit = UNDO_NODES) {
 	const found = await look(branch.path)
 	if (!found || (found.value !== undefined && found.count <= limit)) return found
-	toast(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`, "error")
+	complain(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`)
 }
 
 function put(path, value, ifHash) {
@@ -61,7 +63,7 @@ function overwrites(path, theirs, mine) {
 	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, visibleLines(stringify(value, 2), 5000)))
 	return dialog({
 		title: "Changed by another client", confirm: "Overwrite with yours", danger: true,
-		body: [h("p", `${nameOf({path})} is no longer what you saw. Nothing was written.`), h("div.versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
+		body: [h("p", `${nameOf({path})} holds something else than you saw. Nothing was written.`), h(".versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
 	})
 }
 
@@ -69,33 +71,65 @@ function overwrites(path, theirs, mine) {
 	One change is a compare-and-set; of several, which have none, the values are compared before. */
 export async function write(label, changes, isUndo = false) {
 	const [{path, before, after}] = changes
+	const done = []
 	try {
 		if (changes.length === 1) await put(path, after, before === undefined ? undefined : hash(before))
-		else {
-			for (const {path, before, after} of changes) {
-				const theirs = before !== undefined && await session.read(path)
-				if (theirs !== false && hash(theirs) !== hash(before) && !(await overwrites(path, theirs, after))) return
-			}
-			await session.database.update("/", Object.fromEntries(changes.map(({path, after}) => [path.slice(1), after])))
+		for (const {path, before, after} of changes) {
+			const theirs = changes.length > 1 && before !== undefined ? await session.read(path) : before
+			if (hash(theirs) !== hash(before) && !(await overwrites(path, theirs, after))) return
+			done.push({path, before: theirs, after})
 		}
+		if (changes.length > 1) await session.database.update("/", Object.fromEntries(changes.map(({path, after}) => [path.slice(1), after])))
 	} catch (error) {
 		if (error.code !== "datastale") return explain(error, label, ...changes.map(({path, after}) => ({method: "write", path, value: after})))
 		const theirs = await attempt(label, path, () => session.read(path))
 		return theirs !== undefined && (await overwrites(path, theirs, after)) && write(label, [{path, before: theirs, after}], isUndo)
 	}
-	if (!isUndo && changes.every(({before}) => before !== undefined)) remember(label, changes)
+	if (!isUndo && done.every(({before}) => before !== undefined)) remember(label, done)
 	for (const {path} of changes) written(path)
 	return true
 }
 
+// Whether a step is of a database that is not shown, which is said then.
+function isOfOther(step) {
+	const isOther = step && step.namespace !== session.namespace
+	if (isOther) complain(`The last step was in the database ${step.namespace}.`)
+	return isOther
+}
+
+// Writes, or gathers, the changes of an edit; whether that was done. An edit of the same place takes the place of a gathered one.
+async function commit(label, changes) {
+	if (!gathered) return await write(label, changes) ?? false
+	const others = gathered.filter(step => !step.changes.every(({path}) => changes.some(change => change.path === path)))
+	if (isOfOther(others[0])) return false
+	gathered = [...others, {label, changes, namespace: session.namespace}]
+	written()
+	return true
+}
+
+// Begins to gather edits, or ends it: then they are written.
+export async function gather() {
+	if (gathered?.length) {
+		const changes = gathered.flatMap(step => step.changes)
+		const label = `Write ${counted(gathered.length, "edit")}`
+		if (isOfOther(gathered[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
+	}
+	gathered = gathered ? null : []
+	written()
+}
+
+const verb = word => (gathered ? "Gather" : word)
+
 export async function undo() {
-	const step = history.pop()
+	const isGathered = gathered?.length > 0
+	const steps = isGathered ? gathered : history
+	const step = steps.pop()
 	if (!step) return
-	const {label, namespace, changes} = step
+	const {label, changes} = step
 	const back = changes.map(({path, before, after}) => ({path, before: after, after: before}))
-	if (namespace !== session.namespace) toast(`The last step was in the database ${namespace}.`)
-	else if (await write("Undo", back, true)) return toast(`Undone: ${label}`)
-	history.push(step)
+	if (isGathered) written()
+	if (isGathered || !isOfOther(step) && await write("Undo", back, true)) return toast(`Undone: ${label}`)
+	steps.push(step)
 }
 
 const reader = kind => text => {
@@ -105,20 +139,25 @@ const reader = kind => text => {
 }
 
 const READERS = {
-	string: String, bare: text => (/^(true|false|null|-?\d+(\.\d+)?)$/.test(text) ? parse(text) : text), number: reader("number"), boolean: reader("boolean"), json: parse,
+	string: String, null: () => null, bare: text => (/^(true|false|null|-?\d+(\.\d+)?)$/.test(text) ? parse(text) : text), number: reader("number"), boolean: reader("boolean"), json: parse,
 	timestamp: () => ({".sv": "timestamp"}), increment: text => ({".sv": {increment: READERS.number(text)}}),
 }
-const TYPES = ["string", "number", "boolean", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]]
+const TYPES = ["string", "number", "boolean", "null", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]]
 
-export function valueField(value, types = TYPES, tag = "input") {
-	const kind = kindOf(value)
+export function valueField(data, types = TYPES, tag = "input") {
+	const {value, priority: known} = unwrap(data)
+	const kind = kindOf(data)
 	const isJSON = /object|null/.test(kind)
+	const priority = h("input.priority-input", {label: "Priority", placeholder: "no priority", title: "A number or text; in quotes it is always text", value: known === undefined ? "" : stringify(known)})
+	const readPriority = () => {
+		for (const as of priority.value ? [READERS.number, reader("string"), String] : []) try { return as(priority.value) } catch { /* the next */ }
+	}
 	const type = choice("Type", types, {class: "type", value: isJSON ? "json" : kind, onchange: () => {
-		text.disabled = type.value === "timestamp"
+		text.disabled = /timestamp|null/.test(type.value)
 		if (type.value === "boolean" && !/^(true|false)$/.test(text.value)) text.value = "true"
 	}})
-	const text = h(tag, {class: "value-input", label: "Value", rows: 6, value: isJSON ? stringify(value) : String(unwrap(value).value)})
-	return {elements: [type, text], type, text, read: () => READERS[type.value](text.value)}
+	const text = h(tag, {class: "value-input", label: "Value", rows: 6, value: isJSON ? stringify(data) : String(value)})
+	return {elements: types === TYPES ? [type, text, priority] : [type, text], type, text, read: () => wrap(READERS[type.value](text.value), readPriority())}
 }
 
 // The paths at which two values differ: [{path, before, after}].
@@ -134,23 +173,21 @@ export function differences(before = null, after = null, keys) {
 }
 
 export function diffList(changes) {
-	const line = (sign, kind, path, value) => (value ?? null) !== null && h(`div.${kind}`, h("span.sign", sign), h("span", visible(path, 120)), h("span.what", visible(stringify(value), 120)))
+	const line = (sign, kind, path, value) => (value ?? null) !== null && h(`.${kind}`, h("span.sign", sign), h("span", visible(path)), h("span.what", visible(stringify(value))))
 	const lines = changes.slice(0, DIFF_LIMIT).flatMap(({path, before, after}) => [line("−", "removed", path, before), line("+", "added", path, after)])
-	return h("div.diff", {tabIndex: 0, label: "Changes"}, lines, changes.length > DIFF_LIMIT && h("p", `and ${formatCount(changes.length - DIFF_LIMIT)} more`))
+	return h(".diff", {tabIndex: 0, label: "Changes"}, lines, changes.length > DIFF_LIMIT && h("p", `and ${format.count(changes.length - DIFF_LIMIT)} more`))
 }
 
-export const confirmChanges = (title, changes, warning) => dialog({
-	title, confirm: "Write", wide: true,
+export const confirmChanges = (title, changes, warning, confirm = "Write") => dialog({
+	title, confirm, wide: true,
 	body: [warning, h("p.hint", `${counted(changes.length, "change")}, written as one step.`), diffList(changes)],
 })
 
 async function editText(branch, before) {
 	const {value, priority} = unwrap(before)
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "Text", value})
-	// What was typed comes back until it is written.
-	while (await dialog({title: visible(branch.path, 80), confirm: "Write", wide: true, body: text})) {
-		if (text.value === value || await write(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}])) return
-	}
+	const check = () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}])
+	return dialog({title: nameOf(branch), confirm: verb("Write"), wide: true, body: text, check})
 }
 
 // Edits a leaf in its row; an object as JSON. A field would drop line breaks, and a text area changes some.
@@ -161,75 +198,59 @@ export async function edit(branch) {
 	const {value: text} = unwrap(before)
 	if (/[\r\n]/.test(text)) return /\r/.test(text) ? editJSON(branch) : editText(branch, before)
 	const field = valueField(before)
-	const problem = h("span.problem", {role: "alert"})
-	const onsubmit = async () => {
-		let value
-		try {
-			value = field.read()
-		} catch (error) {
-			problem.textContent = error.message
-			return field.text.focus()
-		}
-		const after = hasServerValue(value) ? value : wrap(value, unwrap(before).priority)
-		const isSame = hash(after) === hash(before) && !hasServerValue(after)
-		submit.disabled = true
+	const problem = problemLine()
+	const run = () => {
+		const after = field.read()
+		const isSame = !hasServerValue(after) && hash(after) === hash(before)
 		// What was typed stays until it is written.
-		if (isSame || (await write(`Set ${nameOf(branch)}`, [{path: branch.path, before, after}]))) closeEditor(form)
-		submit.disabled = false
+		return isSame || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after}])
 	}
 	const onkeydown = event => {
 		if (event.key === "Escape") closeEditor()
 		event.stopPropagation()
 	}
-	const submit = h("button.primary.small", {type: "submit"}, "Save")
-	const form = h("form.row.editor", {onsubmit, onkeydown}, h("span.twisty"), h("span.key", visible(branch.key, 60)), field.elements,
+	const submit = submitButton(verb("Save"), ".small")
+	const form = h("form.row.editor", {onsubmit: submission(submit, problem, run, () => closeEditor(form)), onkeydown}, h("span.twisty"), h("span.key", visible(branch.key)), field.elements,
 		submit, button("Cancel", () => closeEditor(), ".small"), problem)
 	openEditor(branch, form)
 	field.text.focus()
 	field.text.select()
 }
 
-// Asks for JSON, shows what it changes of what is `seen`, or of what is there, and writes it. What was typed comes back until it is written.
-async function review(branch, title, label, body, read, seen) {
-	const {path, keys} = branch
-	let after
-	const check = async () => void (after = parse(await read()))
-	while (await dialog({title, confirm: "Review", wide: true, body, check})) {
+// Asks for JSON, shows what it changes of what is `seen`, or of what is there, and writes it. What was typed stays until it is written.
+function review({path, keys}, title, label, body, read, seen) {
+	const check = async () => {
+		const after = parse(await read())
 		const {value: before, words = "what is there"} = seen ?? (await look(path)) ?? {}
 		const changes = before === undefined ? [{path, after}] : differences(before, after, keys)
-		if (changes.length === 0) return toast("Nothing is different.")
+		if (changes.length === 0) return void toast("Nothing is different.")
 		const warning = before === undefined && h("p.warning", `It replaces ${words}, and can't be undone.`)
-		if (await confirmChanges(label, changes, warning) && await write(label, [{path, before, after}])) return
+		return await confirmChanges(label, changes, warning, verb("Write")) && commit(label, [{path, before, after}])
 	}
+	return dialog({title, confirm: "Review", wide: true, body, check})
 }
 
 export async function editJSON(branch) {
 	const found = await lookAtAll(branch, "edit as text", EDIT_NODES)
 	if (!found) return
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "JSON", value: stringify(found.value, 2)})
-	await review(branch, visible(branch.path, 80), `Change ${nameOf(branch)}`, text, () => text.value, found)
+	await review(branch, nameOf(branch), `Change ${nameOf(branch)}`, text, () => text.value, found)
 }
 
 export async function add(branch) {
 	if (branch.isLeaf) return toast("A value has no children: edit it as JSON.")
 	const key = h("input.grow", {label: "Key", autofocus: true})
 	const field = valueField("", TYPES, "textarea")
-	const check = async () => {
+	const check = () => {
 		const problem = problemOfKey(key.value)
 		if (problem) return problem
 		const value = field.read()
 		if (value === null) return "null adds nothing."
 		const path = join([...branch.keys, key.value])
-		try {
-			await put(path, value, hash(null))
-		} catch (error) {
-			return error.code === "datastale" ? "There is a child with this key already." : error.message
-		}
-		remember(`Add ${visible(path, 60)}`, [{path, before: null, after: value}])
-		written(path)
+		return commit(`Add ${visible(path)}`, [{path, before: null, after: value}])
 	}
 	return dialog({
-		title: `Add to ${nameOf(branch)}`, confirm: "Add", check,
+		title: `Add to ${nameOf(branch)}`, confirm: verb("Add"), check,
 		body: [h("label", "Key", h("span.together", key, button("Push id", () => (key.value = pushID(session.database.now))))),
 			h("label", "Value", h("span.together", field.elements))],
 	})
@@ -242,10 +263,10 @@ export async function remove(branch) {
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
 		value === undefined ? h("p.warning", "Too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")]
 	const label = `Delete ${nameOf(branch)}`
-	if (await dialog({title: `${label}?`, confirm: `Delete ${words}`, danger: true, body})) await write(label, [{path, before: value, after: null}])
+	if (await dialog({title: `${label}?`, confirm: verb(`Delete ${words}`), danger: true, body})) await commit(label, [{path, before: value, after: null}])
 }
 
-export async function move(branch, {isCopy = false} = {}) {
+export async function move(branch, isCopy = false) {
 	const {path: from} = branch
 	const found = await lookAtAll(branch, "move here")
 	if (!found) return
@@ -262,7 +283,7 @@ export async function move(branch, {isCopy = false} = {}) {
 	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`
 	if (!(await dialog({title: words, confirm: "Review", wide: true, body: h("label", "New path", field), check}))) return
 	const changes = [{path, before: await session.read(path).catch(() => {}), after: found.value}, ...(isCopy ? [] : [{path: from, before: found.value, after: null}])]
-	if (await confirmChanges(words, changes)) await write(words, changes)
+	if (await confirmChanges(words, changes, null, verb("Write"))) await commit(words, changes)
 }
 
 export function importJSON(branch) {

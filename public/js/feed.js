@@ -1,5 +1,5 @@
 import {session, Emitter} from "./session.js"
-import {h, visible, formatCount, formatMoment} from "./dom.js"
+import {h, visible, format} from "./dom.js"
 
 const RETRY_MS = 2000
 const PAUSE_FACTOR = 10 // between two readings, which may be of all the journal
@@ -37,13 +37,13 @@ export const isWrite = record => /write|update|transaction|on-disconnect/.test(r
 
 const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key)
 
-export const writerName = ({by, uid}) => by === "user" ? `uid ${visible(uid ?? "", 60)}` : by === "anonymous" ? "not signed in" : by
+export const writerName = ({by, uid}) => by === "user" ? `uid ${visible(uid ?? "")}` : by === "anonymous" ? "not signed in" : by
 
 export function writeParts(write, from) {
 	const {time, onDisconnect, path, count} = write
 	const writer = writerName(write)
-	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0), 80) : "above it"
-	return [h("time", formatMoment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${formatCount(count - 1)} more`)]
+	const place = path === from ? "this node" : path.startsWith(from) ? visible(path.slice(from.length > 1 ? from.length : 0)) : "above it"
+	return [h("time", format.moment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${format.count(count - 1)} more`)]
 }
 
 // Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
@@ -78,12 +78,12 @@ export function journalReader(delay, shown, read) {
 		clearTimeout(timer)
 		reading = timer = undefined
 	}
-	feed.addEventListener("records", ({detail}) => {
+	feed.on("records", records => {
 		const keys = shown()
-		if (keys && detail.some(record => concerns(record, keys))) later()
+		if (keys && records.some(record => concerns(record, keys))) later()
 	})
 	return {now, later, soon, stop}
 }
 
 export const feed = new Feed()
-session.addEventListener("database", () => feed.start())
+session.on("database", () => feed.start())

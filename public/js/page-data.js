@@ -1,10 +1,10 @@
 import {session, link} from "./session.js"
 import {writeParts, journalReader} from "./feed.js"
-import {h, button, choice, icon, iconButton, menu, copy, toast, visible, formatCount, formatBytes} from "./dom.js"
+import {h, fill, button, choice, definitions, icon, iconButton, menu, copy, failed, toast, visible, format, complain} from "./dom.js"
 import {TreeModel} from "./tree-model.js"
 import * as view from "./tree-view.js"
 import {split, join, problemOfKey} from "./keys.js"
-import {stringify} from "./json.js"
+import {stringify, readTable} from "./json.js"
 import {attempt, whyButton} from "./denials.js"
 import * as edit from "./edit.js"
 
@@ -13,13 +13,14 @@ const WRITES = 12 // in the details
 const WRITERS_MS = 400 // from a selection until it is asked who wrote
 const WRITERS_AGAIN_MS = 2000 // until it is asked again
 const COPY_UNITS = 4 << 20 // of JSON
-const PLACEHOLDERS = {key: "Go to key or /path", value: "Text in a value"}
+const MENU = readTable("menu")
 
 const crumbs = h("nav.crumbs", {label: "Path"})
-const findField = h("input.find", {type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find})
-const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], {onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value])})
+const findField = h("input.find", {type: "search", placeholder: "Key, /path or value", label: "Find a child by its key or value", onkeydown: find})
+const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]])
 const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
-const notice = h("div.notice", {role: "status"})
+const gatherButton = button([icon("gather"), h("span")], () => edit.gather().catch(failed), ".tool", {title: "Gather edits, then write them as one step"})
+const notice = h(".notice", {role: "status"})
 const writers = h("ol.writes")
 const name = h("h2")
 const facts = h("div")
@@ -36,12 +37,12 @@ const journal = journalReader(WRITERS_AGAIN_MS, () => element.isConnected && vie
 	const {path} = target()
 	const list = await session.history(path, {limit: WRITES, part: "writes"}, signal)
 		.then(found => found.writes.map(write => h("li", writeParts(write, path))), error => [h("li.hint", error.message)])
-	if (!signal.aborted) writers.replaceChildren(...(list.length ? list : [h("li.hint", "None.")]))
+	if (!signal.aborted) fill(writers, list.length ? list : h("li.hint", "None."))
 })
 
 const target = () => view.selected ?? model.root
-const failed = error => toast(error.message, "error")
-const open = keys => (location.hash = link("data", keys))
+const go = (page, {keys}) => (location.hash = link(page, keys))
+const open = keys => go("data", {keys})
 
 export function show({keys: shownKeys}) {
 	const isSame = database === session.database && join(keys) === join(shownKeys)
@@ -55,8 +56,8 @@ export function show({keys: shownKeys}) {
 	keys = shownKeys
 	database = session.database
 	model = new TreeModel(keys)
-	model.addEventListener("problem", event => showProblem(event.detail))
-	notice.replaceChildren()
+	model.on("problem", showProblem)
+	fill(notice)
 	view.show(model)
 	showCrumbs()
 	selected(model.root)
@@ -65,22 +66,22 @@ export function show({keys: shownKeys}) {
 function showCrumbs() {
 	const crumb = (label, to, isLast) => h("a", {href: link("data", to), "aria-current": isLast && "page"}, visible(label, 40))
 	requestAnimationFrame(() => (crumbs.scrollLeft = crumbs.scrollWidth))
-	crumbs.replaceChildren(crumb(session.namespace, [], keys.length === 0),
-		...keys.flatMap((key, index) => [h("span.slash", {ariaHidden: true}, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]))
+	fill(crumbs, crumb(session.namespace, [], keys.length === 0),
+		keys.map((key, index) => [h("span.slash", {ariaHidden: true}, "/"), crumb(key, keys.slice(0, index + 1), index === keys.length - 1)]))
 }
 
-function showProblem({branch, error}) {
-	if (branch !== model.root) return
-	const words = error.code === "permission_denied" ? `${visible(session.actorName, 60)} may not read ${visible(branch.path, 80)}.` : error.message
-	notice.replaceChildren(h("p.problem", words, " ", whyButton(error, [{method: "read", path: branch.path}])))
+function showProblem(error) {
+	const {path} = model.root
+	const words = error.code === "permission_denied" ? `${visible(session.actorName)} may not read ${visible(path)}.` : error.message
+	fill(notice, h("p.problem", words, " ", whyButton(error, [{method: "read", path}])))
 }
 
 function drawn() {
 	const {root} = model
 	if (root.kind === "null" && !root.error && !notice.firstChild) {
-		notice.replaceChildren(h("div.empty", h("p", `There is nothing at ${visible(root.path, 80)} yet.`),
+		fill(notice, h(".empty", h("p", `There is nothing at ${visible(root.path)} yet.`),
 			h("p", button("Add a child", () => add(root), ".primary"), " ", button("Import JSON", () => edit.importJSON(root)))))
-	} else if (!root.error && !/^(null|unknown)$/.test(root.kind)) notice.replaceChildren()
+	} else if (!root.error && !/^(null|unknown)$/.test(root.kind)) fill(notice)
 	const branch = view.selected
 	if (!branch || detailVersion === branch.version) return
 	detailTimer ??= setTimeout(() => {
@@ -93,6 +94,9 @@ function showUndo() {
 	const step = edit.lastStep()
 	undoButton.disabled = !step
 	undoButton.title = step ? `Undo: ${step.label}` : "Nothing to undo"
+	const {gathered} = edit
+	gatherButton.ariaPressed = gathered !== null
+	gatherButton.lastChild.textContent = gathered?.length ? `Write ${gathered.length}…` : "Gather"
 }
 
 function editLeaf(branch) {
@@ -107,32 +111,21 @@ function undo() {
 	edit.undo().catch(failed)
 }
 
-function showMenu(branch, anchor) {
+async function showMenu(branch, anchor) {
 	const isRoot = branch.path === "/"
-	menu(anchor, [
-		branch.isLeaf && ["Edit", () => editLeaf(branch), "Enter"],
-		["Edit as JSON…", () => edit.editJSON(branch)],
-		["Add a child…", () => add(branch), "Insert"],
-		!isRoot && ["Rename or move…", () => edit.move(branch)],
-		!isRoot && ["Duplicate…", () => edit.move(branch, {isCopy: true})],
-		null,
-		branch !== model.root && ["Show only this", () => open(branch.keys), "Shift Enter"],
-		session.isAdmin && ["History", () => (location.hash = link("history", branch.keys))],
-		["Query its children", () => (location.hash = link("query", branch.keys))],
-		["Copy path", () => copy(branch.path, "Path copied")],
-		["Copy as JSON", () => copyJSON(branch), "Ctrl C"],
-		null,
-		["Import JSON…", () => edit.importJSON(branch)],
-		["Export JSON", () => edit.exportJSON(branch)],
-		["Delete…", () => edit.remove(branch), "Del", "danger"],
-	].filter(item => item !== false))
+	const all = {
+		...edit, add, copyJSON, edit: branch.isLeaf && editLeaf, move: !isRoot && edit.move, duplicate: !isRoot && (() => edit.move(branch, true)),
+		open: branch !== model.root && (() => open(branch.keys)), history: session.isAdmin && (() => go("history", branch)), query: () => go("query", branch),
+		copyPath: () => copy(branch.path, "Path copied"),
+	}
+	menu(anchor, (await MENU).filter(item => !item || all[item[0]]).map(item => item && [item[1], () => all[item[0]](branch), ...item.slice(2)]))
 }
 
 function copyJSON(branch) {
 	attempt("Copy", branch.path, async () => {
 		const text = stringify(await session.read(branch.path), 2)
-		if (text.length > COPY_UNITS) return toast(`${formatBytes(text.length)} are too much to copy: export them.`, "error")
-		copy(text, `${formatBytes(text.length)} of JSON copied`)
+		if (text.length > COPY_UNITS) return complain(`${format.bytes(text.length)} are too much to copy: export them.`)
+		copy(text, `${format.bytes(text.length)} of JSON copied`)
 	})
 }
 
@@ -144,7 +137,7 @@ async function find(event) {
 	if (findBy.value === "value") return findValue(level, text.toLowerCase())
 	if (text.includes("/")) return open(split(text))
 	const problem = problemOfKey(text)
-	if (problem) return toast(problem, "error")
+	if (problem) return complain(problem)
 	await attempt("Search", level.path, async () => {
 		const {offset, count, children = []} = await session.children(level.path, {from: text, limit: 1})
 		if (!children[0]?.key.startsWith(text)) toast(`No key begins with “${visible(text, 40)}”: ${children.length ? "the next one" : "the last one"} is selected.`)
@@ -161,12 +154,12 @@ function findValue(level, text) {
 	const start = loaded.indexOf(view.selected) + 1
 	const found = [...loaded.slice(start), ...loaded.slice(0, start)].find(child => view.valueText(child).toLowerCase().includes(text))
 	if (found) return view.select(found)
-	const rest = loaded.length < level.count ? ` A query searches all ${formatCount(level.count)}.` : ""
-	toast(`No value of ${visible(level.path, 60)} has this text, of ${formatCount(loaded.length)} that are loaded.${rest}`)
+	const rest = loaded.length < level.count ? ` A query searches all ${format.count(level.count)}.` : ""
+	toast(`No value of ${visible(level.path)} has this text, of ${format.count(loaded.length)} that are loaded.${rest}`)
 }
 
 function selected(branch) {
-	writers.replaceChildren(session.isAdmin ? "" : h("li.hint", "Only administrators see them."))
+	fill(writers, !session.isAdmin && h("li.hint", "Only administrators see them."))
 	journal.stop()
 	if (session.isAdmin) journal.later(WRITERS_MS)
 	showDetails(branch)
@@ -178,31 +171,30 @@ function showDetails(branch) {
 	detailVersion = branch.version
 	const {kind, count, length, priority} = branch
 	const all = {
-		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && formatCount(count),
-		Size: length > 0 && formatBytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
+		Type: kind === "unknown" ? "…" : kind, Children: kind === "object" && format.count(count),
+		Size: length > 0 && format.bytes(length), Priority: priority !== undefined && visible(JSON.stringify(priority)),
 	}
-	name.textContent = visible(branch.key, 80)
-	facts.replaceChildren(...[
-		h("div.path-line", visible(branch.path, 400)),
-		h("dl", Object.entries(all).map(([name, value]) => value && [h("dt", name), h("dd", value)])),
+	name.textContent = visible(branch.key)
+	fill(facts,
+		h(".path-line", visible(branch.path, 1000)),
+		definitions(Object.entries(all)),
 		branch.isLeaf && h("pre", {class: `value-box ${kind}`, tabIndex: 0}, visible(view.valueText(branch), 4000)),
 		length > 0 && h("p", button("Show all", () => editLeaf(branch), ".small")),
-		h("section", h("div.together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", {href: link("history", branch.keys)}, "History")), writers),
-		h("details", {open: facts.querySelector("details")?.open, ontoggle: ({target}) => showCode(target.lastChild, branch.keys)}, h("summary", "Code"), h("div")),
-	].filter(Boolean))
+		h("section", h(".together", h("h3.grow", "Latest writes"), session.isAdmin && h("a.hint", {href: link("history", branch.keys)}, "History")), writers),
+		h("details", {open: facts.querySelector("details")?.open, ontoggle: ({target}) => showCode(target.lastChild, branch.keys)}, h("summary", "Code"), h("div")))
 }
 
-const showCode = async (place, keys) => place.replaceChildren((await import("./snippets.js")).codeTable(keys))
+const showCode = async (place, keys) => fill(place, (await import("./snippets.js")).codeTable(keys))
 
 edit.onWritten(path => {
-	model?.touchPath(split(path))
+	if (path) model?.touchPath(split(path))
 	showUndo()
 })
 showUndo()
 
-export const element = h("div.data-page",
-	h("div.tools", crumbs, findBy, findField, button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton),
-	h("div.split", h("div.tree-side", notice, view.element), details))
+export const element = h(".data-page",
+	h(".tools", crumbs, findBy, findField, button([icon("add"), h("span", "Add")], () => add(target()), ".tool"), undoButton, gatherButton),
+	h(".split", h(".tree-side", notice, view.element), details))
 
 export const opened = () => view.element.focus({preventScroll: true})
 

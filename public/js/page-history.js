@@ -1,13 +1,12 @@
 import {session, link} from "./session.js"
 import {writeParts, journalReader} from "./feed.js"
-import {h, button, panel, visible, visibleLines, toast, formatBytes, formatMoment} from "./dom.js"
+import {h, fill, button, panel, problemLine, visible, visibleLines, toast, format} from "./dom.js"
 import {join} from "./keys.js"
 import {stringify} from "./json.js"
 import {differences, diffList, confirmChanges, write} from "./edit.js"
 
 const SETTLE_MS = 200 // after the slider has moved, and after a write
 const SLIDER_STEPS = 1000
-const PAGE = 100 // writes
 const KEPT_WRITES = 1000 // more are asked for again
 const SHOWN_UNITS = 100_000 // of a value as text
 
@@ -18,7 +17,7 @@ const when = h("output")
 const field = h("input", {type: "datetime-local", step: 1, label: "Date and time", onchange: () => field.value && go(new Date(field.value).getTime())})
 const steps = Object.entries({"−1 d": 86400, "−1 h": 3600, "−1 min": 60}).map(([label, seconds]) => button(label, () => go((at ?? end) - 1000 * seconds), ".small"))
 const reach = h("span.hint")
-const problem = h("p.problem", {role: "alert"})
+const problem = problemLine()
 const listed = h("ol.writes")
 const more = button("Earlier writes", () => journal.now(list().at(-1).sequence))
 const value = h("pre.snippet", {tabIndex: 0})
@@ -30,9 +29,9 @@ const toData = h("a", "Data")
 // `at` is the moment that is shown, null for now; `end` is when `now` was read. `past`: writes up to the moment, where `writes` do not reach it.
 let keys, at, writes, past, hasMore, now, then, writer, end, since
 
-export const element = h("div.page",
-	h("section.panel", h("div.together", title, toData), h("div.together.moment", reach, slider, button("Now", () => go(null))), h("div.together.moment", when, steps, field), problem),
-	h("div.columns.of-three", panel("Writes", h("div.scroll", {tabIndex: 0, role: "region", label: "Writes"}, listed, more)), panel(thenTitle, [wrote, value, cut]),
+export const element = h(".page",
+	h("section.panel", h(".together", title, toData), h(".together.moment", reach, slider, button("Now", () => go(null))), h(".together.moment", when, steps, field), problem),
+	h(".columns", panel("Writes", h(".scroll", {tabIndex: 0, role: "region", label: "Writes"}, listed, more)), panel(thenTitle, [wrote, value, cut]),
 		panel("Different now", changesElement, restore)))
 
 export const close = () => journal.stop()
@@ -51,14 +50,14 @@ const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, asyn
 	const moment = at
 	const ask = parameters => session.history(join(keys), parameters, signal)
 	try {
-		const answer = await ask({limit: PAGE, ...(before && {before})});
+		const answer = await ask(before ? {before} : {});
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at]
 		const add = known => (before ? [...known, ...answer.writes] : mergeWrites(answer))
 		if (before && past.length) past = add(past)
 		else writes = add(writes)
 		if (before) hasMore = answer.more
 		const isFar = moment !== null && hasMore && moment < writes.at(-1).time
-		const found = moment === null ? answer : await ask({at: moment, limit: isFar && !before ? PAGE : 1});
+		const found = moment === null ? answer : await ask({at: moment, limit: isFar && !before ? 100 : 1});
 		[then, writer] = [found.value, moment === null ? writes[0] : found.writes[0]]
 		if (!before) past = isFar ? found.writes : []
 		problem.textContent = ""
@@ -89,12 +88,12 @@ function go(moment) {
 
 function drawMoment() {
 	const shown = at ?? end
-	const words = at === null ? "now" : formatMoment(at)
+	const words = at === null ? "now" : format.moment(at)
 	Object.assign(slider, {value: at === null ? SLIDER_STEPS : ((at - since) / (end - since)) * SLIDER_STEPS, ariaValueText: words})
 	field.valueAsNumber = shown - (shown % 1000) - 60000 * new Date(shown).getTimezoneOffset()
 	when.textContent = words
 	thenTitle.textContent = at === null ? "Now" : "Then"
-	reach.textContent = formatMoment(since)
+	reach.textContent = format.moment(since)
 	// The write that made what is shown; -1 before all of them.
 	const current = list().findIndex(({time}) => at === null || time <= at);
 	[...listed.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current))
@@ -102,7 +101,7 @@ function drawMoment() {
 
 function draw() {
 	if (end === undefined) return
-	listed.replaceChildren(...list().map(write => h("li", button(writeParts(write, join(keys)), () => go(write.time)))))
+	fill(listed, list().map(write => h("li", button(writeParts(write, join(keys)), () => go(write.time)))))
 	more.hidden = !hasMore
 	drawMoment()
 	const isKnown = then !== undefined
@@ -110,14 +109,14 @@ function draw() {
 	const text = isKnown && then !== null ? stringify(then, 2) : ""
 	restore.disabled = changes.length === 0
 	value.textContent = then === null ? "Nothing was here." : visibleLines(text, SHOWN_UNITS)
-	cut.textContent = text.length > SHOWN_UNITS ? `The first ${formatBytes(SHOWN_UNITS)} of ${formatBytes(text.length)} are shown.` : ""
-	wrote.replaceChildren(...(isKnown && writer ? ["written", ...writeParts(writer, join(keys))] : []))
-	changesElement.replaceChildren(changes.length ? diffList(changes) : h("p.hint", isKnown ? "Nothing: it is as it was." : ""))
+	cut.textContent = text.length > SHOWN_UNITS ? `The first ${format.bytes(SHOWN_UNITS)} of ${format.bytes(text.length)} are shown.` : ""
+	fill(wrote, isKnown && writer && ["written", writeParts(writer, join(keys))])
+	fill(changesElement, changes.length ? diffList(changes) : h("p.hint", isKnown ? "Nothing: it is as it was." : ""))
 }
 
 async function askRestore() {
 	const path = join(keys)
-	const label = `Restore ${visible(path, 60)} of ${formatMoment(at)}`
+	const label = `Restore ${visible(path)} of ${format.moment(at)}`
 	const [before, after] = [now, then]
 	if (!(await confirmChanges(label, differences(before, after, keys)))) return
 	if (!(await write(label, [{path, before, after}]))) return

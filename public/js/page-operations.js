@@ -1,6 +1,6 @@
 import {session, link} from "./session.js"
 import {feed} from "./feed.js"
-import {h, svg, button, choice, panel, showTable, save, toast, visible, formatCount, formatBytes, formatMoment, formatSpan} from "./dom.js"
+import {h, fill, svg, button, choice, definitions, panel, showTable, save, toast, visible, format, complain} from "./dom.js"
 import {join, split} from "./keys.js"
 import {readTable} from "./json.js"
 import {indexFix, queryLink} from "./rules-index.js"
@@ -17,11 +17,10 @@ const LOG_LIMIT = 500 // messages, as the server keeps them
 // Metrics (operating.md) of two looks: what is true now, or what came in a second between them.
 const metric = (stats, name) => stats.metrics[`pando_${name}`]
 const sum = (stats, name) => metric(stats, name).reduce((total, {value}) => total + value, 0)
-const count = value => formatCount(Math.round(value))
 const milliseconds = value => (value ? value.toFixed(value < 10 ? 2 : 0) : "–")
 const FORMATS = {
-	count, milliseconds, bytes: formatBytes, percent: value => `${(100 * value).toFixed(0)} %`,
-	moment: value => (value ? formatMoment(1000 * value) : "none yet"), answer: value => (value ? "yes" : "no"),
+	...format, milliseconds, percent: value => `${(100 * value).toFixed(0)} %`,
+	moment: value => value ? format.moment(1000 * value) : "none yet", answer: value => (value ? "yes" : "no"),
 }
 const SOURCES = {
 	gauge: (now, before, seconds, name) => sum(now, name),
@@ -42,16 +41,16 @@ const SOURCES = {
 const {meters: METERS, state: STATE, lists: LISTS} = await readTable("meters")
 
 const placeLink = (keys, namespace, orderBy, words = join(keys)) =>
-	h("a", {href: orderBy ? queryLink(keys, {orderBy, limitToFirst: 50}, namespace) : link("data", keys, namespace)}, visible(words, 120))
+	h("a", {href: orderBy ? queryLink(keys, {orderBy, limitToFirst: 50}, namespace) : link("data", keys, namespace)}, visible(words))
 
 const meters = METERS.map(([label, format, ...sources]) => {
 	const paths = sources.map(() => svg("path", {}))
 	const number = h("b")
-	const element = h("div.panel.meter", h("h3", label), number, svg("svg", {viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true}, ...paths))
+	const element = h(".panel.meter", h("h3", label), number, svg("svg", {viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true}, ...paths))
 	return {format: FORMATS[format], sources, paths, number, element, values: sources.map(() => [])}
 })
 const state = h("span.hint", {role: "status"})
-const facts = h("dl")
+const facts = h("div")
 const log = h("ol.writes.log", {tabIndex: 0, label: "Log"})
 const order = choice("Sort by", [["queue", "unread output"], "memory", "sent", "received", ["idle", "silence"], "age"], {onchange: () => lookAtLists()})
 const paths = new Map()
@@ -62,16 +61,16 @@ const fix = (keys, order, database) => ["no index: add ", indexFix(keys, order, 
 const lists = [
 	async () =>
 		(await session.inspect("operations")).operations.slice(0, ROW_LIMIT).map(({seconds, total_seconds, worker, time, protocol, kind, database, path, location, order, indexed, count}) =>
-			[milliseconds(1000 * seconds), milliseconds(1000 * total_seconds), formatMoment(time), `${protocol} ${kind}${worker ? " (other thread)" : ""}`, database, location ? placeLink(split(location), database, order, path) : visible(path, 120),
-				visible(order ?? "", 60), formatCount(count), indexed === false && location && order ? fix(split(location), order, database) : ""]),
+			[milliseconds(1000 * seconds), milliseconds(1000 * total_seconds), format.moment(time), `${protocol} ${kind}${worker ? " (other thread)" : ""}`, database, location ? placeLink(split(location), database, order, path) : visible(path),
+				visible(order ?? ""), format.count(count), indexed === false && location && order ? fix(split(location), order, database) : ""]),
 	() =>
 		[...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({keys, count, millis, bytes, order}) =>
-			[placeLink(keys, namespace, order), formatCount(count), millis.toFixed(2), formatBytes(bytes), order ? fix(keys, order) : ""]),
+			[placeLink(keys, namespace, order), format.count(count), millis.toFixed(2), format.bytes(bytes), order ? fix(keys, order) : ""]),
 	async () =>
 		(await session.inspect("connections", {sort: order.value, limit: ROW_LIMIT})).connections.map(one => [
 			one.peer ?? "", one.transport.replace("_", " "), one.administrator ? "administrator" : visible(one.uid ?? "", 40),
-			one.listens?.length ? [placeLink(split(one.listens[0]), one.database), one.listen_count > 1 && ` and ${formatCount(one.listen_count - 1)} more`] : "",
-			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(formatBytes), ...[one.idle_seconds, one.age_seconds].map(formatSpan)]),
+			one.listens?.length ? [placeLink(split(one.listens[0]), one.database), one.listen_count > 1 && ` and ${format.count(one.listen_count - 1)} more`] : "",
+			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(format.bytes), ...[one.idle_seconds, one.age_seconds].map(format.span)]),
 ].map((rows, number) => {
 	const [title, heads, empty] = LISTS[number]
 	const content = h("div")
@@ -93,12 +92,12 @@ async function look() {
 	if (before) drawMeters(now, before.stats, (seen - before.seen) / 1000)
 	if (before?.stats.start_time !== now.start_time) {
 		lastMessage = 0
-		log.replaceChildren()
+		fill(log)
 	}
 	before = {stats: now, seen}
 	const {version, durability, data, time, start_time: start} = now
-	const server = Object.entries({version, "up for": formatSpan(time - start), durability, data: data ?? "in memory only"})
-	facts.replaceChildren(...[...server, ...STATE.map(([words, format, name]) => [words, FORMATS[format](sum(now, name))])].flatMap(([name, words]) => [h("dt", name), h("dd", words)]))
+	const server = Object.entries({version, "up for": format.span(time - start), durability, data: data ?? "in memory only"})
+	fill(facts, definitions([...server, ...STATE.map(([words, format, name]) => [words, FORMATS[format](sum(now, name))])]))
 	state.textContent = "live"
 	const {messages} = await session.inspect("log", {after: lastMessage})
 	if (messages.length) drawLog(messages)
@@ -121,7 +120,7 @@ function drawMeters(now, old, seconds) {
 function drawLog(messages) {
 	const isAtEnd = log.scrollTop + log.clientHeight >= log.scrollHeight - 4
 	lastMessage = messages.at(-1).number
-	log.append(...messages.map(({time, level, text}) => h("li", {class: `level-${level}`}, h("time", formatMoment(time)), h("span.level", level), h("span.message", visible(text, 2000)))))
+	log.append(...messages.map(({time, level, text}) => h("li", {class: `level-${level}`}, h("time", format.moment(time)), h("span.level", level), h("span.message", visible(text, 2000)))))
 	while (log.childElementCount > LOG_LIMIT) log.firstChild.remove()
 	if (isAtEnd) log.scrollTop = log.scrollHeight
 }
@@ -148,18 +147,18 @@ async function backup({currentTarget}) {
 		const name = /filename="([^"]+)"/.exec(response.headers.get("content-disposition"))?.[1] ?? "pando.backup"
 		const blob = await response.blob()
 		save(name, blob)
-		toast(`Backup of ${formatBytes(blob.size)}. Check it with pando check backup.`)
+		toast(`Backup of ${format.bytes(blob.size)}. Check it with pando check backup.`)
 	} catch (error) {
-		toast(`No backup: ${error.message}`, "error")
+		complain(`No backup: ${error.message}`)
 	}
 	currentTarget.disabled = false
 }
 
-feed.addEventListener("records", ({detail}) => detail.forEach(take))
-session.addEventListener("database", ofDatabase)
-export const element = h("div.page",
-	h("div.together", h("h2", "Server"), state, h("span.grow"), button("Backup now", backup)),
-	h("div.grid", meters.map(({element}) => element)), lists.map(({element}) => element), h("div.columns", panel("State", facts), panel("Log", log)))
+feed.on("records", records => records.forEach(take))
+session.on("database", ofDatabase)
+export const element = h(".page",
+	h(".together", h("h2", "Server"), state, h("span.grow"), button("Backup now", backup)),
+	h(".grid", meters.map(({element}) => element)), lists.map(({element}) => element), h(".columns", panel("State", facts), panel("Log", log)))
 
 export function show() {
 	visit?.abort()

@@ -1,5 +1,5 @@
 import {session, link, restPath} from "./session.js"
-import {h, choice, inNextFrame, panel, table, visible, formatCount} from "./dom.js"
+import {h, fill, choice, inNextFrame, panel, problemLine, submitButton, table, visible, format} from "./dom.js"
 import {split, join, compareKeys, compareValues} from "./keys.js"
 import {stringify, parse, kindOf, isObject, unwrap, own} from "./json.js"
 import {codeTable, wireQuery, ORDERS, BOUNDS, LIMITS} from "./snippets.js"
@@ -17,18 +17,18 @@ const bounds = [["First bound", BOUNDS], ["Second bound", [["none", "nothing els
 	({kind: choice(label, options), field: valueField("", [["bare", "value"], "string"])}))
 const side = choice("Limit to", LIMITS)
 const limit = h("input", {type: "number", min: 1, max: 2147483647, value: 50, label: "Limit"})
-const problem = h("p.problem", {role: "alert"})
+const problem = problemLine()
 const summary = h("span.hint", {role: "status"})
 const [result, cost, code] = [h("div"), h("div"), h("div")]
 const rows = {
 	"Children of": path, "Order by": [order, child], Where: [bounds[0].kind, bounds[0].field.elements], and: [bounds[1].kind, bounds[1].field.elements],
-	"Limit to": [side, limit, h("button.primary", {type: "submit"}, "Run"), summary],
+	"Limit to": [side, limit, submitButton("Run"), summary],
 }
 const form = h("form.panel", {onsubmit: run, onchange: adapt}, h("h2", "Query"),
-	h("div.query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem)
+	h(".query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem)
 const latestQueries = new Map()
 let stop, latest, took, isUnindexed
-export const element = h("div.page", form, cost, panel("Result", result), panel("Code", code))
+export const element = h(".page", form, cost, panel("Result", result), panel("Code", code))
 export const close = () => stop?.()
 
 export function show({keys, parameters}) {
@@ -36,7 +36,7 @@ export function show({keys, parameters}) {
 	path.value = join(keys)
 	const text = parameters.get("q") ?? latestQueries.get(link("query", keys))
 	try {
-		fill(parse(text ?? "{}"))
+		showQuery(parse(text ?? "{}"))
 	} catch {
 		problem.textContent = "The address has no valid query."
 	}
@@ -48,7 +48,7 @@ function clear() {
 	stop?.()
 	stop = latest = took = isUnindexed = undefined
 	summary.textContent = problem.textContent = ""
-	for (const element of [cost, result, code]) element.replaceChildren()
+	for (const element of [cost, result, code]) fill(element)
 	result.append(h("p.hint", "Run reads what the query selects."))
 }
 
@@ -63,7 +63,7 @@ function adapt() {
 	}
 }
 
-function fill(query) {
+function showQuery(query) {
 	const {orderBy = "$key"} = query
 	order.value = orderBy.startsWith("$") ? orderBy : "child"
 	child.value = order.value === "child" ? orderBy : ""
@@ -111,7 +111,7 @@ function run() {
 	}, error => {
 		summary.textContent = ""
 		problem.textContent = error.message
-		result.replaceChildren()
+		fill(result)
 		if (error.code === "permission_denied") explain(error, "Query", {method: "read", path: join(keys), query})
 	})
 	const current = stop
@@ -120,7 +120,7 @@ function run() {
 		isUnindexed = true
 		drawSoon()
 	})
-	code.replaceChildren(codeTable(keys, query))
+	fill(code, codeTable(keys, query))
 }
 
 const drawSoon = inNextFrame(() => latest && draw(latest))
@@ -131,17 +131,17 @@ function draw({value, keys, query: {orderBy}}) {
 	const hasChildren = key => kindOf(data[key]) === "object"
 	const orderedBy = key => orderBy === "$key" ? 0 : orderBy === "$priority" ? unwrap(data[key]).priority ?? null
 		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => (kindOf(node) === "object" ? own(node, name) : undefined) ?? null, data[key])).value
-	const found = Object.keys(data).filter(key => key !== ".priority" && key !== ".value").map(key => ({key, by: orderedBy(key)}))
+	const found = Object.keys(data).filter(key => !key.startsWith(".")).map(key => ({key, by: orderedBy(key)}))
 		.sort((a, b) => compareValues(a.by, b.by) || compareKeys(a.key, b.key)).map(({key}) => key)
 	const index = isUnindexed ? "no index is declared" : orderBy === "$key" ? "in key order" : "index"
-	summary.textContent = `${formatCount(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`
-	cost.replaceChildren(isUnindexed ? h("div.banner", {role: "status"},
-		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys), 120)}:`, h("p", indexFix(keys, orderBy))) : "")
+	summary.textContent = `${format.count(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`
+	fill(cost, isUnindexed && h(".banner", {role: "status"},
+		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys))}:`, h("p", indexFix(keys, orderBy))))
 	const columns = [...new Set(found.slice(0, 50).flatMap(key => hasChildren(key) ? Object.keys(plain(key)) : []))].filter(name => !name.startsWith(".")).slice(0, COLUMN_LIMIT)
 	const hasValues = found.some(key => !hasChildren(key))
-	const cell = node => node === undefined ? "" : h("span", {class: kindOf(node)}, h("span.value", visible(stringify(unwrap(node).value), 120)))
-	const body = found.slice(0, SHOWN_ROWS).map(key => [h("a", {href: link("data", [...keys, key])}, visible(key, 80)),
+	const cell = node => node === undefined ? "" : h("span", {class: kindOf(node)}, h("span.value", visible(stringify(unwrap(node).value))))
+	const body = found.slice(0, SHOWN_ROWS).map(key => [h("a", {href: link("data", [...keys, key])}, visible(key)),
 		...(hasChildren(key) ? columns.map(name => cell(own(plain(key), name))) : columns.map(() => "")), ...(hasValues ? [hasChildren(key) ? "" : cell(data[key])] : [])])
-	result.replaceChildren(table(["key", ...columns.map(name => visible(name, 60)), ...(hasValues ? ["value"] : [])], body, "No children match."),
-		found.length > SHOWN_ROWS ? h("p.hint", `The first ${SHOWN_ROWS} of ${formatCount(found.length)} are shown.`) : "")
+	fill(result, table(["key", ...columns.map(name => visible(name)), ...(hasValues ? ["value"] : [])], body, "No children match."),
+		found.length > SHOWN_ROWS && h("p.hint", `The first ${SHOWN_ROWS} of ${format.count(found.length)} are shown.`))
 }

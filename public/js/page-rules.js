@@ -3,7 +3,7 @@ import "../vendor/codemirror/simple.js"
 import "../vendor/codemirror/show-hint.js"
 import "../vendor/diff.js"
 import {session, link} from "./session.js"
-import {h, button, choice, dialog, toast, visible, formatMoment} from "./dom.js"
+import {h, fill, button, choice, dialog, failed, toast, visible, format} from "./dom.js"
 import {completions} from "./rules-completion.js"
 import * as playground from "./rules-playground.js"
 import {withIndex} from "./rules-index.js"
@@ -30,7 +30,7 @@ function hint(editor) {
 	return {list: words, from: {line, ch: ch - typed.length}, to: {line, ch}}
 }
 
-const frame = h("div.editor-frame")
+const frame = h(".editor-frame")
 const styles = ["show-hint", "codemirror"].map(name => h("link", {rel: "stylesheet", href: `/vendor/codemirror/${name}.css`}))
 const editor = CodeMirror(frame, {
 	mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules", hintOptions: {hint, completeSingle: false},
@@ -79,7 +79,7 @@ function showState() {
 function mark(rules) {
 	for (const one of marks) one.clear()
 	marks = rules.filter(({line}) => line <= editor.lineCount()).map(({line, kind, location, outcome, error, decides, values = []}) => editor.addLineWidget(line - 1,
-		h(`div.mark.${outcome === "true" ? "good" : "problem"}${decides ? ".decides" : ""}`,
+		h(`.mark.${outcome === "true" ? "good" : "problem"}${decides ? ".decides" : ""}`,
 			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({expression, value}) => ` · ${expression} = ${value}`).join("")}`, 1000))))
 	const place = rules.find(({decides}) => decides)
 	if (place) editor.scrollIntoView({line: place.line - 1, ch: 0}, 80)
@@ -99,7 +99,7 @@ const send = parameters =>
 
 function showErrors(text) {
 	const errors = readErrors(text)
-	errorList.replaceChildren(...errors.map(({line, column, message}) => h("li", button([line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)], () => goTo(line, column)))))
+	fill(errorList, errors.map(({line, column, message}) => h("li", button([line > 0 && `Line ${line}, column ${column}: `, visible(message, 300)], () => goTo(line, column)))))
 	for (const line of badLines) editor.removeLineClass(line, "gutter", "bad")
 	badLines = errors.filter(({line}) => line).map(({line}) => editor.addLineClass(line - 1, "gutter", "bad"))
 }
@@ -128,22 +128,29 @@ async function publish() {
 function lineDiff(before, after) {
 	const lines = Diff.structuredPatch("", "", before, after, "", "", {context: CONTEXT}).hunks.flatMap(hunk => hunk.lines).filter(line => !line.startsWith("\\"))
 	const rows = lines.map(line => h("div", {class: KINDS[line[0]]}, h("span.sign", line[0]), h("span.line", visible(line.slice(1), 2000))))
-	return h("div.diff", {tabIndex: 0, label: "Differences"}, rows.length ? rows : h("p.hint", "They are the same."))
+	return h(".diff", {tabIndex: 0, label: "Differences"}, rows.length ? rows : h("p.hint", "They are the same."))
 }
 
 async function showVersions() {
-	const {rules} = await session.history("/", {part: "rules"}).catch(error => toast(`Versions: ${error.message}`, "error")) ?? {}
-	if (!rules) return
-	if (rules.length === 0) return toast("The journal has no published rules.")
+	const rules = []
 	const difference = h("div")
-	const publisherOf = ({uid, key}) => visible([uid ?? "administrator", key && `key ${key}`].filter(Boolean).join(", "), 80)
-	const version = choice("Version", rules.map((one, place) => [place, `${formatMoment(one.time)} by ${publisherOf(one)}${place ? "" : ", the latest"}`]), {autofocus: true, onchange: show})
+	const publisherOf = ({uid, key}) => visible((uid ?? "administrator") + (key ? `, key ${key}` : ""))
+	const version = choice("Version", [], {autofocus: true, onchange: show})
+	const earlier = button("Earlier versions", () => load().catch(failed), ".small")
 	function show() {
-		difference.replaceChildren(lineDiff(rules[version.value].source, editor.getValue()))
+		fill(difference, lineDiff(rules[version.value].source, editor.getValue()))
 	}
+	async function load() {
+		const {rules: found, more} = await session.history("/", {part: "rules", ...(rules.length && {before: rules.at(-1).sequence})})
+		version.append(...found.map((one, place) => h("option", {value: rules.length + place}, `${format.moment(one.time)} by ${publisherOf(one)}${rules.length + place ? "" : ", the latest"}`)))
+		rules.push(...found)
+		earlier.hidden = !more
+	}
+	await load()
+	if (rules.length === 0) return toast("The journal has no published rules.")
 	version.value = Math.min(1, rules.length - 1)
 	show()
-	const body = [h("label", "Published ", version), h("p.hint", "− was in that version, + is in the editor."), difference]
+	const body = [h("label", "Published ", version, " ", earlier), h("p.hint", "− was in that version, + is in the editor."), difference]
 	if (await dialog({title: "Published rules", confirm: "Put it into the editor", wide: true, body})) editor.setValue(rules[version.value].source)
 }
 
@@ -153,8 +160,8 @@ playground.connect(() => editor.getValue(), mark)
 styles[1].addEventListener("load", () => editor.refresh())
 const title = h("h2")
 const denials = denialPanel()
-export const element = h("div.page", styles,
-	h("div.together", title, state, h("span.grow"), button("Versions", showVersions), publishButton),
+export const element = h(".page", styles,
+	h(".together", title, state, h("span.grow"), button("Versions", () => showVersions().catch(failed)), publishButton),
 	frame, errorList, playground.element, denials.element)
 
 export async function show({parameters}) {
@@ -173,7 +180,7 @@ export async function show({parameters}) {
 		editor.setValue(withIndex(editor.getValue(), split(parameters.get("at") ?? ""), order))
 		toast("The index is in the draft: look at it, then publish.")
 	} catch (error) {
-		toast(error.message, "error")
+		failed(error)
 	}
 }
 

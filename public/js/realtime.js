@@ -1,4 +1,4 @@
-// A client of the realtime protocol (docs/protocol/realtime.md; an example is in docs/console.md). It writes nothing while offline.
+// A client of the realtime protocol (docs/protocol/realtime.md, docs/console.md); json.js is all it needs. It writes nothing while offline.
 // Values are in the export form: a leaf, or an object of children; with a priority {".value":…, ".priority":…}.
 
 import {parse, stringify, isObject, own} from "./json.js"

@@ -22,14 +22,14 @@ export function withIndex(text, keys, order) {
 	const tokens = [...text.matchAll(TOKENS)].filter(([token]) => !token.startsWith("/"))
 	const next = () => tokens.shift() ?? fail()
 	// {start, end} of a value, with its `members` or `items`.
-	function read(token = next()) {
-		const node = {start: token.index, end: token.index + token[0].length, members: new Map(), items: []}
-		if (token[0] === "{") for (let name = next(); name[0] !== "}"; name = next()) {
+	function read({0: kind, index: start} = next()) {
+		const node = {kind, start, end: start + kind.length, members: new Map(), items: []}
+		if (kind === "{") for (let name = next(); name[0] !== "}"; name = next()) {
 			if (name[0] !== ",") node.members.set(JSON.parse(name[0]), (next()[0] === ":" && read()) || fail())
-		} else if (token[0] === "[") for (let item = next(); item[0] !== "]"; item = next()) {
+		} else if (kind === "[") for (let item = next(); item[0] !== "]"; item = next()) {
 			if (item[0] !== ",") node.items.push(item[0])
-		} else node.items.push(token[0])
-		return Object.assign(node, {isObject: token[0] === "{", isList: token[0] === "["})
+		} else node.items.push(kind)
+		return node
 	}
 	let node = read().members.get("rules")
 	const rest = [...keys]
@@ -37,12 +37,12 @@ export function withIndex(text, keys, order) {
 		child = node.members.get(rest[0]) ?? [...node.members].find(([name]) => name.startsWith("$"))?.[1]
 		if (child) [node] = [child, rest.shift()]
 	}
-	if (!node?.isObject) fail()
+	if (node?.kind !== "{") fail()
 	const index = rest.length ? undefined : node.members.get(".indexOn")
 	const name = nameOf(order)
 	if (index?.items.includes(name)) return text
 	const insert = (words, {start, end} = node) => text.slice(0, start + 1) + words + text.slice(end)
-	if (index) return index.isList ? insert(name + (index.items.length ? ", " : ""), index) : text.slice(0, index.start) + `[${index.items}, ${name}]` + text.slice(index.end)
+	if (index) return index.kind === "[" ? insert(name + (index.items.length ? ", " : ""), index) : text.slice(0, index.start) + `[${index.items}, ${name}]` + text.slice(index.end)
 	const indent = /^\s*/.exec(text.slice(text.lastIndexOf("\n", node.start) + 1))[0]
 	const line = rest.reduceRight((inner, key) => `${JSON.stringify(key)}: { ${inner} }`, `".indexOn": [${name}]`)
 	return insert(`\n${indent}  ${line}${node.members.size ? "," : `\n${indent}`}`)

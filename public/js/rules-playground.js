@@ -1,30 +1,25 @@
 import {session} from "./session.js"
-import {h, button, choice, panel, table, toast, visible} from "./dom.js"
+import {h, fill, button, choice, panel, table, visible, complain} from "./dom.js"
 import {split, join} from "./keys.js"
 import {parse, stringify} from "./json.js"
 import {userField} from "./user-field.js"
 import {causes} from "./denials.js"
 
 const CASE_LIMIT = 500
-const PLACEHOLDERS = {write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}'}
 
 const isCase = item => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean"
 const userOf = ({auth}) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "", 40) : "not signed in"
 
 const user = userField([["anonymous", "not signed in"], ["user", "a user"], ["self", "administrator"]])
-const method = choice("Operation", ["read", "write"], {onchange: adapt})
+const method = choice("Operation", ["read", "write"])
 const path = h("input.path-input.grow", {label: "Path", value: "/"})
-const value = h("textarea.code", {rows: 2, label: "Value or query (JSON)"})
+const value = h("textarea.code", {rows: 2, label: "Value or query (JSON)", placeholder: 'What is written, or a query, as JSON: {"orderBy": "$key", "limitToFirst": 10}'})
 const result = h("p", {role: "status"})
 const list = h("div")
 let cases = []
 let source, mark
 export const connect = (draft, marker) => ([source, mark] = [draft, marker])
 const storage = () => `pando-rule-cases ${session.namespace}`
-
-function adapt() {
-	value.placeholder = PLACEHOLDERS[method.value]
-}
 
 function read() {
 	const {kind, auth = kind === "self" ? "admin" : null} = user.read()
@@ -37,12 +32,10 @@ function show({auth, ...item}) {
 	path.value = item.path
 	user.show(auth === "admin" ? {kind: "self"} : {kind: auth ? "user" : "anonymous", auth})
 	value.value = item.method === "write" ? stringify(item.value) : item.query ? stringify(item.query) : ""
-	adapt()
 	ask()
 }
 
-const evaluate = ({allowed, outcome, ...item}) =>
-	session.inspect("evaluate", {}, {method: "POST", body: stringify({...item, rules: source()})})
+const evaluate = ({allowed, outcome, ...item}) => session.evaluate({...item, rules: source()})
 
 async function ask() {
 	let answer
@@ -60,7 +53,7 @@ async function ask() {
 async function keep() {
 	const answer = await ask()
 	if (!answer) return
-	if (cases.length >= CASE_LIMIT) return toast(`There are ${CASE_LIMIT} cases already.`, "error")
+	if (cases.length >= CASE_LIMIT) return complain(`There are ${CASE_LIMIT} cases already.`)
 	cases.push({...read(), allowed: answer.allowed, outcome: "holds"})
 	draw()
 }
@@ -83,8 +76,8 @@ function draw() {
 	try {
 		sessionStorage.setItem(storage(), stringify(cases.map(({outcome, ...item}) => item)))
 	} catch { /* more than the browser keeps */ }
-	list.replaceChildren(table(["user", "does", "must be", "and it", ""], cases.map(item => {
-		const does = `${item.method} ${visible(item.path, 80)}`
+	fill(list, table(["user", "does", "must be", "and it", ""], cases.map(item => {
+		const does = `${item.method} ${visible(item.path)}`
 		const small = (label, run) => button(label, () => { run(); draw() }, ".small", {label: `${label}: ${userOf(item)}, ${does}`})
 		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, {allowed: !item.allowed, outcome: undefined})),
 			h("span", {class: item.outcome === "holds" ? "good" : "problem"}, visible(item.outcome ?? "", 200)),
@@ -101,9 +94,8 @@ export function load() {
 	draw()
 }
 
-adapt()
-export const element = h("div.columns",
+export const element = h(".columns",
 	h("form.panel", {onsubmit: ask}, h("h2", "May this user do this here?"),
-		user.element, h("div.together", method, path), value,
-		h("div.together", h("button", {type: "submit"}, "Try"), button("Keep as a case", keep)), result),
+		user.element, h(".together", method, path), value,
+		h(".together", h("button", {type: "submit"}, "Try"), button("Keep as a case", keep)), result),
 	panel("Cases", list, button("Run all", runAll)))

@@ -2,7 +2,7 @@
 // never in a URL, never in localStorage.
 
 import {Database, DatabaseError} from "./realtime.js"
-import {parse} from "./json.js"
+import {parse, stringify} from "./json.js"
 import {encodePath, split} from "./keys.js"
 
 export const STORED = "pando-credential"
@@ -23,6 +23,10 @@ async function textUpTo(limit, response) {
 }
 
 export class Emitter extends EventTarget {
+	on(name, run, options) {
+		this.addEventListener(name, ({detail}) => run(detail), options)
+	}
+
 	emit(name, detail) {
 		this.dispatchEvent(new CustomEvent(name, {detail}))
 	}
@@ -80,15 +84,19 @@ class Session extends Emitter {
 
 	open(onState = () => {}) {
 		this.database?.close()
-		const {actor: {kind, token, auth}, credential, isAdmin, namespace} = this
-		const options = {self: {credential}, token: {credential: token}, user: {credential, override: auth}, anonymous: isAdmin ? {credential, override: null} : {}}[kind]
 		let database
-		database = this.database = new Database({url: location.origin.replace(/^http/, "ws"), namespace, ...options, onState: (state, error) => {
+		database = this.database = new Database({url: location.origin.replace(/^http/, "ws"), namespace: this.namespace, ...this.rights(), onState: (state, error) => {
 			if (database !== this.database && state !== "connecting") return
 			onState(state, error)
 			this.emit("state", {state, error})
 		}})
 		this.emit("database")
+	}
+
+	// The credential, and whom an administrator acts as.
+	rights({kind, token, auth} = this.actor) {
+		const {credential, isAdmin} = this
+		return {self: {credential}, token: {credential: token}, user: {credential, override: auth}, anonymous: isAdmin ? {credential, override: null} : {}}[kind]
 	}
 
 	async actAs(actor) {
@@ -111,13 +119,11 @@ class Session extends Emitter {
 
 	request(path, parameters = {}, {asSelf = false, method = "GET", body, headers = {}, signal} = {}) {
 		const query = new URLSearchParams({ns: this.namespace, ...parameters})
-		const {kind, token, auth = null} = asSelf ? {kind: "self"} : this.actor
-		const credential = kind === "token" ? token : kind === "anonymous" && !this.isAdmin ? null : this.credential
-		// An administrator acts as others by an override.
-		if (credential !== null && /user|anonymous/.test(kind)) query.set("auth_variable_override", JSON.stringify(auth))
+		const {credential, override} = this.rights(asSelf ? {kind: "self"} : this.actor)
+		if (override !== undefined) query.set("auth_variable_override", JSON.stringify(override))
 		return fetch(`${path}?${query}`, {
 			method, body, signal, cache: "no-store", credentials: "omit", referrerPolicy: "no-referrer",
-			headers: {...(credential !== null && {Authorization: `Bearer ${credential}`}), ...headers},
+			headers: {...(credential && {Authorization: `Bearer ${credential}`}), ...headers},
 		})
 	}
 
@@ -150,6 +156,11 @@ class Session extends Emitter {
 
 	inspect(name, parameters, options) {
 		return this.json(`/.inspect/${name}.json`, parameters, {...options, asSelf: true})
+	}
+
+	// What rules say of a request.
+	evaluate(question) {
+		return this.inspect("evaluate", {}, {method: "POST", body: stringify(question)})
 	}
 
 	// Writes at, above and below a path; `value` is what it held `at` a moment, or holds now.

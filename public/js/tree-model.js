@@ -79,8 +79,8 @@ export class TreeModel extends Emitter {
 	open() {
 		this.ends = new AbortController()
 		const {signal} = this.ends
-		feed.addEventListener("records", ({detail}) => detail.filter(isWrite).forEach(record => this.touchPath(record.path ?? [], record)), {signal})
-		feed.addEventListener("open", () => this.refreshAll(), {signal})
+		feed.on("records", records => records.filter(isWrite).forEach(record => this.touchPath(record.path ?? [], record)), {signal})
+		feed.on("open", () => this.refreshAll(), {signal})
 		this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS)
 		this.refreshAll()
 	}
@@ -160,7 +160,7 @@ export class TreeModel extends Emitter {
 			branch.error = error
 			if (error.code === "permission_denied") Object.assign(branch, {count: 0, kind: "denied"})
 			branch.version++
-			if (isNew) this.emit("problem", {branch, error})
+			if (isNew && branch === this.root) this.emit("problem", error)
 		} finally {
 			this.loads--
 			entry.isLoading = false

@@ -1,4 +1,4 @@
-import {h, icon, iconButton, inNextFrame, visible, formatCount, formatBytes} from "./dom.js"
+import {h, icon, iconButton, inNextFrame, visible, format} from "./dom.js"
 import {Branch} from "./tree-model.js"
 import {writerName} from "./feed.js"
 import {isObject, own, stringify} from "./json.js"
@@ -39,8 +39,8 @@ const write = (element, text) => element.textContent === text || (element.textCo
 
 const changed = inNextFrame(() => model && draw())
 const handlers = {onkeydown: pressed, onclick: onRow(clicked), ondblclick: onRow(doubleClicked), oncontextmenu: onRow(menuAsked), onscroll: scrolled}
-const spacer = h("div.spacer", {role: "presentation"})
-export const element = h("div.tree", {role: "tree", tabIndex: 0, label: "Data", ...handlers}, spacer)
+const spacer = h(".spacer", {role: "presentation"})
+export const element = h(".tree", {role: "tree", tabIndex: 0, label: "Data", ...handlers}, spacer)
 element.style.setProperty("--row", `${ROW}px`)
 element.addEventListener("wheel", wheeled, {passive: false})
 new ResizeObserver(changed).observe(element)
@@ -127,7 +127,7 @@ function draw() {
 }
 
 function makeRow() {
-	const row = h("div.row", {role: "treeitem"})
+	const row = h(".row", {role: "treeitem"})
 	row.parts = ["key", "badge", "value", "priority", "writer"].map(name => h("span", {class: name}))
 	row.append(h("span.twisty", {ariaHidden: true}, icon("right")), ...row.parts,
 		h("span.row-actions", {ariaHidden: true}, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
@@ -141,7 +141,7 @@ function drawRow(rowElement, row, found, top) {
 	const {kind, depth, count, parent, priority, length} = branch
 	const isParent = kind === "object"
 	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)]
-	const children = isParent ? `${formatCount(count)} ${count === 1 ? "child" : "children"}` : ""
+	const children = isParent ? `${format.count(count)} ${count === 1 ? "child" : "children"}` : ""
 	const [keyPart, badge, valuePart, priorityPart, writerPart] = rowElement.parts
 	Object.assign(rowElement.style, {transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px`})
 	put(rowElement, {
@@ -151,7 +151,7 @@ function drawRow(rowElement, row, found, top) {
 	})
 	put(badge, {title: children})
 	write(keyPart, key)
-	write(badge, isParent ? formatCount(count) : length ? formatBytes(length) : "")
+	write(badge, isParent ? format.count(count) : length ? format.bytes(length) : "")
 	write(valuePart, value)
 	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`)
 	const isSame = rowElement.branch === found

@@ -25,5 +25,5 @@ export function userField(kinds) {
 		adapt()
 	}
 	adapt()
-	return {element: h("div.together", kind, uid, claims, token), read, show}
+	return {element: h(".together", kind, uid, claims, token), read, show}
 }
