@@ -47,7 +47,7 @@ function showSignIn(words = "") {
 		return `Not signed in: ${error.message}`
 	})
 	const onsubmit = submission(submit, problem, signIn, showFrame)
-	fill(app, h("main.gate", h("form.card", {onsubmit}, brand(), h("h1", "Sign in"),
+	fill(app, h("main.gate", h("form.card", {onsubmit}, brand(), h("h2", "Sign in"),
 		h("label", "Token or secret", token),
 		h("p.hint", {id: "sign-in-hint"}, "An administrator's, as pando token --admin prints it, or a user's. It stays in this tab."),
 		h("label.check", kept, "Keep it until the tab is closed"), problem, submit,
@@ -55,7 +55,7 @@ function showSignIn(words = "") {
 	token.focus()
 }
 
-const brand = () => h(".brand", h("img", {src: "/favicon.svg", alt: "", width: 22, height: 22}), "Pando")
+const brand = () => h("h1.brand", h("img", {src: "/favicon.svg", alt: "", width: 22, height: 22}), "Pando")
 
 const links = Object.entries(PAGES).map(([name, label]) => ({name, element: h("a", label)}))
 const databases = h("select", {id: "databases", label: "Database", onchange: () => (location.hash = link(place().name, [], databases.value))})

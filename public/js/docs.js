@@ -5,7 +5,7 @@ import {render} from "./markdown.js"
 const PAGES = await readTable("docs")
 const nav = h("nav", {label: "Documents"})
 const article = h("article", {id: "main", tabIndex: -1})
-document.getElementById("app").append(h(".docs", nav, article))
+document.getElementById("app").append(h(".docs", nav, h("main", article)))
 let shown = null
 
 function resolve(page, address) {

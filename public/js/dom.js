@@ -104,8 +104,8 @@ export function dialog({title, body, confirm = "Close", danger, check = () => ""
 			resolve(isConfirmed)
 		}
 		const element = h(`dialog${wide ? ".wide" : ""}`, {label: title, onclose},
-			h("form", {method: "dialog", onsubmit}, h("header", h("h2", title), iconButton("close", "Cancel", close)),
-				h(".dialog-body", body, problem), h("footer", asks && cancel, ok)))
+			h("form", {method: "dialog", onsubmit}, h("header", {role: "none"}, h("h2", title), iconButton("close", "Cancel", close)),
+				h(".dialog-body", body, problem), h("footer", {role: "none"}, asks && cancel, ok)))
 		document.body.prepend(element)
 		element.showModal()
 		placeToasts();

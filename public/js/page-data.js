@@ -16,7 +16,7 @@ const COPY_UNITS = 4 << 20 // of JSON
 const MENU = readTable("menu")
 
 const crumbs = h("nav.crumbs", {label: "Path"})
-const findField = h("input.find", {type: "search", placeholder: "Key, /path or value", label: "Find a child by its key or value", onkeydown: find})
+const findField = h("input.find", {type: "search", placeholder: "Key, /path, value", label: "Find a child by its key or value", onkeydown: find})
 const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]])
 const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
 const gatherButton = button([icon("gather"), h("span")], () => edit.gather().catch(failed), ".tool", {title: "Gather edits, then write them as one step"})
