@@ -1,4 +1,5 @@
-"""The console's edit form, what it says of a denied edit, and edits that are gathered to be written as one step."""
+"""The console's edit form, what it says of a denied edit, edits that are gathered, and edits of
+several paths while another client writes."""
 
 import json
 
@@ -10,6 +11,15 @@ from test_console_edits import start_edit
 pytestmark = needs_browser
 
 FORM = "document.querySelector('.editor')"
+# Writes as another client would, at the moment when the console sends an update.
+WRITE_BEFORE_UPDATE = """import('/js/session.js').then(({{ session }}) => {{
+  const {{ database }} = session, update = database.update;
+  database.update = async (...parameters) => {{
+    database.update = update;
+    await fetch({url}, {{ method: "PUT", body: {body}, headers: {{ Authorization: "Bearer owner" }} }});
+    return update.apply(database, parameters);
+  }};
+}})"""
 
 
 def exported(desk, path):  # noqa: F811
@@ -270,3 +280,47 @@ def test_gathered_edits_stay_with_their_database(desk):  # noqa: F811
     page.dialog("Write 1 edit")
     page.confirm()
     desk.wait_for("/a", 2)
+
+
+def test_a_change_between_the_last_look_and_a_move_is_found_and_brought_back(desk):  # noqa: F811
+    """An update has no compare-and-set: what it replaced unseen is shown after it, and undo brings that back."""
+    page = desk.open({"a": {"x": 1}, "b": 1})
+    page.wait_row("b", "1")
+    page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/a/x.json?ns={desk.ns}"), body="'2'"))
+    choose(page, "a", "Rename", "Rename or move /a")
+    page.run("document.activeElement.select()")
+    page.type("/moved")
+    page.press("Enter")
+    page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
+    page.run("document.querySelector('dialog button.primary').click()")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /a at the same moment')")
+    assert desk.rest.get("/") == {"b": 1, "moved": {"x": 1}}
+    page.undo("Rename or move /a")
+    desk.wait_for("/", {"a": {"x": 2}, "b": 1})
+
+
+def test_a_change_elsewhere_does_not_disturb_a_move(desk):  # noqa: F811
+    page = desk.open({"a": {"x": 1}, "b": 1})
+    page.wait_row("b", "1")
+    page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/b.json?ns={desk.ns}"), body="'2'"))
+    choose(page, "a", "Rename", "Rename or move /a")
+    page.run("document.activeElement.select()")
+    page.type("/moved")
+    page.press("Enter")
+    page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
+    page.confirm()
+    desk.wait_for("/", {"b": 2, "moved": {"x": 1}})
+    page.undo("Rename or move /a")
+    desk.wait_for("/", {"a": {"x": 1}, "b": 2})
+    assert not page.run("document.querySelector('.toast.error')")
+
+
+def test_a_change_from_above_just_before_a_move_is_found(desk):  # noqa: F811
+    page = desk.open({"top": {"a": {"x": 1}}})
+    page.wait_row("top")
+    page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/.json?ns={desk.ns}"), body="'{\"top\": {\"a\": \"whole\"}}'"))
+    page.run("""import('/js/edit.js').then(({ write }) => void write('Move', [
+      { path: '/moved', before: null, after: { x: 1 } }, { path: '/top/a', before: { x: 1 }, after: null }]))""")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /top/a at the same moment')")
+    page.undo("Move")
+    desk.wait_for("/", {"top": {"a": "whole"}})

@@ -1,6 +1,6 @@
 import {session, link, STORED} from "./session.js"
 import {feed} from "./feed.js"
-import {h, fill, button, iconButton, icon, dialog, problemLine, submission, submitButton, switchTheme, visible, complain} from "./dom.js"
+import {h, fill, button, iconButton, icon, dialog, submission, switchTheme, visible, toast} from "./dom.js"
 import {userField} from "./user-field.js"
 import * as data from "./page-data.js"
 
@@ -14,11 +14,10 @@ const isFor = name => session.isAdmin || !/history|rules|operations/.test(name)
 
 function place() {
 	const [path, rest = ""] = location.hash.replace(/^#\/?/, "").split("?")
-	let names = []
+	let name, namespace, keys = []
 	try {
-		names = path.split("/").map(decodeURIComponent)
+		[name, namespace, ...keys] = path.split("/").map(decodeURIComponent)
 	} catch { /* no link of ours */ }
-	const [name, namespace, ...keys] = names
 	return {name: Object.hasOwn(PAGES, name) && isFor(name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest)}
 }
 
@@ -40,8 +39,8 @@ async function start() {
 function showSignIn(words = "") {
 	const token = h("input", {type: "password", required: true, "aria-describedby": "sign-in-hint"})
 	const kept = h("input", {type: "checkbox"})
-	const problem = problemLine(words)
-	const submit = submitButton("Sign in")
+	const problem = h("p.problem", {role: "alert"}, words)
+	const submit = h("button.primary", {type: "submit"}, "Sign in")
 	const signIn = () => session.signIn(token.value.trim(), {isKept: kept.checked}).catch(error => {
 		token.select()
 		return `Not signed in: ${error.message}`
@@ -112,9 +111,10 @@ async function chooseActor() {
 	const {isAdmin} = session
 	const field = userField([["self", isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Anonymous: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]])
 	field.show(session.actor)
-	const check = () => session.actAs(field.read())
-	const body = [h("p.hint", "Data and queries are then as this user's rules allow."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))]
-	await dialog({title: "Run as", confirm: "Use", body, check})
+	await dialog({
+		title: "Run as", confirm: "Use", check: () => session.actAs(field.read()),
+		body: [h("p.hint", "Data and queries are then as this user's rules allow."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))],
+	})
 }
 
 let page = null // a module: {element, show(place), opened(), close()}
@@ -127,7 +127,7 @@ async function showPage() {
 	const module = name === "data" ? data : await load(name).catch(() => {})
 	if (number !== wanted) return
 	isMissing = !module
-	if (isMissing) return complain("The page can't be loaded: the server does not answer. It is shown when the server is back.")
+	if (isMissing) return toast("The page can't be loaded: the server does not answer. It is shown when the server is back.", "error")
 	linkTo(keys)
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace

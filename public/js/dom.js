@@ -64,12 +64,7 @@ export function toast(text, kind = "info", action) {
 	setTimeout(() => item.matches(":hover, :focus-within") || close(), kind === "error" ? 12000 : 6000)
 }
 
-export const complain = text => toast(text, "error")
-export const failed = ({message}) => complain(message)
-
-export const submitButton = (label, kind) => h(`button.primary${kind || ""}`, {type: "submit"}, label)
-
-export const problemLine = words => h("p.problem", {role: "alert"}, words)
+export const failed = error => toast(error.message, "error")
 
 // Sends a form: `run()`, with the button disabled, then `done()`; but not after words that it gives or throws, nor `false`.
 export const submission = (ok, problem, run, done) => async () => {
@@ -89,8 +84,8 @@ const placeToasts = () => (document.querySelector("dialog") ?? document.body).ap
 // Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. One that `asks` nothing is only closed.
 export function dialog({title, body, confirm = "Close", danger, check = () => "", wide, asks = true}) {
 	return new Promise(resolve => {
-		const problem = problemLine()
-		const ok = submitButton(confirm, danger && ".danger")
+		const problem = h("p.problem", {role: "alert"})
+		const ok = h(`button.primary${danger ? ".danger" : ""}`, {type: "submit"}, confirm)
 		const close = () => element.close()
 		const cancel = button("Cancel", close)
 		let isConfirmed = false

@@ -1,5 +1,5 @@
 import {session, restPath} from "./session.js"
-import {h, button, choice, dialog, problemLine, submission, submitButton, toast, save, visible, visibleLines, format, complain} from "./dom.js"
+import {h, button, choice, dialog, submission, toast, save, visible, visibleLines, format} from "./dom.js"
 import {attempt, explain} from "./denials.js"
 import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
 import {hash, join, split, problemOfKey, pushID} from "./keys.js"
@@ -30,26 +30,25 @@ const hasServerValue = value => isObject(value) && (Object.hasOwn(value, ".sv") 
 
 const nameOf = ({path}) => visible(path)
 const counted = (count, noun) => `${format.count(count)} ${noun}${count === 1 ? "" : "s"}`
-const nodes = count => counted(count, "node")
 
 const countNodes = value => value === null ? 0 : isObject(value) ? Object.values(value).reduce((sum, child) => sum + countNodes(child), 1) : 1
 
 // What is at a path: {count, words, value}, without a value too large for undo; undefined where it can't be read.
 const look = path => attempt("Read", path, async () => {
 	const {nodes: count, more = false} = await session.children(path, {measure: "true", limit: 1})
-	const words = count === undefined ? "" : `${more ? "more than " : ""}${nodes(count)}`
+	const words = count === undefined ? "" : `${more ? "more than " : ""}${counted(count, "node")}`
 	if (more || count > UNDO_NODES) return {count, words}
 	const value = await session.read(path, UNDO_UNITS)
 	if (count !== undefined) return {count, words, value}
 	// The count is for administrators.
 	const found = value === undefined ? Infinity : countNodes(value)
-	return {count: found, words: value === undefined ? "many nodes" : nodes(found), ...(found <= UNDO_NODES && {value})}
+	return {count: found, words: value === undefined ? "many nodes" : counted(found, "node"), ...(found <= UNDO_NODES && {value})}
 })
 
 async function lookAtAll(branch, deed, limit = UNDO_NODES) {
 	const found = await look(branch.path)
 	if (!found || (found.value !== undefined && found.count <= limit)) return found
-	complain(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`)
+	toast(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`, "error")
 }
 
 function put(path, value, ifHash) {
@@ -67,37 +66,49 @@ function overwrites(path, theirs, mine) {
 	})
 }
 
-/** Writes changes, [{path, before, after}], as one step; whether that was done. A value that is not known before is written over any.
-	One change is a compare-and-set; of several, which have none, the values are compared before. */
+/** Writes changes, [{path, before, after}], as one step; whether that was done. A value that is not known before is written over any. One change is a
+	compare-and-set; of several, which have none, the values are compared before, and followed: the own write comes after those that it replaces. */
 export async function write(label, changes, isUndo = false) {
-	const [{path, before, after}] = changes
-	const done = []
+	const isOne = changes.length === 1
+	const done = changes.map(change => ({...change}))
+	const known = done.filter(({before}) => before !== undefined)
+	const [{path, before, after}] = done
+	const stops = isOne ? [] : done.map(one => session.database.listen(one.path, null, value => ([one.last, one.now] = [one.now, value])))
 	try {
-		if (changes.length === 1) await put(path, after, before === undefined ? undefined : hash(before))
-		for (const {path, before, after} of changes) {
-			const theirs = changes.length > 1 && before !== undefined ? await session.read(path) : before
-			if (hash(theirs) !== hash(before) && !(await overwrites(path, theirs, after))) return
-			done.push({path, before: theirs, after})
+		if (isOne) await put(path, after, before === undefined ? undefined : hash(before))
+		else {
+			for (const one of known) {
+				const theirs = await session.read(one.path)
+				if (hash(theirs) !== hash(one.before) && !(await overwrites(one.path, theirs, one.after))) return
+				one.before = theirs
+			}
+			await session.database.update("/", Object.fromEntries(done.map(({path, after}) => [path.slice(1), after])))
 		}
-		if (changes.length > 1) await session.database.update("/", Object.fromEntries(changes.map(({path, after}) => [path.slice(1), after])))
 	} catch (error) {
-		if (error.code !== "datastale") return explain(error, label, ...changes.map(({path, after}) => ({method: "write", path, value: after})))
+		if (error.code !== "datastale") return explain(error, label, ...done.map(({path, after}) => ({method: "write", path, value: after})))
 		const theirs = await attempt(label, path, () => session.read(path))
 		return theirs !== undefined && (await overwrites(path, theirs, after)) && write(label, [{path, before: theirs, after}], isUndo)
+	} finally {
+		for (const stop of stops) stop()
 	}
-	if (!isUndo && done.every(({before}) => before !== undefined)) remember(label, done)
-	for (const {path} of changes) written(path)
+	for (const one of known) {
+		if (one.last === undefined || hash(one.last) === hash(one.before)) continue
+		[one.before, isUndo] = [one.last, false]
+		toast(`Another client changed ${nameOf(one)} at the same moment. Undo brings that back.`, "error")
+	}
+	if (!isUndo && known.length === done.length) remember(label, done)
+	for (const {path} of done) written(path)
 	return true
 }
 
-// Whether a step is of a database that is not shown, which is said then.
+// Whether a step is of another database than the shown one.
 function isOfOther(step) {
 	const isOther = step && step.namespace !== session.namespace
-	if (isOther) complain(`The last step was in the database ${step.namespace}.`)
+	if (isOther) toast(`The last step was in the database ${step.namespace}.`, "error")
 	return isOther
 }
 
-// Writes, or gathers, the changes of an edit; whether that was done. An edit of the same place takes the place of a gathered one.
+// Writes or gathers changes; whether that was done. A gathered edit of the same places is replaced.
 async function commit(label, changes) {
 	if (!gathered) return await write(label, changes) ?? false
 	const others = gathered.filter(step => !step.changes.every(({path}) => changes.some(change => change.path === path)))
@@ -107,7 +118,7 @@ async function commit(label, changes) {
 	return true
 }
 
-// Begins to gather edits, or ends it: then they are written.
+// Begins, or writes what was gathered.
 export async function gather() {
 	if (gathered?.length) {
 		const changes = gathered.flatMap(step => step.changes)
@@ -148,7 +159,7 @@ export function valueField(data, types = TYPES, tag = "input") {
 	const {value, priority: known} = unwrap(data)
 	const kind = kindOf(data)
 	const isJSON = /object|null/.test(kind)
-	const priority = h("input.priority-input", {label: "Priority", placeholder: "no priority", title: "A number or text; in quotes it is always text", value: known === undefined ? "" : stringify(known)})
+	const priority = h("input.priority-input", {label: "Priority", placeholder: "no priority", title: 'A number or text; "5" is text', value: known === undefined ? "" : stringify(known)})
 	const readPriority = () => {
 		for (const as of priority.value ? [READERS.number, reader("string"), String] : []) try { return as(priority.value) } catch { /* the next */ }
 	}
@@ -186,8 +197,10 @@ export const confirmChanges = (title, changes, warning, confirm = "Write") => di
 async function editText(branch, before) {
 	const {value, priority} = unwrap(before)
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "Text", value})
-	const check = () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}])
-	return dialog({title: nameOf(branch), confirm: verb("Write"), wide: true, body: text, check})
+	return dialog({
+		title: nameOf(branch), confirm: verb("Write"), wide: true, body: text,
+		check: () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}]),
+	})
 }
 
 // Edits a leaf in its row; an object as JSON. A field would drop line breaks, and a text area changes some.
@@ -198,7 +211,7 @@ export async function edit(branch) {
 	const {value: text} = unwrap(before)
 	if (/[\r\n]/.test(text)) return /\r/.test(text) ? editJSON(branch) : editText(branch, before)
 	const field = valueField(before)
-	const problem = problemLine()
+	const problem = h("p.problem", {role: "alert"})
 	const run = () => {
 		const after = field.read()
 		const isSame = !hasServerValue(after) && hash(after) === hash(before)
@@ -209,7 +222,7 @@ export async function edit(branch) {
 		if (event.key === "Escape") closeEditor()
 		event.stopPropagation()
 	}
-	const submit = submitButton(verb("Save"), ".small")
+	const submit = h("button.primary.small", {type: "submit"}, verb("Save"))
 	const form = h("form.row.editor", {onsubmit: submission(submit, problem, run, () => closeEditor(form)), onkeydown}, h("span.twisty"), h("span.key", visible(branch.key)), field.elements,
 		submit, button("Cancel", () => closeEditor(), ".small"), problem)
 	openEditor(branch, form)

@@ -16,7 +16,6 @@ export function render(source, resolve) {
 		const {type, text, raw, tokens} = token
 		const target = token.href === undefined ? null : resolve(plain(token.href))
 		switch (type) {
-			case "space": return null
 			case "heading": {
 				const element = inside(`h${token.depth}`, token)
 				const name = slug(element.textContent)

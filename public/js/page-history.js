@@ -1,6 +1,6 @@
 import {session, link} from "./session.js"
 import {writeParts, journalReader} from "./feed.js"
-import {h, fill, button, panel, problemLine, visible, visibleLines, toast, format} from "./dom.js"
+import {h, fill, button, panel, visible, visibleLines, toast, format} from "./dom.js"
 import {join} from "./keys.js"
 import {stringify} from "./json.js"
 import {differences, diffList, confirmChanges, write} from "./edit.js"
@@ -17,7 +17,7 @@ const when = h("output")
 const field = h("input", {type: "datetime-local", step: 1, label: "Date and time", onchange: () => field.value && go(new Date(field.value).getTime())})
 const steps = Object.entries({"−1 d": 86400, "−1 h": 3600, "−1 min": 60}).map(([label, seconds]) => button(label, () => go((at ?? end) - 1000 * seconds), ".small"))
 const reach = h("span.hint")
-const problem = problemLine()
+const problem = h("p.problem", {role: "alert"})
 const listed = h("ol.writes")
 const more = button("Earlier writes", () => journal.now(list().at(-1).sequence))
 const value = h("pre.snippet", {tabIndex: 0})
@@ -94,7 +94,7 @@ function drawMoment() {
 	when.textContent = words
 	thenTitle.textContent = at === null ? "Now" : "Then"
 	reach.textContent = format.moment(since)
-	// The write that made what is shown; -1 before all of them.
+	// The write that made what is shown.
 	const current = list().findIndex(({time}) => at === null || time <= at);
 	[...listed.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current))
 }

@@ -1,5 +1,5 @@
 import {session, link, restPath} from "./session.js"
-import {h, fill, choice, inNextFrame, panel, problemLine, submitButton, table, visible, format} from "./dom.js"
+import {h, fill, choice, inNextFrame, panel, table, visible, format} from "./dom.js"
 import {split, join, compareKeys, compareValues} from "./keys.js"
 import {stringify, parse, kindOf, isObject, unwrap, own} from "./json.js"
 import {codeTable, wireQuery, ORDERS, BOUNDS, LIMITS} from "./snippets.js"
@@ -17,12 +17,12 @@ const bounds = [["First bound", BOUNDS], ["Second bound", [["none", "nothing els
 	({kind: choice(label, options), field: valueField("", [["bare", "value"], "string"])}))
 const side = choice("Limit to", LIMITS)
 const limit = h("input", {type: "number", min: 1, max: 2147483647, value: 50, label: "Limit"})
-const problem = problemLine()
+const problem = h("p.problem", {role: "alert"})
 const summary = h("span.hint", {role: "status"})
 const [result, cost, code] = [h("div"), h("div"), h("div")]
 const rows = {
 	"Children of": path, "Order by": [order, child], Where: [bounds[0].kind, bounds[0].field.elements], and: [bounds[1].kind, bounds[1].field.elements],
-	"Limit to": [side, limit, submitButton("Run"), summary],
+	"Limit to": [side, limit, h("button.primary", {type: "submit"}, "Run"), summary],
 }
 const form = h("form.panel", {onsubmit: run, onchange: adapt}, h("h2", "Query"),
 	h(".query-form", Object.entries(rows).map(([label, content]) => [h("span", label), h("span.together", content)])), problem)

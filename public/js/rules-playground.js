@@ -1,5 +1,5 @@
 import {session} from "./session.js"
-import {h, fill, button, choice, panel, table, visible, complain} from "./dom.js"
+import {h, fill, button, choice, panel, table, visible, toast} from "./dom.js"
 import {split, join} from "./keys.js"
 import {parse, stringify} from "./json.js"
 import {userField} from "./user-field.js"
@@ -8,7 +8,7 @@ import {causes} from "./denials.js"
 const CASE_LIMIT = 500
 
 const isCase = item => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean"
-const userOf = ({auth}) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "", 40) : "not signed in"
+const userOf = ({auth}) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "") : "not signed in"
 
 const user = userField([["anonymous", "not signed in"], ["user", "a user"], ["self", "administrator"]])
 const method = choice("Operation", ["read", "write"])
@@ -53,7 +53,7 @@ async function ask() {
 async function keep() {
 	const answer = await ask()
 	if (!answer) return
-	if (cases.length >= CASE_LIMIT) return complain(`There are ${CASE_LIMIT} cases already.`)
+	if (cases.length >= CASE_LIMIT) return toast(`There are ${CASE_LIMIT} cases already.`, "error")
 	cases.push({...read(), allowed: answer.allowed, outcome: "holds"})
 	draw()
 }

@@ -158,7 +158,6 @@ class Session extends Emitter {
 		return this.json(`/.inspect/${name}.json`, parameters, {...options, asSelf: true})
 	}
 
-	// What rules say of a request.
 	evaluate(question) {
 		return this.inspect("evaluate", {}, {method: "POST", body: stringify(question)})
 	}
