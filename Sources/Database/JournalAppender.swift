@@ -20,7 +20,7 @@ enum JournalRefusal: Error {
 ///        └─ rollback(to:), until the next append or flush
 ///
 /// Where everything is kept in memory nothing is appended, and the last ticket remains 0.
-struct JournalAppender {
+struct JournalAppender: ~Copyable {
     private let journal: JournalQueue?
     /// Space of the journal that writes of clients leave to the ends of sessions, which cannot be refused.
     private let sessionEndReserveByteCount: Int

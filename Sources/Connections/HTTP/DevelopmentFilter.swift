@@ -14,7 +14,18 @@ package struct DevelopmentFilter {
         var origin, site, page: [UInt8]?
     }
 
-    private var last: (names: Names, refusal: ForeignRequest?)?
+    /// An object: it is compared with each request, and its ten words would be copied for that.
+    private final class Decision {
+        let names: Names
+        let refusal: ForeignRequest?
+
+        init(_ names: Names, _ refusal: ForeignRequest?) {
+            self.names = names
+            self.refusal = refusal
+        }
+    }
+
+    private var last: Decision?
 
     package init() {}
 
@@ -56,7 +67,7 @@ package struct DevelopmentFilter {
             received: Array(received), authority: Array(authority), origin: origin.map(Array.init),
             site: site.map(Array.init),
             page: page.map(Array.init))
-        last = (names, refusal)
+        last = Decision(names, refusal)
         return refusal
     }
 
