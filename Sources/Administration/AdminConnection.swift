@@ -71,7 +71,7 @@ final class AdminConnection: ChannelDelegate {
 
     func channelDidEnd(_ channel: Channel) {
         // A client may close its side behind the request.
-        if !hasRequest { channel.close() }
+        if !hasRequest { channel.closeAfterFlush() }
     }
 
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {

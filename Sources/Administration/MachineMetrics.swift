@@ -94,7 +94,7 @@ package final class MachineMetrics: Sendable {
         var found = Files()
         let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
         // Names sort in the order of timelines and sequences.
-        var (newest, oldest) = ("", "")
+        var (newestCheckpoint, oldestSegment) = ("", "")
         for name in names {
             let isCheckpoint = name.hasPrefix("checkpoint-") && name.hasSuffix(".chk")
             guard isCheckpoint || name.hasPrefix("journal-") && name.hasSuffix(".log"),
@@ -104,14 +104,16 @@ package final class MachineMetrics: Sendable {
             let date = attributes[.modificationDate] as? Date
             let time = date.map { Int($0.timeIntervalSince1970) } ?? 0
             guard isCheckpoint else {
-                if oldest.isEmpty || name < oldest { (oldest, found.oldestJournalTime) = (name, time) }
+                if oldestSegment.isEmpty || name < oldestSegment {
+                    (oldestSegment, found.oldestJournalTime) = (name, time)
+                }
                 found.journalByteCount += byteCount
                 found.journalFileCount += 1
                 continue
             }
             found.checkpointByteCount += byteCount
-            if name > newest {
-                newest = name
+            if name > newestCheckpoint {
+                newestCheckpoint = name
                 found.newestCheckpointByteCount = byteCount
                 found.newestCheckpointTime = time
             }

@@ -93,7 +93,10 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .gauge, "pando_journal_oldest_timestamp_seconds",
-                "When the oldest file of the journal was last written, since 1970; 0 for none."
+                """
+                When the oldest file of the journal was last written, since 1970; 0 for none. A restore to a \
+                moment can go back about that far.
+                """
             ) {
                 .integer(machine.oldestJournalTime.value)
             },

@@ -19,8 +19,8 @@ extension CommandProcessor {
         if let failure = DatabaseMetrics.Failure(reply) { metrics.failures.add(failure) }
     }
 
-    /// What a message is about, for ``SlowOperations``. Of a query only what is reported: a query is large,
-    /// and there is a variable for this beside every message.
+    /// What a message is about, for ``SlowOperations``. Of a query it holds only what is reported: a whole
+    /// query would be copied for each message.
     struct Subject {
         var kind: RequestKind
         var database: String

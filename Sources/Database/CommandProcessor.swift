@@ -213,7 +213,8 @@ final class CommandProcessor {
         // A write that was prepared is decided as of then.
         let prepared = database.engine.preparedWrite
         let decisionTime = prepared?.time ?? time
-        // Kept of reads only: a query is large, and most commands are writes.
+        // The operation is moved into the decision. A read is copied before: its query is needed afterwards,
+        // to note which index it has used.
         let read: Operation? = operation.isRead ? copy operation : nil
         // The command and the delta are moved from step to step: nothing of them is copied.
         if !credential.isAdmin, !database.hasNoRules { metrics.evaluations.add() }

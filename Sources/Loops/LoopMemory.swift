@@ -7,27 +7,27 @@ import PandoTime
 /// Counts what the sessions of one loop hold beside the data, and pauses and disconnects those that hold most
 /// when it is too much: when, ``MemoryStages`` decides, and whom, ``MemoryRelief``. Confined to the loop.
 ///
-///     relieving ──▶ a look at all sessions ──▶ those that were chosen are disconnected ──┐
+///     relieving ──▶ a scan of all sessions ──▶ those that were chosen are disconnected ──┐
 ///                        ▲                                                             │
 ///                        └───────────────until 3/4 of the limit is left────────────────┘
 ///
-/// All of it is done in steps of a fraction of a millisecond: there may be ten thousands of sessions.
+/// All of it is done in steps of a fraction of a millisecond: there may be tens of thousands of sessions.
 final class LoopMemory {
     /// Most bytes of one read while the limit is exceeded.
     private static let shortReadByteCount = 4 << 10
     /// While the limit is exceeded, a session with so many bytes of incomplete input is not read.
     static let incompleteInputLimit = 4 << 10
-    /// Sessions that are looked at in one step.
+    /// Sessions that one step of a scan visits.
     private static let visitedCount = 1024
     /// Sessions that are paused or resumed in one step: a system call for some.
     private static let pausedCount = 256
-    /// Sessions that one look chooses, at most.
+    /// Sessions that one scan chooses, at most.
     private static let chosenLimit = 2048
     /// A step disconnects so many sessions at most, and ends earlier after ``disconnectDuration``: it may
     /// take a hundred microseconds to free what one of them holds.
     private static let disconnectLimit = 64
     private static let disconnectDuration: Duration = .milliseconds(1)
-    /// After a look that chooses sessions to disconnect, no other one begins for so many times as long as it
+    /// After a scan that chooses sessions to disconnect, no other one begins for so many times as long as it
     /// took.
     private static let restFactor = 2
     /// Changes up to this size are not worth an atomic operation at the end of a tick.
@@ -42,23 +42,23 @@ final class LoopMemory {
     /// Bytes of the loop that ``MemoryBudget`` knows.
     private var publishedByteCount = 0
     private var stages = MemoryStages()
-    /// A timer will look again (``lookAgain()``).
-    private var willLookAgain = false
+    /// See ``scheduleCheck()``.
+    private var isCheckScheduled = false
 
-    /// What becomes of the sessions that a look finds.
+    /// What becomes of the sessions that a scan chooses.
     private enum Measure {
         case pause
         case disconnect
     }
 
-    /// A session that a look has found.
-    private struct Found {
+    /// A session that a scan has chosen.
+    private struct Chosen {
         let id: SessionID
         let byteCount: Int
         let progress: ClientProgress
     }
 
-    /// A look at all sessions, some in each step.
+    /// A visit of all sessions, of some in each step.
     private struct Scan {
         let measure: Measure
         /// The next slot of the table.
@@ -71,10 +71,9 @@ final class LoopMemory {
     private var scan: Scan?
     /// What is done with ``chosen``.
     private var measure = Measure.pause
-    /// Those that the last look has chosen; the next one last. The slot of one that has ended may have
-    /// another.
-    private var chosen: [Found] = []
-    /// No look that chooses sessions to disconnect begins before this time.
+    /// Those that the last scan has chosen; the next one last.
+    private var chosen: [Chosen] = []
+    /// No scan that chooses sessions to disconnect begins before this time.
     private var restEnd = MonotonicTime(nanoseconds: 0)
     /// Sessions from this slot on are still to be resumed; nil while none is.
     private var resumption: (reasons: PauseReasons, next: Int)?
@@ -105,7 +104,7 @@ final class LoopMemory {
             services.metrics.heldBytes.set(byteCount)
         }
         follow(stages.observe(memory.pressure, at: loop.now))
-        lookAgain()
+        scheduleCheck()
         act()
         continueScan()
         continueResumption()
@@ -118,11 +117,9 @@ final class LoopMemory {
             scan = nil
             chosen = []
         }
-        if step.beginsPausing {
-            resumption = nil
-            scan = Scan(measure: .pause)
-        }
-        // All that are paused for memory, from the first on; others, unless a resumption is under way.
+        if step.beginsPausing { scan = Scan(measure: .pause) }
+        // Resuming for memory begins again at the first slot. Resuming for incomplete input alone does not
+        // interrupt a resumption that is under way.
         if step.resumes.contains(.memory) || !step.resumes.isEmpty && resumption == nil {
             resumption = (step.resumes, 0)
         }
@@ -132,14 +129,14 @@ final class LoopMemory {
         loop.readByteLimit = stages.isExceeded ? Self.shortReadByteCount : .max
     }
 
-    /// Where nothing else happens, this looks again, until the stage is calm.
-    private func lookAgain() {
-        guard !willLookAgain, stages.stage != .calm else { return }
-        willLookAgain = true
+    /// Until the stage is calm the pressure is checked now and then, also where no event wakes the loop.
+    private func scheduleCheck() {
+        guard !isCheckScheduled, stages.stage != .calm else { return }
+        isCheckScheduled = true
         loop.schedule(after: MemoryStages.resumptionWait) { [self] in
-            willLookAgain = false
+            isCheckScheduled = false
             publishHeldBytes()
-            lookAgain()
+            scheduleCheck()
         }
     }
 
@@ -150,14 +147,16 @@ final class LoopMemory {
         resumption = end < table.slots.count ? (reasons, end) : nil
     }
 
-    // MARK: Looking at all sessions
+    // MARK: Choosing
 
     /// Connections are dealt to the loops in turn, so each has its share of those that hold most.
     private var excessByteCount: Int { memory.excessByteCount / loopCount }
 
-    /// Looks at some sessions more, where a look is under way.
+    /// Visits some sessions more, where a scan is under way. Sessions are paused only after all that were
+    /// paused before have been resumed: else those in the last slots might never be.
     private func continueScan() {
-        guard var scan = scan.take() else { return }
+        guard var scan, scan.measure == .disconnect || resumption == nil else { return }
+        self.scan = nil
         let began = MonotonicTime.now
         let end = min(table.slots.count, scan.next + Self.visitedCount)
         while scan.next < end {
@@ -167,13 +166,13 @@ final class LoopMemory {
             guard byteCount > 0 else { continue }
             scan.relief.add(
                 MemoryHolder(
-                    index: scan.next, byteCount: byteCount,
+                    number: session.id.rawValue, byteCount: byteCount,
                     progress: progress(of: session, holding: byteCount), lastHeard: session.lastHeard))
         }
         scan.duration = scan.duration + (MonotonicTime.now - began)
         guard scan.next >= table.slots.count else { return self.scan = scan }
         choose(from: &scan.relief, for: scan.measure)
-        restEnd = MonotonicTime.now + scan.duration * Self.restFactor
+        if scan.measure == .disconnect { restEnd = MonotonicTime.now + scan.duration * Self.restFactor }
     }
 
     /// Chooses those to be paused or disconnected.
@@ -184,16 +183,14 @@ final class LoopMemory {
             case .disconnect: relief.chosen(covering: excessByteCount, upTo: stages.reach(at: loop.now))
             }
         self.measure = measure
-        chosen = found.reversed().compactMap { holder in
-            table.slots[holder.index].map {
-                Found(id: $0.id, byteCount: holder.byteCount, progress: holder.progress)
-            }
+        chosen = found.reversed().map {
+            Chosen(id: SessionID($0.number), byteCount: $0.byteCount, progress: $0.progress)
         }
         if measure == .disconnect, found.isEmpty { stages.noteNoneToDisconnect(at: loop.now) }
     }
 
-    /// Pauses or disconnects some of those that were chosen. Where none are left to be disconnected, a look
-    /// at all sessions begins.
+    /// Pauses or disconnects some of those that were chosen. Where none are left to be disconnected, a scan
+    /// begins.
     private func act() {
         if !chosen.isEmpty, measure == .pause { return pauseChosen() }
         guard stages.stage == .relieving else { return }
@@ -207,8 +204,8 @@ final class LoopMemory {
     /// Stops reading from some of the sessions that hold most.
     private func pauseChosen() {
         for _ in 0..<Self.pausedCount {
-            guard let found = chosen.popLast() else { break }
-            table[found.id]?.pause(.memory)
+            guard let next = chosen.popLast() else { break }
+            if let session = table[next.id], stillHolds(session, next) { session.pause(.memory) }
         }
     }
 
@@ -218,10 +215,10 @@ final class LoopMemory {
     private func disconnectChosen() {
         let began = MonotonicTime.now
         for _ in 0..<Self.disconnectLimit {
-            guard let found = chosen.popLast() else { break }
+            guard let next = chosen.popLast() else { break }
             // It may have read what it holds, or begun to, since it was chosen.
-            guard let session = table[found.id], mayDisconnect(session, found) else { continue }
-            stages.noteDisconnection(ofSteady: found.progress == .steady, at: loop.now)
+            guard let session = table[next.id], mayDisconnect(session, next) else { continue }
+            stages.noteDisconnection(ofSteady: next.progress == .steady, at: loop.now)
             disconnectedCount += 1
             services.metrics.cuts.add(.memory)
             session.isCutForMemory = true
@@ -231,12 +228,17 @@ final class LoopMemory {
         reportDisconnections()
     }
 
-    /// Whether a session that was chosen still holds at least half of what it was chosen for, and has not
-    /// begun to read since.
-    private func mayDisconnect(_ session: LoopSession, _ found: Found) -> Bool {
+    /// Whether a session that was chosen still holds at least half of what it was chosen for.
+    private func stillHolds(_ session: LoopSession, _ chosen: Chosen) -> Bool {
         let byteCount = session.heldByteCount
-        guard byteCount > 0, byteCount >= found.byteCount / 2 else { return false }
-        return found.progress == .steady || progress(of: session, holding: byteCount) != .steady
+        return byteCount > 0 && byteCount >= chosen.byteCount / 2
+    }
+
+    /// Whether it also has not begun to read since.
+    private func mayDisconnect(_ session: LoopSession, _ chosen: Chosen) -> Bool {
+        guard stillHolds(session, chosen) else { return false }
+        return chosen.progress == .steady
+            || progress(of: session, holding: session.heldByteCount) != .steady
     }
 
     /// What listens take does not become less when the client reads.

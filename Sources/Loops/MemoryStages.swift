@@ -8,7 +8,8 @@ import PandoTime
 ///       ▲                          └───the limit───▶ │             until 3/4 is left
 ///       └────────below 3/4, after a moment───────────┘
 ///
-/// Without sessions, threads and clock, so that tests go through all of it.
+/// From `pressed` it returns to `calm`, too, and from `relieving` to `pressed` where no session may be
+/// disconnected. It has no sessions, threads or clock, so that a table of tests can show every course.
 struct MemoryStages {
     enum Stage: Equatable {
         case calm
@@ -20,9 +21,9 @@ struct MemoryStages {
 
     /// What is to be done now.
     struct Step: Equatable {
-        /// All sessions are looked at, and those that hold most are not read from then on.
+        /// A scan of all sessions begins; those that hold most are paused.
         var beginsPausing = false
-        /// A look at all sessions ends, and those that it has chosen stay.
+        /// A scan ends; the sessions that it has chosen are neither paused nor disconnected.
         var endsRelief = false
         /// Sessions that are not read for these reasons are read again.
         var resumes: PauseReasons = []
@@ -52,7 +53,7 @@ struct MemoryStages {
 
     var isExceeded: Bool { exceededSince != nil }
 
-    /// Takes the pressure as it is now, some times in each tick. O(1).
+    /// Called twice in each tick, with the pressure of now. O(1).
     mutating func observe(_ pressure: MemoryBudget.Pressure, at now: MonotonicTime) -> Step {
         var step = Step()
         if pressure == .exceeded {
@@ -96,7 +97,7 @@ struct MemoryStages {
         if !isSteady { lastDisconnection = now }
     }
 
-    /// A look at all sessions has found none that may be disconnected. Below the limit, those that are left
+    /// A scan has found no session that may be disconnected. Below the limit, those that are left
     /// may still read what they hold.
     mutating func noteNoneToDisconnect(at now: MonotonicTime) {
         if stage == .relieving, !isExceeded { begin(.pressed, at: now) }

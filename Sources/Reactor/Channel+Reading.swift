@@ -160,7 +160,7 @@ extension Channel {
     }
 
     /// The connection cannot go on: sends the alert that waits, then closes. Other output is dropped. For the
-    /// owner it is the end of the input: a session need not wait until the peer closes, too.
+    /// owner it is the end of the input: its session ends now, and not when the peer closes, too.
     private func refuse(_ secure: SecureStage) {
         let dropped = output.removeAll(except: secure.batchDataByteCount, in: buffers)
         metrics.droppedBytes.add(dropped)

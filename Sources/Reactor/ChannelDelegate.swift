@@ -7,8 +7,9 @@ package protocol ChannelDelegate: AnyObject {
     /// call is sent with one `send` after it.
     func received(_ bytes: inout MutableRawSpan, on channel: Channel)
 
-    /// The peer sends no more (FIN, or close_notify of TLS); it may still read. Or it has broken TLS: then
-    /// the channel is closing, and takes no more output. The default is `closeAfterFlush()`.
+    /// The peer sends no more (FIN, or close_notify of TLS); it may still read. Also called when the peer has
+    /// sent a record that TLS refuses: then the channel is closing, and takes no more output. The default is
+    /// `closeAfterFlush()`.
     func channelDidEnd(_ channel: Channel)
 
     /// A trusted proxy has said who its client is, or that it speaks for itself: ``Channel/peerAddress`` is

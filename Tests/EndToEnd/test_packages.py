@@ -379,6 +379,9 @@ def test_the_units_agree_with_the_program():
     service, sockets = (DEPLOY / "pando.service").read_text(), (DEPLOY / "pando.socket").read_text()
     user = re.search(r"^User=(.*)$", service, re.MULTILINE)[1]
     assert f"SocketUser={user}\n" in sockets
+    # The group of the server can read secrets: a proxy that uses the socket is in another one, which the package makes.
+    group = re.search(r"^SocketGroup=(.*)$", sockets, re.MULTILINE)[1]
+    assert group != user and f"addgroup --quiet --system {group}\n" in (DEPLOY / "debian-package").read_text()
     assert "Type=notify\n" in service and "ExecReload=/bin/kill -HUP $MAINPID\n" in service
     assert '"data": "/var/lib/pando",' in EXAMPLE.read_text() and "StateDirectory=pando\n" in service
 

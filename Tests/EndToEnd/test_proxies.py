@@ -222,7 +222,7 @@ class GuideServer(Server):
     def __init__(self, folder, rules=None, arguments=()):
         super().__init__(folder)
         before, command, self.requests = guide_blocks(folder)
-        replace = f"echo {shlex.quote(json.dumps(rules))} > rules.json\n" if rules else ""
+        replace = f"echo {shlex.quote(json.dumps(rules))} > proxy-rules.json\n" if rules else ""
         further = shlex.join(map(str, arguments))
         self.command = ["bash", "-euc", f"{before}{replace}exec {BINARY} serve{command.rstrip()} {further}"]
         self.path = folder / "pando.sock"

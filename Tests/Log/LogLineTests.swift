@@ -18,11 +18,13 @@ import Testing
         ("/\u{202E}abc\u{2066}\u{200B}\u{FEFF}\n", #"/\u{202E}abc\u{2066}\u{200B}\u{FEFF}"# + "\n"),
         ("a\u{2028}b\u{2029}\n", #"a\u{2028}b\u{2029}"# + "\n"),
         ("tab\there\n", #"tab\u{9}here"# + "\n"),
+        // Characters that are not shown: a variation selector, a filler, one that joins others.
+        ("a\u{FE01}b\u{3164}c\u{34F}d\u{E0100}\n", #"a\u{FE01}b\u{3164}c\u{34F}d\u{E0100}"# + "\n"),
         // What people write stays.
-        ("/räume/部屋/🎉\n", "/räume/部屋/🎉\n"),
+        ("/räume/部屋/🎉/❤️\n", "/räume/部屋/🎉/❤️\n"),
         (#"\n \u{41}"# + "\n", #"\n \u{41}"# + "\n"),
     ])
-    func aLineStaysOneLineAsItWasWritten(line: String, written: String) {
+    func lineStaysOneLine(line: String, written: String) {
         #expect(String(decoding: LogLine.bytes(line), as: UTF8.self) == written)
     }
 }

@@ -113,8 +113,8 @@ extension RESTExchange {
         return respond(.error(.readTimedOut, pending.response), pending)
     }
 
-    /// What became of a request whose client holds much memory.
-    enum GivenUpMemory {
+    /// What the connection must do with a request whose memory was given up.
+    enum MemoryRefusal {
         /// Nothing: a worker may be reading its body, which is whole.
         case none
         /// Disconnect the client.
@@ -123,7 +123,7 @@ extension RESTExchange {
     }
 
     /// Memory is short. Of a body, only what is still coming is given up.
-    mutating func giveUpMemory() -> GivenUpMemory {
+    mutating func giveUpMemory() -> MemoryRefusal {
         switch state {
         case .body(let pending), .admitting(let pending):
             body.take()

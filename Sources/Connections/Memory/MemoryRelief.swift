@@ -13,7 +13,8 @@
 /// slower one that holds much could be; nor a silent listener that holds a few bytes, while others hold
 /// thousands.
 ///
-/// Only the first of each group are kept, so neither its memory nor its longest call grow with the clients.
+/// It keeps only the first of each group: its memory and its longest call do not grow with the number of
+/// clients.
 package struct MemoryRelief {
     /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
     package static let smallByteCount = ConnectionLimits.smallByteCount
@@ -30,20 +31,20 @@ package struct MemoryRelief {
         package static func < (left: Reach, right: Reach) -> Bool { left.rawValue < right.rawValue }
     }
 
-    private var unsteady: First
-    private var small: First
-    private var steady: First
-    /// All that hold much, by that alone.
-    private var large: First
+    private var unsteady: BoundedSelection
+    private var small: BoundedSelection
+    private var steady: BoundedSelection
+    /// Those that hold much, the largest first, whatever progress they make.
+    private var large: BoundedSelection
     /// What all that hold little hold together.
     private var smallTotalByteCount = 0
 
-    /// - Parameter limit: Most clients that are chosen. What others hold is looked at anew then.
+    /// - Parameter limit: Most clients that are chosen at a time. When they are gone, a new scan decides.
     package init(limit: Int) {
-        unsteady = First(limit: limit, by: Self.precedes)
-        steady = First(limit: limit, by: Self.precedes)
-        small = First(limit: limit, by: Self.precedesAmongSmall)
-        large = First(limit: limit) { $0.byteCount > $1.byteCount }
+        unsteady = BoundedSelection(limit: limit, by: Self.precedes)
+        steady = BoundedSelection(limit: limit, by: Self.precedes)
+        small = BoundedSelection(limit: limit, by: Self.precedesAmongSmall)
+        large = BoundedSelection(limit: limit) { $0.byteCount > $1.byteCount }
     }
 
     /// Adds a client. One that holds nothing is left out. O(log limit), on average; at most the time to sort
@@ -88,8 +89,8 @@ package struct MemoryRelief {
     }
 }
 
-/// The first clients in an order, of any number.
-private struct First {
+/// Keeps the clients that come first in an order, of any number that are added.
+private struct BoundedSelection {
     let limit: Int
     private let precedes: (MemoryHolder, MemoryHolder) -> Bool
     /// At most twice the limit, in no order: the last half is dropped when it is full.

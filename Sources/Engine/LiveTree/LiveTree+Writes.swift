@@ -44,7 +44,7 @@ extension LiveTree {
     /// - Returns: Its pushes; nil when the location held the value already.
     /// - Complexity: O(depth × log n + listeners that get a push).
     mutating func put(_ change: consuming Change) -> [Push]? {
-        // Asked first: the call counts a reference to the path.
+        // Without this check every write would retain the path in order to ask an empty cache.
         if !hashes.isEmpty { hashes.invalidate(change.path) }
         if listens.table.isEmpty, indexes.ignoresWrites {
             var old = Node.empty

@@ -18,7 +18,7 @@ struct PreparedIndex: Sendable {
 
 /// A window that was made before its listen is executed.
 ///
-/// An object, since a window is large: the engine is passed on by its size for each command.
+/// A class: a window is large, and the engine, which would hold it inline, is copied for each decision.
 final class PreparedWindow: Sendable {
     let path: Path
     let window: Window

@@ -46,7 +46,7 @@ struct TargetOptions: ParsableArguments {
         guard url.hasPrefix("http://") || url.hasPrefix("ws://") || isSecure else {
             throw ValidationError("--url must begin with http:// or https:// (or ws://, wss://)")
         }
-        guard ca == nil || isSecure else { throw ValidationError("--ca: only with https") }
+        guard ca == nil || isSecure else { throw ValidationError("--ca: only with https:// or wss://") }
         guard !transport.contains(.longPolling) || !isSecure && !compress else {
             throw ValidationError("--transport lp: not with https, and not with --compress")
         }

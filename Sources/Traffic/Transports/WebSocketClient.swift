@@ -173,7 +173,6 @@ package final class WebSocketClient: ChannelDelegate {
     }
 
     package func channelDidEnd(_ channel: Channel) {
-        if !isClosing, problem == nil { problem = "ended by the server" }
         channel.close()
     }
 
@@ -181,7 +180,10 @@ package final class WebSocketClient: ChannelDelegate {
         let last = delegate
         delegate = nil
         guard reason != .loopStopped else { return }
-        if !isClosing, problem == nil { problem = "\(reason)" }
+        // After a failure of TLS the reason says which.
+        if !isClosing, problem == nil {
+            problem = reason == .requested ? "ended by the server" : "\(reason)"
+        }
         last?.webSocketDidEnd(self, problem: isClosing ? nil : problem)
     }
 }

@@ -36,33 +36,34 @@ extension MemoryRelief {
             ),
             ([(5, .steady), (9, .steady)], 1, .steady, [1], "where all take their output, the largest"),
             ([], 1, .steady, [], "no client holds anything"),
-        ] as [([(Int, ClientProgress)], Int, MemoryRelief.Reach, [Int], String)])
+        ] as [([(Int, ClientProgress)], Int, MemoryRelief.Reach, [UInt64], String)])
     func chosen(
-        clients: [(Int, ClientProgress)], excess: Int, reach: MemoryRelief.Reach, expected: [Int],
+        clients: [(Int, ClientProgress)], excess: Int, reach: MemoryRelief.Reach, expected: [UInt64],
         because: String
     ) {
         let holders = clients.enumerated().map { index, client in
             MemoryHolder(
-                index: index, byteCount: client.0 * mebibyte, progress: client.1, lastHeard: second(0))
+                number: UInt64(index), byteCount: client.0 * mebibyte, progress: client.1,
+                lastHeard: second(0))
         }
         let chosen = MemoryRelief.choose(
             from: holders, excess: excess * mebibyte, limit: 64, upTo: reach)
-        #expect(chosen.map(\.index) == expected, "\(because)")
+        #expect(chosen.map(\.number) == expected, "\(because)")
     }
 
     /// Clients that hold 60 KiB each, the first silent for longest.
     private static func small(_ count: Int) -> [MemoryHolder] {
         (0..<count).map {
             MemoryHolder(
-                index: $0, byteCount: 60 << 10, progress: .unknown, lastHeard: second(Double($0)))
+                number: UInt64($0), byteCount: 60 << 10, progress: .unknown, lastHeard: second(Double($0)))
         }
     }
 
     @Test func smallHoldersWaitUntilTheLimitWasExceededForAWhile() {
         let holders = Self.small(100)
-        func chosen(_ reach: MemoryRelief.Reach) -> [Int] {
+        func chosen(_ reach: MemoryRelief.Reach) -> [UInt64] {
             MemoryRelief.choose(from: holders.reversed(), excess: 100 << 10, limit: 64, upTo: reach).map(
-                \.index)
+                \.number)
         }
         #expect(chosen(.large) == [])
         #expect(chosen(.small) == [0, 1], "the longest silent first")
@@ -70,22 +71,22 @@ extension MemoryRelief {
 
     /// A listener never sends anything, and holds its listen and a push that is on its way.
     @Test func silentListenerOutlivesThoseThatHoldMore() {
-        let listener = MemoryHolder(index: 1000, byteCount: 700, progress: .unknown, lastHeard: second(-60))
+        let listener = MemoryHolder(number: 1000, byteCount: 700, progress: .unknown, lastHeard: second(-60))
         let others = Self.small(100)
         for excess in [100 << 10, 50 * 60 << 10, 100 * 60 << 10] {
             let chosen = MemoryRelief.choose(
                 from: [listener] + others, excess: excess, limit: 101, upTo: .small)
-            #expect(!chosen.map(\.index).contains(1000) && !chosen.isEmpty)
+            #expect(!chosen.map(\.number).contains(1000) && !chosen.isEmpty)
         }
     }
 
     @Test func steadyClientOutlivesManySmallOnes() {
         let steady = MemoryHolder(
-            index: 1000, byteCount: 2 * mebibyte, progress: .steady, lastHeard: second(0))
-        func chosen(_ smallCount: Int, _ reach: MemoryRelief.Reach) -> [Int] {
+            number: 1000, byteCount: 2 * mebibyte, progress: .steady, lastHeard: second(0))
+        func chosen(_ smallCount: Int, _ reach: MemoryRelief.Reach) -> [UInt64] {
             MemoryRelief.choose(
                 from: Self.small(smallCount) + [steady], excess: mebibyte, limit: 3, upTo: reach
-            ).map(\.index)
+            ).map(\.number)
         }
         #expect(chosen(100, .small) == [0, 1, 2], "they are the excess")
         #expect(chosen(100, .large) == [], "not yet")
@@ -101,7 +102,8 @@ extension MemoryRelief {
             let sizes = (0..<count).map { 100_000 + $0 * 10 }
             var holders = sizes.enumerated().map {
                 MemoryHolder(
-                    index: $0, byteCount: $1, progress: Bool.random(using: &random) ? .stalled : .unknown,
+                    number: UInt64($0), byteCount: $1,
+                    progress: Bool.random(using: &random) ? .stalled : .unknown,
                     lastHeard: second(0))
             }
             let sorted = holders.sorted { ($0.progress, $1.byteCount) < ($1.progress, $0.byteCount) }
@@ -123,16 +125,17 @@ extension MemoryRelief {
             (3 * mebibyte, .steady), (1 * mebibyte, .stalled), (60 << 10, .unknown), (2 * mebibyte, .unknown),
         ].enumerated() as EnumeratedSequence<[(Int, ClientProgress)]> {
             relief.add(
-                MemoryHolder(index: index, byteCount: byteCount, progress: progress, lastHeard: second(0)))
+                MemoryHolder(
+                    number: UInt64(index), byteCount: byteCount, progress: progress, lastHeard: second(0)))
         }
-        #expect(relief.largest(covering: 1).map(\.index) == [0], "whatever progress they make")
-        #expect(relief.largest(covering: 4 * mebibyte).map(\.index) == [0, 3])
-        #expect(relief.largest(covering: .max).map(\.index) == [0, 3, 1], "never those that hold little")
+        #expect(relief.largest(covering: 1).map(\.number) == [0], "whatever progress they make")
+        #expect(relief.largest(covering: 4 * mebibyte).map(\.number) == [0, 3])
+        #expect(relief.largest(covering: .max).map(\.number) == [0, 3, 1], "never those that hold little")
     }
 
     @Test func atMostTheLimitAtATime() {
         let holders = (0..<100).map {
-            MemoryHolder(index: $0, byteCount: mebibyte, progress: .stalled, lastHeard: second(0))
+            MemoryHolder(number: UInt64($0), byteCount: mebibyte, progress: .stalled, lastHeard: second(0))
         }
         let chosen = MemoryRelief.choose(
             from: holders, excess: 1000 * mebibyte, limit: 64, upTo: .large)
