@@ -89,7 +89,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
     /// client with long input that is not processed is not read while the memory limit is exceeded.
     final func follow(_ status: ConnectionStatus) {
         count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
-        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= LoopMemory.incompleteInputLimit {
+        if services.isMemoryLimitExceeded, status.unfinishedByteCount >= MemoryBudget.incompleteInputLimit {
             pause(.incompleteInput)
         } else {
             follow(status.pauses)

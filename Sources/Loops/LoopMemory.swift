@@ -15,8 +15,6 @@ import PandoTime
 final class LoopMemory {
     /// Most bytes of one read while the limit is exceeded.
     private static let shortReadByteCount = 4 << 10
-    /// While the limit is exceeded, a session with so many bytes of incomplete input is not read.
-    static let incompleteInputLimit = 4 << 10
     /// Sessions that one step of a scan visits.
     private static let visitedCount = 1024
     /// Sessions that are paused or resumed in one step: a system call for some.

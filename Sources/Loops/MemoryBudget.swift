@@ -25,6 +25,9 @@ package final class MemoryBudget: Sendable {
         case exceeded
     }
 
+    /// While the limit is exceeded, a session with so many bytes of incomplete input is not read.
+    static let incompleteInputLimit = 4 << 10
+
     package let byteLimit: Int
     private let held = Atomic<Int>(0)
 
