@@ -2,12 +2,12 @@
 
 import itertools
 import os
-import re
 
 import pytest
 
 import server as server_module
 from pando_client import CachedClient, Connection, RawSocket
+from programs import MISSING
 from server import Server
 
 
@@ -24,7 +24,6 @@ def pytest_configure(config):
 
 # With PANDO_REQUIRE_PROGRAMS=1 a test that is skipped because a program is missing has failed: `deploy/test` gets all of them itself.
 REQUIRES_PROGRAMS = os.environ.get("PANDO_REQUIRE_PROGRAMS") == "1"
-MISSING = re.compile(r"Skipped: (.+?) is not (?:installed|built)\b")
 
 
 @pytest.hookimpl(hookwrapper=True)

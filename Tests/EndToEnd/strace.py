@@ -7,13 +7,13 @@ began, on whatever thread.
 
 import os
 import re
-import shutil
 import subprocess
 import time
 
 import pytest
 
 from pando_client import DEADLINE
+from programs import require
 
 LINE = re.compile(r"^([0-9]+) +(?:<\.\.\. (\w+) resumed>|(\w+)\()(.*)$", re.DOTALL)
 RESULT = re.compile(r"\) += (-?[0-9]+)")
@@ -78,8 +78,7 @@ class Trace:
     """Lets a server that has not been started run under strace."""
 
     def __init__(self, server, path, kinds, environment=()):
-        if shutil.which("strace") is None:
-            pytest.skip("strace is not installed")
+        require("strace")
         if subprocess.run(["strace", "-o", os.devnull, "true"], capture_output=True, timeout=DEADLINE).returncode != 0:
             pytest.skip("strace may not trace here")
         self.server, self.path = server, path

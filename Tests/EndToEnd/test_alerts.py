@@ -5,7 +5,6 @@ import http.client
 import json
 import pathlib
 import re
-import shutil
 import socket
 import subprocess
 import threading
@@ -17,6 +16,7 @@ import pytest
 from admin import DEADLINE, Admin
 from pando_client import Connection
 from preload import build_library
+from programs import needs
 from rest_client import Wire
 from server import REPOSITORY
 from test_scheduled_backups import backups
@@ -95,9 +95,8 @@ class Prometheus:
         self.process.wait(DEADLINE)
 
 
+@needs("prometheus")
 def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, tmp_path):
-    if not shutil.which("prometheus"):
-        pytest.skip("prometheus is not installed")
     closed = tmp_path / "closed.json"
     closed.write_text('{"rules":{".read":false,".write":false}}')
     folder, aside = tmp_path / "backups", tmp_path / "aside"
@@ -274,25 +273,22 @@ def promtool_test(folder, series, moment, name, labels):
         ["promtool", "test", "rules", folder / "test.yml"], capture_output=True, text=True, timeout=DEADLINE)
 
 
+@needs("promtool")
 @pytest.mark.parametrize("name, series, moment, labels", SERIES)
 def test_promtool_fires_the_others(tmp_path, name, series, moment, labels):
-    if not shutil.which("promtool"):
-        pytest.skip("promtool is not installed")
     result = promtool_test(tmp_path, series, moment, name, labels)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@needs("promtool")
 @pytest.mark.parametrize("name, series", SILENT)
 def test_promtool_does_not_fire_without_a_cause(tmp_path, name, series):
-    if not shutil.which("promtool"):
-        pytest.skip("promtool is not installed")
     result = promtool_test(tmp_path, series, "15m", name, None)
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+@needs("promtool")
 def test_a_server_that_has_just_started_fires_nothing(tmp_path):
-    if not shutil.which("promtool"):
-        pytest.skip("promtool is not installed")
     for name in re.findall(r"- alert: (\w+)", RULES.read_text()):
         result = promtool_test(tmp_path, QUIET, "30m", name, None)
         assert result.returncode == 0, (name, result.stdout + result.stderr)

@@ -4,7 +4,6 @@ everything has happened that a panel shows."""
 import json
 import math
 import re
-import shutil
 import threading
 import time
 from urllib.parse import quote
@@ -13,6 +12,7 @@ import pytest
 
 from admin import DEADLINE
 from pando_client import Connection
+from programs import needs
 from rest_client import OWNER, Wire
 from server import REPOSITORY
 from test_alerts import Prometheus
@@ -59,9 +59,8 @@ def finite(result):
     return any(math.isfinite(float(one["value"][1])) for one in result)
 
 
+@needs("prometheus")
 def test_a_real_prometheus_has_an_answer_for_every_panel(servers, tmp_path):
-    if not shutil.which("prometheus"):
-        pytest.skip("prometheus is not installed")
     server = servers(arguments=[
         "--admin-listen", "0", "--checkpoint-interval", 1, "--backup-every", "1s", "--backup-to", tmp_path / "backups",
         "--backup-verify", 1, "--archive-to", tmp_path / "archive"])

@@ -5,7 +5,6 @@ import json
 import os
 import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_pro
 
 from admin import DEADLINE, Admin
 from pando_client import Connection
+from programs import needs
 from rest_client import OWNER, Rest, Wire
 from server import REPOSITORY, StartFailure, run
 
@@ -68,13 +68,14 @@ def wait_for(condition):
 
 
 class TestMetrics:
-    def test_the_table_and_the_exposition_agree_and_promtool_finds_no_fault(self, server):
-        text = Admin(server).text()
-        assert documented() == exposed(text)
-        if shutil.which("promtool"):
-            result = subprocess.run(
-                ["promtool", "check", "metrics"], input=text, capture_output=True, text=True, timeout=DEADLINE)
-            assert (result.returncode, result.stdout + result.stderr) == (0, "")
+    def test_the_table_and_the_exposition_agree(self, server):
+        assert documented() == exposed(Admin(server).text())
+
+    @needs("promtool")
+    def test_promtool_finds_no_fault(self, server):
+        result = subprocess.run(
+            ["promtool", "check", "metrics"], input=Admin(server).text(), capture_output=True, text=True, timeout=DEADLINE)
+        assert (result.returncode, result.stdout + result.stderr) == (0, "")
 
     def test_openmetrics_has_the_same_values_with_units_and_an_end(self, server):
         admin = Admin(server)
@@ -231,10 +232,9 @@ class TestMetrics:
 
 
 class TestHealth:
+    @needs("strace")
     def test_it_says_that_it_recovers_while_it_does(self, servers):
         """The lock of the data directory is taken behind the start of the admin port; strace delays it."""
-        if not shutil.which("strace"):
-            pytest.skip("strace is not installed")
         server = servers(start=False, arguments=["--admin-listen", "0"])
         server.command = [
             "strace", "-f", "-qq", "-o", "/dev/null", "-e", "trace=flock", "-e",
@@ -384,9 +384,8 @@ class TestAdministrators:
 
 
 class TestMonitoring:
+    @needs("promtool")
     def test_promtool_accepts_the_alert_rules(self):
-        if not shutil.which("promtool"):
-            pytest.skip("promtool is not installed")
         result = subprocess.run(
             ["promtool", "check", "rules", RULES], capture_output=True, text=True, timeout=DEADLINE)
         assert result.returncode == 0, result.stdout + result.stderr

@@ -16,10 +16,10 @@ import time
 import pytest
 
 from admin import DEADLINE, Admin
+from programs import needs
 from rest_client import OWNER, Wire
 from server import BINARY, REPOSITORY, clean_environment, run
 from test_operating import HEADING, PAGE, free_port
-from test_packages import needs
 from test_scheduled_backups import backups
 
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)

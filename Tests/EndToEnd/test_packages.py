@@ -3,10 +3,11 @@ and the files for containers, each against the program itself. The packages are 
 `deploy/test-image`.
 """
 
+import ast
 import json
 import os
+import pathlib
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,6 +18,7 @@ import pytest
 import yaml
 
 from admin import Admin
+from programs import MISSING, needs
 from server import BINARY, REPOSITORY, clean_environment, run
 
 DEPLOY = REPOSITORY / "deploy"
@@ -25,10 +27,6 @@ DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
 EXPOSURE_LIMIT = 2.5
 # The oldest release that still gets fixes, and the newest that the package of schemas has.
 KUBERNETES = ("1.33", "1.37")
-
-
-def needs(program):
-    return pytest.mark.skipif(not shutil.which(program), reason=f"{program} is not installed")
 
 
 # Commands, as the help says them
@@ -514,3 +512,34 @@ def test_a_test_without_a_program_that_is_required_fails(tmp_path, required, rea
         capture_output=True, text=True, timeout=DEADLINE, cwd=tmp_path, env=clean_environment() | {
             "PANDO_REQUIRE_PROGRAMS": required, "PYTHONPATH": str(REPOSITORY / "Tests/EndToEnd"), "PANDO_BINARY": str(BINARY)})
     assert outcome in result.stdout, result.stdout + result.stderr
+
+
+# Reasons to skip a test that are not a missing program.
+OTHER_REASONS = {
+    "only root can become another user", "the program is in a folder that only root can read", "only root can lose packets",
+    "iptables may not filter here", "strace may not trace here", "nothing is prepared on {kind.stdout.strip()}",
+    "takes two minutes: PANDO_SLOW=1", "waits for half a minute; run with PANDO_SLOW=1",
+    "needs tokens that expire: --dev accepts unsigned ones without looking at the time", "{one.skip}",
+}
+
+
+def skip_reasons(path):
+    """The reason of each skip in a file, as conftest.py sees it; of what is only known later, the expression in braces."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) not in ("pytest.skip", "pytest.mark.skip", "pytest.mark.skipif"):
+            continue
+        named = [keyword.value for keyword in call.keywords if keyword.arg == "reason"]
+        reason = named[0] if named else call.args[0]
+        match reason:
+            case ast.Constant():
+                yield reason.value
+            case ast.JoinedStr():
+                yield "".join(part.value if isinstance(part, ast.Constant) else ast.unparse(part.value).join("{}") for part in reason.values)
+            case _:
+                yield ast.unparse(reason).join("{}")
+
+
+def test_a_reason_to_skip_is_a_missing_program_or_another_known_one():
+    """No other wording lets tests be skipped without a word where programs are required."""
+    found = {reason for path in pathlib.Path(__file__).parent.glob("*.py") for reason in skip_reasons(path)}
+    assert {reason for reason in found if not MISSING.match(f"Skipped: {reason}")} == OTHER_REASONS

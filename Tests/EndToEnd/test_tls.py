@@ -20,6 +20,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from admin import ADDRESS, Admin
+from programs import needs
 from server import BINARY, REPOSITORY, StartFailure, clean_environment
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
@@ -166,7 +167,7 @@ def s_client(port, *arguments, data=b""):
     )
 
 
-@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl is not installed")
+@needs("openssl")
 def test_renegotiation_is_refused(server):
     # `R` asks for a renegotiation, and the request comes after it.
     result = s_client(server.port, "-tls1_2", data=b"R\n")
@@ -174,7 +175,7 @@ def test_renegotiation_is_refused(server):
     assert Client(server.port).ask("GET", "/.json")[0] == 200
 
 
-@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("stdbuf")), reason="openssl or stdbuf is not installed")
+@needs("openssl", "stdbuf")
 def test_key_update(server):
     # `K` asks for new keys in both directions. The request behind it has the new ones.
     process = subprocess.Popen(
@@ -296,7 +297,7 @@ def test_handshakes_with_a_large_key_are_few_in_a_tick(servers):
 # What goes through it
 
 
-@pytest.mark.skipif(not shutil.which("curl"), reason="curl is not installed")
+@needs("curl")
 def test_curl(server):
     base = ["curl", "-sS", "-m", str(DEADLINE), "--cacert", FIXTURES / "issuer.pem", "--resolve", f"localhost:{server.port}:127.0.0.1"]
     url = f"https://localhost:{server.port}/rooms.json"
@@ -611,7 +612,7 @@ def test_redirect(servers):
 GUIDE = REPOSITORY / "public/docs/guide.md"
 
 
-@pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="openssl or curl is not installed")
+@needs("openssl", "curl")
 def test_the_guides_way_to_the_internet(tmp_path):
     """The commands of the section, one after the other, with other ports."""
     section = GUIDE.read_text().split("## From localhost to the internet\n")[1].split("\n## ")[0]

@@ -5,7 +5,6 @@ import contextlib
 import json
 import os
 import selectors
-import shutil
 import socket
 import ssl
 import struct
@@ -15,11 +14,12 @@ import time
 
 import pytest
 
+from programs import needs
 from server import Server, clean_environment
 from test_storms import UPGRADE, read_until, text_frame
 from test_tls import DEADLINE, FIXTURES, client_context, copy, open_socket, split_records
 
-pytestmark = pytest.mark.skipif(not (shutil.which("openssl") and shutil.which("curl")), reason="no openssl, or no curl")
+pytestmark = needs("openssl", "curl")
 
 # Host name (which chooses the certificate), version, cipher.
 SUITES = [("localhost", "1.3", f"TLS_{name}") for name in ("AES_128_GCM_SHA256", "AES_256_GCM_SHA384", "CHACHA20_POLY1305_SHA256")]
