@@ -20,6 +20,7 @@ from programs import needs
 from rest_client import Wire
 from server import REPOSITORY
 from test_scheduled_backups import backups
+from waiting import wait_for
 
 RULES = REPOSITORY / "deploy/prometheus/rules.yml"
 FAULTS = pathlib.Path(__file__).parent / "faults.c"
@@ -53,6 +54,18 @@ def shortened(text):
     return re.sub(r"for: \d+[mhd]", "for: 0s", text)
 
 
+def ask_prometheus(port, path):
+    """What the API of a Prometheus answers; nothing while it does not."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=DEADLINE)
+    try:
+        connection.request("GET", f"/api/v1/{path}")
+        return json.loads(connection.getresponse().read())["data"]
+    except (OSError, ValueError, KeyError, http.client.HTTPException):
+        return {}
+    finally:
+        connection.close()
+
+
 class Prometheus:
     def __init__(self, folder, servers):
         self.folder = folder
@@ -70,24 +83,16 @@ class Prometheus:
                 ["prometheus", f"--config.file={folder}/prometheus.yml", f"--storage.tsdb.path={folder}/tsdb",
                  f"--web.listen-address=127.0.0.1:{self.port}"], stdout=log, stderr=log)
 
-    def ask(self, target):
-        """What the API says; nothing while it does not answer."""
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=DEADLINE)
-        try:
-            connection.request("GET", target)
-            return json.loads(connection.getresponse().read())["data"]
-        except (OSError, ValueError, KeyError, http.client.HTTPException):
-            return {}
-        finally:
-            connection.close()
+    def ask(self, path):
+        return ask_prometheus(self.port, path)
 
     def scraped(self):
         """How many servers it has scraped twice: from then on it sees counters grow."""
-        return len(self.ask("/api/v1/query?query=" + quote("count_over_time(up[1m]) >= 2")).get("result", ()))
+        return len(self.ask("query?query=" + quote("count_over_time(up[1m]) >= 2")).get("result", ()))
 
     def firing(self):
         """Names of servers, and the alerts that fire for each."""
-        alerts = self.ask("/api/v1/alerts").get("alerts", ())
+        alerts = self.ask("alerts").get("alerts", ())
         return {(one["labels"].get("name"), one["labels"]["alertname"]) for one in alerts if one["state"] == "firing"}
 
     def end(self):
@@ -122,10 +127,7 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
         ("database lag", "PandoDatabaseLag"),
         ("checkpoint overdue", "PandoCheckpointOverdue"), ("checkpoint overdue", "PandoCheckpointsFail"),
     }
-    deadline = time.monotonic() + DEADLINE
-    while not backups(folder):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    wait_for(lambda: backups(folder), "backup")
     done = threading.Event()
     limited = [socket.create_connection(("127.0.0.1", troubles["descriptor limit"].port)) for _ in range(280)]
 

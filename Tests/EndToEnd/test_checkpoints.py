@@ -15,6 +15,7 @@ from preload import build_library
 from rest_client import OWNER, Rest
 from server import StartFailure, run
 from transcript import CLOCK_TOLERANCE
+from waiting import wait_for
 
 FIXTURES = pathlib.Path(__file__).resolve().parents[1] / "Journal/Fixtures"
 SMALL = ("--segment-bytes", 65536, "--checkpoint-bytes", 262144)
@@ -27,14 +28,6 @@ def checkpoints(server):
 
 def segments(server):
     return sorted(server.data.glob("journal-*.log"))
-
-
-def wait_until(condition, what):
-    """Waits for something that the server does by itself."""
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline, f"within {DEADLINE} s there was no {what}"
-        time.sleep(0.01)
 
 
 def write_until_checkpoints(server, count, connection, number=0):
@@ -65,7 +58,7 @@ def test_the_log_is_cut_where_two_checkpoints_no_longer_need_it(servers):
     server = servers(arguments=SMALL)
     with Connection(server.port, "default") as connection:
         count = write_until_checkpoints(server, 4, connection)
-        wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+        wait_for(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
     server.kill()
     assert not (server.data / "journal-00000001-0000000000000001.log").exists(), "the journal only grew"
     assert len(segments(server)) > 2
@@ -90,7 +83,7 @@ def test_everything_else_survives_in_a_checkpoint_too(servers):
         other.must("p", {"p": "/a", "d": {".value": 1, ".priority": "p"}})
         other.must("o", {"p": "/gone", "d": {"at": {".sv": "timestamp"}}})
         write_until_checkpoints(server, 3, connection)
-        wait_until(lambda: not (server.data / "journal-00000001-0000000000000001.log").exists(), "removal")
+        wait_for(lambda: not (server.data / "journal-00000001-0000000000000001.log").exists(), "removal")
         server.kill()
     server.start()
     with Connection(server.port, "other") as other:
@@ -103,7 +96,7 @@ def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
     server = servers(arguments=SMALL)
     with Connection(server.port, "default") as connection:
         count = write_until_checkpoints(server, 3, connection)
-        wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+        wait_for(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
     server.kill()
     newest = checkpoints(server)[-1]
     damage(newest, newest.stat().st_size // 2)
@@ -167,7 +160,7 @@ def test_the_clock_makes_checkpoints_too(servers):
     server = servers(arguments=("--checkpoint-interval", 1))
     with Connection(server.port, "default") as connection:
         connection.must("p", {"p": "/a", "d": 1})
-        wait_until(lambda: checkpoints(server), "checkpoint by the clock")
+        wait_for(lambda: checkpoints(server), "checkpoint by the clock")
     server.restart()
     with Connection(server.port, "default") as connection:
         assert connection.get("/a") == 1
@@ -315,7 +308,7 @@ class TestDataOfTheFirstFormats:
         server = servers(data=tmp_path / "first/data", arguments=["--archive-to", archive])
         with Connection(server.port, "default") as connection:
             connection.must("p", {"p": "/new", "d": "archived by this version"})
-        wait_until(
+        wait_for(
             lambda: b"archived by this version" in b"".join(path.read_bytes() for path in archive.glob("journal-*")), "archive")
         assert server.terminate() == 0
         done = run("restore", backups, "--archive", archive, "--data", tmp_path / "restored")
@@ -368,7 +361,7 @@ def test_a_full_disk_refuses_only_writes(servers, full_disk, tmp_path):
         assert server.alive and "the disk is full" in server.stderr()
 
         switch.unlink()
-        wait_until(lambda: put("/b.json", "z" * 1_000_000).status == 200, "write after there was room again")
+        wait_for(lambda: put("/b.json", "z" * 1_000_000).status == 200, "write after there was room again")
         assert "disk has space again" in server.stderr()
 
         # Killed while it is full, and opened while it still is: an onDisconnect write waits.
@@ -380,4 +373,4 @@ def test_a_full_disk_refuses_only_writes(servers, full_disk, tmp_path):
         assert connection.get("/gone") is None
         server.wait_for_log("the onDisconnect writes of 1 sessions")
         switch.unlink()
-        wait_until(lambda: connection.get("/gone") == "ran", "onDisconnect write after there was space")
+        wait_for(lambda: connection.get("/gone") == "ran", "onDisconnect write after there was space")

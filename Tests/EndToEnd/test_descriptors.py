@@ -18,7 +18,8 @@ from admin import Admin
 from pando_client import DEADLINE, Closed, Connection, RawSocket
 from rest_client import OWNER, Rest, Wire
 from server import REPOSITORY, StartFailure
-from test_checkpoints import SMALL, checkpoints, expected, rows, segments, wait_until, write_until_checkpoints
+from test_checkpoints import SMALL, checkpoints, expected, rows, segments, write_until_checkpoints
+from waiting import wait_for
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 LIMIT = 256
@@ -120,7 +121,7 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_disk_and_for_clients(
         for index, client in enumerate(clients):
             client.must("p", {"p": f"/clients/{index}", "d": index})
         with flood(server):
-            wait_until(lambda: server.open_descriptors() > most, "flood of connections")
+            wait_for(lambda: server.open_descriptors() > most, "flood of connections")
             count = 0
             for round_ in range(1, 5):
                 count = write_until_checkpoints(server, round_, clients[0], count)
@@ -128,16 +129,16 @@ def test_a_flood_of_connections_leaves_descriptors_for_the_disk_and_for_clients(
                 # New clients connect while the flood goes on.
                 with connected(server.port) as fresh:
                     assert fresh.get("/clients/7") == 7
-                wait_until(lambda: answers(lambda: Rest(server.port, "default").get("/clients/8") == 8), "answer in the flood")
+                wait_for(lambda: answers(lambda: Rest(server.port, "default").get("/clients/8") == 8), "answer in the flood")
             assert len(segments(server)) > 1
-            wait_until(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+            wait_for(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
         for index, client in enumerate(clients):
             assert client.get(f"/clients/{index}") == index, "the clients from before the flood are connected"
         said = server.stderr(10**7)
         assert re.search(rf"connection limit: \d+ of {most} connections are open. Since the last report: closed \d+ without a request or idle", said)
         assert "Too many open files" not in said
         # As before, but for the clients still connected, and files of the journal.
-        wait_until(lambda: server.open_descriptors() <= quiet + len(clients) + 2, "end of the flood's connections")
+        wait_for(lambda: server.open_descriptors() <= quiet + len(clients) + 2, "end of the flood's connections")
         assert Rest(server.port, "default").get("/clients/3") == 3
     assert server.terminate() == 0
     server.start()
@@ -170,9 +171,9 @@ def test_an_administrator_gets_in_when_all_are_websockets(small):
 
     # A flood of bare connections does not fill the reserve: of those that have sent nothing the oldest is closed.
     with flood(server):
-        wait_until(lambda: server.open_descriptors() >= most + RESERVE, "flood of connections")
+        wait_for(lambda: server.open_descriptors() >= most + RESERVE, "flood of connections")
         for _ in range(5):
-            wait_until(lambda: answers(lambda: admin("GET", "/.inspect/databases.json").status == 200), "answer in the flood")
+            wait_for(lambda: answers(lambda: admin("GET", "/.inspect/databases.json").status == 200), "answer in the flood")
     silent = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(RESERVE)]
     assert answers(lambda: admin("GET", "/.inspect/databases.json").status == 200)
     assert all(closed_by_server(tcp) for tcp in silent), "a place in the reserve is kept for seconds only"
@@ -235,7 +236,7 @@ def test_clients_of_other_ports_take_no_descriptors_of_the_disk(small):
     most = int(CEILING.search(server.stderr(10**7)).group(1))
     assert quiet <= limit - most - 64 - 16 - 2 * RESERVE - 128, "what is always open was counted on"
     with contextlib.ExitStack() as stack, flood(server):
-        wait_until(lambda: server.open_descriptors() > most, "flood of connections")
+        wait_for(lambda: server.open_descriptors() > most, "flood of connections")
         counts = []
         for port in (Admin(server).port, redirect):
             for _ in range(80):
@@ -265,7 +266,7 @@ def test_files_that_cannot_be_opened_are_tried_again(servers, tmp_path):
         # The kernel gives the lowest number that is free.
         used = max(int(name) for name in os.listdir(f"/proc/{pid}/fd")) + 1
         taken = [socket.create_connection(("127.0.0.1", server.port)) for _ in range(used - server.open_descriptors())]
-        wait_until(lambda: server.open_descriptors() >= used, "use of every number")
+        wait_for(lambda: server.open_descriptors() >= used, "use of every number")
         resource.prlimit(pid, resource.RLIMIT_NOFILE, (used, limits[1]))
         deadline = time.monotonic() + 3 * DEADLINE
         while not re.search(r"writing continues in it.*Too many open files", server.stderr(10**7)) or not re.search(

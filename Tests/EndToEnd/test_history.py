@@ -13,7 +13,8 @@ from issuer import hs256
 from pando_client import DEADLINE, Connection
 from rest_client import OWNER, Rest, Wire
 from server import run
-from test_checkpoints import FIXTURES, SMALL, wait_until
+from test_checkpoints import FIXTURES, SMALL
+from waiting import wait_for
 
 
 def owner(server, ns="default"):
@@ -110,7 +111,7 @@ def test_ends_of_sessions_are_written_by_who_queued_them(servers):
     with Connection(server.port, "default") as connection:
         connection.must("auth", {"cred": tokens.unsigned("eve")})
         connection.must("o", {"p": "/on/line", "d": False})
-    wait_until(lambda: history(server, "/on")["writes"], "end of the session")
+    wait_for(lambda: history(server, "/on")["writes"], "end of the session")
     (write,) = history(server, "/on")["writes"]
     assert (write["uid"], write["by"], write["onDisconnect"]) == ("eve", "user", True)
     # A session that dies with the server, too.
@@ -179,7 +180,7 @@ def test_beyond_the_reach_it_says_since_when(servers):
     gone = history(server, "/a", status=410, at=first)
     assert gone["error"] and gone["since"] > first
     # A checkpoint that is being written may move the reach once more.
-    wait_until(lambda: owner(server).ask(
+    wait_for(lambda: owner(server).ask(
         "GET", f"/.inspect/history.json?path=/a&at={history(server, '/a')['since']}").status == 200, "reach that stays")
     found = history(server, "/a", at=history(server, "/a")["since"])
     assert found["value"] == "first", "the value is older than what is known of it"
@@ -257,7 +258,7 @@ def test_clients_that_hang_up_do_not_stop_it(servers):
     # Those that were given up make room for others, at once or in a moment.
     def answers():
         return owner(server).ask("GET", "/.inspect/history.json?path=/a&limit=1").status == 200
-    wait_until(answers, "answer")
+    wait_for(answers, "answer")
 
 
 def test_many_at_once(servers):

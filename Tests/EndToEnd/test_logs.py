@@ -14,7 +14,8 @@ import pytest
 from admin import Admin
 from rest_client import Wire
 from server import BINARY, StartFailure, clean_environment, run
-from test_metrics import values, wait_for
+from test_metrics import values
+from waiting import wait_for
 
 TIME = re.compile(r"^20[0-9]{2}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\.[0-9]{3}Z$")
 

@@ -20,6 +20,7 @@ from pando_client import Connection
 from programs import needs
 from rest_client import OWNER, Rest, Wire
 from server import REPOSITORY, StartFailure, run
+from waiting import wait_for
 
 OPERATING = REPOSITORY / "public/docs/operating.md"
 RULES = REPOSITORY / "deploy/prometheus/rules.yml"
@@ -58,13 +59,6 @@ def exposed(text):
         labels = {label for sample in family.samples for label in sample.labels if label != "le"}
         found[name] = (family.type, tuple(sorted(labels)))
     return found
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 class TestMetrics:

@@ -3,7 +3,6 @@ sockets. What single bytes of a header are is in Tests/Reactor."""
 
 import gzip
 import json
-import os
 import re
 import select
 import signal
@@ -20,6 +19,7 @@ from rest_client import Wire
 from server import BINARY, LISTENING, START_DEADLINE, REPOSITORY, StartFailure, clean_environment
 from test_compression import Raw
 from tokens import bearer, unsigned
+from waiting import wait_for
 
 FIXTURES = REPOSITORY / "Tests/TLS/Fixtures"
 DEADLINE = 30  # seconds; only bounds a test that would otherwise hang
@@ -693,13 +693,6 @@ def test_the_limit_of_all_connections_changes_while_the_server_runs(servers, tmp
         assert rest.ask("GET", "/a.json").status == 401
     for one in silent:
         one.close()
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def test_clients_without_tls_behind_a_proxy(servers):

@@ -7,7 +7,6 @@ with the page's configuration. test_operating_commands.py runs the other command
 """
 
 import contextlib
-import http.client
 import json
 import os
 import re
@@ -24,6 +23,8 @@ import pytest
 import server as server_module
 from programs import require
 from server import REPOSITORY
+from test_alerts import ask_prometheus
+from waiting import wait_for
 
 PAGE = REPOSITORY / "public/docs/operating.md"
 HEADING = "### From nothing to production on Debian\n"
@@ -185,18 +186,6 @@ def follow(machine, blocks):
         stderr=subprocess.STDOUT, text=True, timeout=DEADLINE)
 
 
-def ask_prometheus(machine, path):
-    """What the API of Prometheus answers; nothing while it does not."""
-    connection = http.client.HTTPConnection("127.0.0.1", int(machine[2]["PROMETHEUS_PORT"]), timeout=DEADLINE)
-    try:
-        connection.request("GET", f"/api/v1/{path}")
-        return json.loads(connection.getresponse().read())["data"]
-    except (OSError, ValueError, KeyError, http.client.HTTPException):
-        return {}
-    finally:
-        connection.close()
-
-
 def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
     root, home, environment = machine
     done = follow(machine, BLOCK.findall(section()))
@@ -228,13 +217,16 @@ def test_the_section_is_followed_from_the_package_to_the_restore_test(machine):
 
 def watch(machine, names):
     """The real Prometheus has the rules, and the server's metrics."""
+    def ask(path):
+        return ask_prometheus(int(machine[2]["PROMETHEUS_PORT"]), path)
+
     deadline = time.monotonic() + DEADLINE
-    while [one["value"][1] for one in ask_prometheus(machine, "query?query=pando_ready").get("result", ())] != ["1"]:
+    while [one["value"][1] for one in ask("query?query=pando_ready").get("result", ())] != ["1"]:
         assert time.monotonic() < deadline, (machine[0] / "prometheus.log").read_text()[-2000:]
         time.sleep(0.1)
-    (group,) = ask_prometheus(machine, "rules")["groups"]
+    (group,) = ask("rules")["groups"]
     assert [rule["name"] for rule in group["rules"]] == names
-    (target,) = ask_prometheus(machine, "targets")["activeTargets"]
+    (target,) = ask("targets")["activeTargets"]
     assert target["labels"] == {"instance": f"127.0.0.1:{machine[2]['ADMIN_PORT']}", "job": "pando"} and target["health"] == "up"
 
 
@@ -253,10 +245,7 @@ def lose_the_disk(machine):
 
     assert ask("--request", "PUT", "--data", '"before the loss"') == '"before the loss"'
     archive = root / "backup/pando-journal"
-    deadline = time.monotonic() + DEADLINE
-    while b"before the loss" not in b"".join(path.read_bytes() for path in archive.glob("journal-*")):
-        assert time.monotonic() < deadline, "not archived"
-        time.sleep(0.1)
+    wait_for(lambda: b"before the loss" in b"".join(path.read_bytes() for path in archive.glob("journal-*")), "copy in the archive")
     os.kill(int((root / "process").read_text()), signal.SIGKILL)
     shutil.rmtree(root / "var/lib/pando")
     (block,) = re.findall(r"```\n(.*?)^```$", PAGE.read_text().partition(LOST_DISK)[2].partition("\n### ")[0], re.MULTILINE | re.DOTALL)

@@ -11,7 +11,6 @@ import socket
 import ssl
 import stat
 import subprocess
-import time
 
 import pytest
 
@@ -21,6 +20,7 @@ from rest_client import OWNER, Wire
 from server import BINARY, REPOSITORY, clean_environment, run
 from test_operating import HEADING, PAGE, free_port
 from test_scheduled_backups import backups
+from waiting import moment_between, wait_for
 
 FENCE = re.compile(r"^```\w*\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 INDENTED = re.compile(r"\n\n {4}\S")
@@ -129,16 +129,18 @@ def machine(servers, tmp_path_factory):
     return Machine(tmp_path_factory.mktemp("m"), servers)
 
 
-def wait_for(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-
-
 def put(server, path, value, fields=(OWNER,)):
     with Wire(server.port) as rest:
         return rest.ask("PUT", path, json.dumps(value).encode(), fields=list(fields)).status
+
+
+def write_around_a_moment(server):
+    """`/a` is "early" at the moment that is answered, and "late" after it."""
+
+    def write(value):
+        assert put(server, "/a.json", value) == 200
+
+    return moment_between(lambda: write("early"), lambda: write("late"))
 
 
 def data_of(directory):
@@ -167,12 +169,7 @@ def test_first_start_with_rules_and_a_secret(machine):
 def test_backup_and_restore_by_hand(machine):
     server = machine.serve(block(FIRST_START))
     (machine.root / "admin.token").write_text("owner\n")
-    assert put(server, "/a.json", "early") == 200
-    # A moment between two writes: times of records have milliseconds, the page's has seconds.
-    first = int(time.time()) + 1
-    wait_for(lambda: time.time() >= first + 1)
-    assert put(server, "/a.json", "late") == 200
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first))
+    moment = write_around_a_moment(server)
     fresh, checked = machine.root / "fresh", 0
     for line in block(BACKUP_BY_HAND).splitlines():
         shutil.rmtree(fresh, ignore_errors=True)
@@ -202,14 +199,10 @@ def test_restore_from_backups_and_archive(machine):
     """What serves is the block with the archive, in --dev, so that there are writes."""
     server = machine.serve(block(SCHEDULED[1]).replace("\n", " --dev\n"))
     wait_for(lambda: backups(machine.root / "backup/pando"))
-    assert put(server, "/a.json", "early") == 200
-    first = int(time.time()) + 1
-    wait_for(lambda: time.time() >= first + 1)
-    assert put(server, "/a.json", "late") == 200
+    moment = write_around_a_moment(server)
     archive = machine.root / "backup/pando-journal"
     wait_for(lambda: b"late" in b"".join(path.read_bytes() for path in archive.glob("journal-*")))
     assert server.terminate() == 0
-    moment = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(first))
     fresh, checked = machine.root / "fresh", 0
     for line in block(RESTORE).splitlines():
         shutil.rmtree(fresh, ignore_errors=True)

@@ -15,7 +15,8 @@ from rest_client import OWNER, Wire
 from server import StartFailure, run
 from test_backup import RULES
 from test_import import BAD_CONFIGURATION, BAD_DATA, exported, many, write
-from test_metrics import values, wait_for
+from test_metrics import values
+from waiting import wait_for
 
 NAME = re.compile(r"^pando-[0-9]{8}T[0-9]{6}\.[0-9]{3}Z-[0-9]+-[0-9]+\.backup$")
 WRONG_USAGE = 64

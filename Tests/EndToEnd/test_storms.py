@@ -12,7 +12,6 @@ import socket
 import ssl
 import struct
 import subprocess
-import time
 
 import pytest
 
@@ -21,6 +20,7 @@ from pando_client import compact
 from server import clean_environment
 from test_load import BINARY as LOAD, COUNTS, pytestmark  # noqa: F401 (without the harness nothing here runs)
 from test_tls import Client as SecureClient, client_context, pair
+from waiting import wait_for
 
 DEADLINE = 60  # seconds; only bounds a test that would otherwise hang
 REQUEST = b"GET /a.json HTTP/1.1\r\nHost: localhost\r\n\r\n"
@@ -54,13 +54,6 @@ class Memory:
 
 def listen_count(server):
     return sum(int(count) for count in re.findall(r'^pando_listens\{.*\} (\d+)$', Admin(server).text(), re.MULTILINE))
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + DEADLINE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def connect_at_once(port, count, secure):

@@ -12,12 +12,12 @@ import pathlib
 import shutil
 import sys
 import tempfile
-import time
 
 from pando_client import Connection
 from rest_client import Wire
 from server import Server, run
 from tokens import unsigned
+from waiting import wait_for
 
 SMALL = ["--segment-bytes", 65536, "--checkpoint-bytes", 65536]
 RULES = json.dumps({"rules": {"users": {"$uid": {".read": "auth.uid === $uid", ".write": "auth.uid === $uid", ".indexOn": ["at"]}}}})
@@ -34,13 +34,6 @@ def rest(server, method, path, value, token="owner", namespace="default"):
             fields=[("Authorization", f"Bearer {token}")])
     assert answer.status == 200, answer
     return json.loads(answer.body)
-
-
-def wait_for(condition):
-    deadline = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def make(target):
