@@ -4,8 +4,8 @@
 
 A put by REST replaces a document, a part of ISO 3166-2 (Debian's iso-codes), and the next one follows when every listener has
 the push. Each listener gets the same bytes, as one frame, and they are the document. Bytes are those of the frames. Processor
-time is the server's, all threads, the kernel's part included; memory is its resident memory at the peak, and what that is more
-than before the first put. No figure is a rate: a machine that is busy with other work changes little.
+time is the server's, all threads, the kernel's part included; memory is its resident memory at the peak, and its growth since
+the first put. No figure is a rate: a machine that is busy with other work changes little.
 
 No test of its own: test_compression.py runs it with a few listeners. Figures: public/docs/performance.md, *Compression*.
 """
@@ -20,7 +20,7 @@ import statistics
 import tempfile
 import time
 
-from deflate_client import CLIENT_BITS, TEXT, EchoClient
+from deflate_client import CLIENT_BITS, TEXT, DeflateClient
 from server import Server
 from test_storms import Memory
 
@@ -29,7 +29,7 @@ PATH = "/regions"
 DEADLINE = 60  # seconds; only bounds a run that would otherwise hang
 
 
-class Listener(EchoClient):
+class Listener(DeflateClient):
     """Listens to the path, with or without an offer of permessage-deflate."""
 
     def __init__(self, port, *offers):
@@ -60,7 +60,8 @@ def documents(count, size):
 
 
 def processor_seconds(process):
-    """Of all threads of a process (clock_getcpuclockid(3))."""
+    """Of all threads of a process."""
+    # The CPU clock of a whole process, as clock_getcpuclockid(3) makes its number.
     return time.clock_gettime(~process.pid << 3 | 2)
 
 

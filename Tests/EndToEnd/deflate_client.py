@@ -36,23 +36,23 @@ def every_offer():
         yield offer
 
 
-def parsed_answer(text):
+def parsed_response(text):
     """The parameters of a response: each once, known, and with the value that it must have (RFC 7692 §7.1)."""
     assert "," not in text, "one extension is accepted, once"
     name, *parts = [part.strip() for part in text.split(";")]
     assert name == "permessage-deflate", text
-    answer = {}
+    response = {}
     for part in parts:
         name, has_value, value = part.partition("=")
-        assert name not in answer, f"{name} twice: {text}"
+        assert name not in response, f"{name} twice: {text}"
         if name in (SERVER_FORGETS, CLIENT_FORGETS):
             assert not has_value, text
-            answer[name] = None
+            response[name] = None
         else:
             assert name in (SERVER_BITS, CLIENT_BITS), text
             assert value in map(str, range(SMALLEST, LARGEST + 1)), text
-            answer[name] = int(value)
-    return answer
+            response[name] = int(value)
+    return response
 
 
 @dataclass
@@ -63,21 +63,21 @@ class Agreement:
     client_bits: int
 
 
-def agreement(offer, answer):
+def agreement(offer, response):
     """What both sides do from now on. None where the response does not fit the offer (RFC 7692 §7.1)."""
-    if SERVER_FORGETS in offer and SERVER_FORGETS not in answer:
+    if SERVER_FORGETS in offer and SERVER_FORGETS not in response:
         return None
-    if SERVER_BITS in offer and answer.get(SERVER_BITS, LARGEST + 1) > offer[SERVER_BITS]:
+    if SERVER_BITS in offer and response.get(SERVER_BITS, LARGEST + 1) > offer[SERVER_BITS]:
         return None
-    if CLIENT_BITS in answer and CLIENT_BITS not in offer:
+    if CLIENT_BITS in response and CLIENT_BITS not in offer:
         return None
     own_bits = offer.get(CLIENT_BITS) or LARGEST
     return Agreement(
-        server_takes_over=SERVER_FORGETS not in answer,
+        server_takes_over=SERVER_FORGETS not in response,
         # A client that has offered to forget forgets, whether the response says so or not.
-        client_takes_over=CLIENT_FORGETS not in answer and CLIENT_FORGETS not in offer,
-        server_bits=answer.get(SERVER_BITS, LARGEST),
-        client_bits=min(own_bits, answer.get(CLIENT_BITS, LARGEST)),
+        client_takes_over=CLIENT_FORGETS not in response and CLIENT_FORGETS not in offer,
+        server_bits=response.get(SERVER_BITS, LARGEST),
+        client_bits=min(own_bits, response.get(CLIENT_BITS, LARGEST)),
     )
 
 
@@ -89,6 +89,7 @@ def masked(payload, key):
 
 
 def client_frame(first, payload, key):
+    """A frame by its first byte (RFC 6455 §5.2)."""
     size = len(payload)
     if size < 126:
         length = bytes([0x80 | size])
@@ -101,7 +102,7 @@ class Compressor:
     """Of one direction."""
 
     def __init__(self, bits, takes_over, level=1):
-        # zlib compresses with 9 bits or more; its references reach back 262 bytes less than its window: here 250.
+        # zlib compresses with 9 bits at least. Its references reach 262 bytes less far than the window: 250 here, which fits 8 bits.
         self.settings = level, zlib.DEFLATED, -max(9, bits)
         self.takes_over = takes_over
         self.stream = zlib.compressobj(*self.settings)
@@ -184,20 +185,20 @@ class Received:
     is_compressed: bool
 
 
-class EchoClient:
+class DeflateClient:
     """A connection with permessage-deflate, offered as one or several dictionaries of parameters; without an offer, plain."""
 
     def __init__(self, port, *offers, path="/", level=1):
         self.socket = socket.create_connection(("127.0.0.1", port), timeout=DEADLINE)
         self.buffer, self.at = b"", 0
         try:
-            self.answer_text = self.shake_hands(port, path, ", ".join(map(offer_text, offers)))
+            self.response_text = self.shake_hands(port, path, ", ".join(map(offer_text, offers)))
             self.key = os.urandom(4)
             if not offers:
                 return
-            answer = parsed_answer(self.answer_text)
-            fitting = [one for offer in offers if (one := agreement(offer, answer))]
-            assert fitting, f"{self.answer_text!r} is no answer to any of {offers}"
+            response = parsed_response(self.response_text)
+            fitting = [one for offer in offers if (one := agreement(offer, response))]
+            assert fitting, f"{self.response_text!r} is no response to any of {offers}"
             self.agreed = fitting[0]
         except BaseException:
             self.socket.close()
@@ -226,9 +227,9 @@ class EchoClient:
         fields = [(name.lower(), value.strip()) for name, value in (line.split(":", 1) for line in lines)]
         accept = base64.b64encode(hashlib.sha1(key + WEBSOCKET_GUID).digest()).decode()
         assert ("sec-websocket-accept", accept) in fields
-        answers = [value for name, value in fields if name == "sec-websocket-extensions"]
-        assert len(answers) == bool(extensions)
-        return answers[0] if answers else None
+        responses = [value for name, value in fields if name == "sec-websocket-extensions"]
+        assert len(responses) == bool(extensions)
+        return responses[0] if responses else None
 
     def frames(self, opcode, payload, is_compressed=True, cut=0):
         """One message in frames of `cut` bytes each; 0 for one frame."""

@@ -21,7 +21,7 @@ PANELS = [panel for panel in DASHBOARD["panels"] if panel["type"] != "row"]
 QUERIES = [(panel["title"], target["expr"]) for panel in PANELS for target in panel["targets"]]
 CERTIFICATES = REPOSITORY / "Tests/TLS/Fixtures"
 # Metrics without a panel, and why.
-NOT_SHOWN = {"pando_recovered_records_total": "the share of the bytes says how far a start is"}
+NOT_SHOWN = {"pando_recovered_records_total": "pando_recovered_bytes_total shows the progress of a start"}
 # Units of Grafana that the panels use.
 UNITS = {"none", "s", "bytes", "Bps", "ops", "reqps", "percentunit"}
 COLUMNS = 24

@@ -1,5 +1,5 @@
 """permessage-deflate as a table, against `pando-echo`, with a client of its own (`deflate_client.py`): every offer and what
-RFC 7692 §7.1 allows in response, and the 216 cases of the categories 12 and 13 of a public suite: five kinds of data,
+RFC 7692 §7.1 allows in response, and the 216 cases of the categories 12 and 13 of the Autobahn suite: five kinds of data,
 seven sets of parameters, ten sizes and eight ways to cut messages into frames.
 
 The suite sends 1000 messages for each case. Here 1000 are sent of small ones, and of larger ones as many as make up CASE_BYTES:
@@ -16,7 +16,7 @@ import pytest
 
 from deflate_client import (
     BINARY, CLIENT_BITS, CLIENT_FORGETS, LARGEST, REFERENCE_LENGTH, SERVER_BITS, SERVER_FORGETS, SMALLEST, TEXT, Compressor,
-    EchoClient, agreement, every_offer, inflated_byte_by_byte, offer_text, parsed_answer, reference, window_needed,
+    DeflateClient, agreement, every_offer, inflated_byte_by_byte, offer_text, parsed_response, reference, window_needed,
 )
 from test_echo import echo, port, pytestmark  # noqa: F401 (a fixture, and: without the program nothing here runs)
 
@@ -106,20 +106,20 @@ def test_every_offer(takes_over):
     seen = set()
     with echo("--deflate-threshold", 0, *([] if takes_over else ["--no-deflate-takeover"])) as port:
         for number, offer in enumerate(every_offer()):
-            with EchoClient(port, offer) as client:
+            with DeflateClient(port, offer) as client:
                 # The echo grants all that it is asked for.
                 agreed = client.agreed
                 assert agreed.server_bits == offer.get(SERVER_BITS, LARGEST), offer
                 assert agreed.client_bits == (offer.get(CLIENT_BITS) or LARGEST), offer
                 assert agreed.server_takes_over == (takes_over and SERVER_FORGETS not in offer), offer
                 assert agreed.client_takes_over == (takes_over and CLIENT_FORGETS not in offer), offer
-                seen.add(client.answer_text)
+                seen.add(client.response_text)
                 generator = random.Random(number)
                 try:
                     check_server_messages(client, generator)
                     check_client_messages(client, generator)
                 except Exception as error:
-                    raise AssertionError(f"{offer_text(offer)} → {client.answer_text}") from error
+                    raise AssertionError(f"{offer_text(offer)} → {client.response_text}") from error
     # Every combination of parameters occurs in a response.
     assert len(seen) == (2 * 2 if takes_over else 1) * 9 * 9
 
@@ -132,8 +132,8 @@ def test_every_offer(takes_over):
     [{CLIENT_BITS: 8, CLIENT_FORGETS: None}, {CLIENT_BITS: None}],
 ], ids=lambda offers: ", ".join(map(offer_text, offers)))
 def test_the_first_of_several_offers(port, offers):  # noqa: F811
-    with EchoClient(port, *offers) as client, EchoClient(port, offers[0]) as alone:
-        assert client.answer_text == alone.answer_text
+    with DeflateClient(port, *offers) as client, DeflateClient(port, offers[0]) as alone:
+        assert client.response_text == alone.response_text
         check_server_messages(client, random.Random(1))
         check_client_messages(client, random.Random(1))
 
@@ -142,10 +142,10 @@ def test_every_offer_to_the_database(servers):
     """`pando serve` declines takeover for both sides, and grants every window."""
     port = servers(memory=True).port
     for offer in every_offer():
-        with EchoClient(port, offer, path="/.ws?v=5&ns=default") as client:
-            answer = parsed_answer(client.answer_text)
-            assert answer.keys() >= {SERVER_FORGETS, CLIENT_FORGETS}
-            assert client.agreed == agreement(offer, answer)
+        with DeflateClient(port, offer, path="/.ws?v=5&ns=default") as client:
+            response = parsed_response(client.response_text)
+            assert response.keys() >= {SERVER_FORGETS, CLIENT_FORGETS}
+            assert client.agreed == agreement(offer, response)
             assert client.agreed.server_bits == offer.get(SERVER_BITS, LARGEST)
             assert client.agreed.client_bits == (offer.get(CLIENT_BITS) or LARGEST)
 
@@ -247,7 +247,7 @@ def test_case(port, case):  # noqa: F811
     (_, kind, offers), (size, cut) = case
     opcode = KINDS[kind][0]
     count = MESSAGES or max(FEWEST_MESSAGES, min(MOST_MESSAGES, CASE_BYTES // size))
-    with EchoClient(port, *offers) as client:
+    with DeflateClient(port, *offers) as client:
         waiting, compressed_bytes = [], 0
         messages = messages_of(kind, size, count)
         while batch := list(itertools.islice(messages, max(1, PIPELINED_BYTES // size))):

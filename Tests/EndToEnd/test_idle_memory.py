@@ -1,4 +1,4 @@
-"""What an idle connection costs the release server in resident memory, plain and over TLS: after a request of REST, and as a WebSocket
+"""What an idle connection costs the release server in anonymous memory, plain and over TLS: after a request of REST, and as a WebSocket
 whose session has begun."""
 
 import contextlib

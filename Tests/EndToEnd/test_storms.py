@@ -16,6 +16,7 @@ import subprocess
 import pytest
 
 from admin import Admin
+from deflate_client import TEXT, client_frame
 from pando_client import compact
 from server import clean_environment
 from test_load import BINARY as LOAD, COUNTS, pytestmark  # noqa: F401 (without the harness nothing here runs)
@@ -93,10 +94,8 @@ def read_until(connection, end):
 
 
 def text_frame(message):
-    """A short message in a frame with the masking key 0 (RFC 6455 5.2)."""
-    payload = compact(message).encode()
-    assert len(payload) < 126
-    return struct.pack(">BBI", 0x81, 0x80 | len(payload), 0) + payload
+    """A message in a frame with the masking key 0."""
+    return client_frame(0x80 | TEXT, compact(message).encode(), bytes(4))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -29,8 +29,7 @@ SUITES += [
     for name in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")]
 HEADER_BYTES, TAG_BYTES = 5, 16
 CHANGE_OF_CIPHERS = 20
-# Of the client's records, which is the request? TLS 1.2 has two of the handshake behind ClientHello, TLS 1.3 one. The message
-# that changes ciphers, and says nothing in TLS 1.3, is not counted.
+# The number of the client's record that holds the request. change_cipher_spec is not counted.
 REQUEST_NUMBER = {"1.2": 4, "1.3": 3}
 
 
