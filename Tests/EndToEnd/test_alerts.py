@@ -209,11 +209,12 @@ def test_a_real_prometheus_fires_the_alert_for_each_trouble(servers, troubled, t
             one.close()
 
 
-def lags(name, count, long, labels=""):
-    """A histogram that grows by so many a minute, of which so many take longer than 100 ms."""
+def lags(name, count, long, labels="", seconds=0.5):
+    """A histogram that grows by so many a minute, of which so many take so long, and the others less than 100 ms."""
     return {
         f'{name}_count{{instance="a"{labels}}}': f"0+{count}x20",
         f'{name}_bucket{{instance="a"{labels},le="0.1"}}': f"0+{count - long}x20",
+        f'{name}_bucket{{instance="a"{labels},le="1.0"}}': f"0+{count - (long if seconds > 1 else 0)}x20",
     }
 
 
@@ -254,6 +255,9 @@ SERIES = [
     ("PandoLoopLag", lags("pando_loop_tick_seconds", 60_000, 30, ',thread="pando-io-0"'), "15m", {'thread="pando-io-0"'}),
     ("PandoDatabaseLag", lags("pando_database_turn_seconds", 60_000, 30), "15m", set()),
     ("PandoDatabaseLag", lags("pando_database_turn_seconds", 30, 30), "15m", set()),
+    # Busy all the time, with seven turns of eight seconds in a minute.
+    ("PandoLoopLag", lags("pando_loop_tick_seconds", 7, 7, ',thread="main"', seconds=8), "15m", {'thread="main"'}),
+    ("PandoDatabaseLag", lags("pando_database_turn_seconds", 7, 7, seconds=8), "15m", set()),
     ("PandoDiskNearlyFull", {
         'pando_disk_full{instance="a"}': "1x10", 'pando_disk_free_bytes{instance="a"}': "50x10",
         'pando_disk_size_bytes{instance="a"}': "100x10"}, "5m", set()),
