@@ -471,7 +471,7 @@ def test_a_conflict_is_shown_and_nothing_is_overwritten_unasked(desk):
     page.run("document.activeElement.select()")
     page.type("3")
     page.press("Enter")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     assert page.run("[document.querySelector('.theirs').textContent, document.querySelector('.mine').textContent]") == ["2", "3"]
     assert desk.rest.get("/n") == 2
     page.confirm()
@@ -818,7 +818,7 @@ def test_the_past_of_a_path_is_shown_and_brought_back(desk):
     page.dialog("Restore /doc of ")
     desk.rest.put("/doc", "another")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     assert desk.rest.get("/doc") == "another"
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")

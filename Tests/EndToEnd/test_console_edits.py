@@ -44,7 +44,7 @@ def test_what_is_typed_stays_when_its_node_goes(desk):  # noqa: F811
     page.wait_rows(lambda rows: all(row["key"] != "a" for row in rows), "a gone")
     assert page.run("document.querySelector('.editor .value-input').value") == "typed for a long time"
     page.press("Enter")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     page.confirm()
     desk.wait_for("/a", "typed for a long time")
     page.wait("!document.querySelector('.editor')")
@@ -71,7 +71,7 @@ def test_a_deletion_is_a_compare_and_set(desk):  # noqa: F811
     page.open_dialog("a", lambda: page.press("Delete"), "Delete /a?")
     desk.rest.put("/a/added", "by another")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     assert "by another" in page.run("document.querySelector('.theirs').textContent")
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
@@ -83,7 +83,7 @@ def test_a_large_value_is_compared_and_set_too(desk):  # noqa: F811
     page = desk.open({"a": 1})
     page.run("window.write = (before) => import('/js/edit.js').then(({ write }) => void write('Large', [{ path: '/a', before, after: 'x'.repeat(2 << 20) }]))")
     page.run("window.write(2)")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
     assert desk.rest.get("/a") == 1
@@ -95,7 +95,7 @@ def test_a_move_asks_where_a_value_has_changed(desk):  # noqa: F811
     """Several paths have no compare-and-set: they are compared before."""
     page = desk.open({"a": 1, "b": 1})
     page.run("import('/js/edit.js').then(({ write }) => void write('Move', [{ path: '/c', before: null, after: 0 }, { path: '/a', before: 0, after: null }]))")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
     assert desk.rest.get("/") == {"a": 1, "b": 1}

@@ -135,7 +135,7 @@ def test_a_key_that_is_there_already_is_not_overwritten_unasked(desk):  # noqa: 
     page.type("a")
     page.run("document.querySelector('dialog .value-input').value = '2'")
     page.press("Enter")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     assert page.run("[document.querySelector('.theirs').textContent, document.querySelector('.mine').textContent]") == ["1", '"2"']
     press_button(page, "Cancel", "dialog")
     page.dialog("Add to /list")
@@ -247,7 +247,7 @@ def test_a_gathered_edit_is_taken_back_and_a_conflict_is_asked_about(desk):  # n
     press_button(page, "Write 2…")
     page.dialog("Write 2 edits")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     assert page.run("[document.querySelector('.theirs').textContent, document.querySelector('.mine').textContent]") == ["22", "9"]
     press_button(page, "Cancel", "dialog")
     page.wait("!document.querySelector('dialog')")
@@ -255,7 +255,7 @@ def test_a_gathered_edit_is_taken_back_and_a_conflict_is_asked_about(desk):  # n
     press_button(page, "Write 2…")
     page.dialog("Write 2 edits")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.dialog("Changed by another client")
+    page.dialog("There is another value")
     page.confirm()
     desk.wait_for("/", {"a": 9, "b": 9, "c": 3})
     wait_written(page)
@@ -272,7 +272,7 @@ def test_gathered_edits_stay_with_their_database(desk):  # noqa: F811
     page.run(f"location.hash = '#/data/{desk.ns}-other'")
     page.wait(f"document.querySelector('.crumbs').textContent === '{desk.ns}-other'")
     press_button(page, "Write 1…")
-    page.wait(f"document.querySelector('.toast.error')?.textContent.includes('The last step was in the database {desk.ns}.')")
+    page.wait(f"document.querySelector('.toast.error')?.textContent.includes('The gathered edits belong to the database {desk.ns}: open it first.')")
     page.run(f"location.hash = '#/data/{desk.ns}'")
     page.wait_row("a", "1")
     page.wait("document.getElementById('state').className === 'state open'")
@@ -293,7 +293,7 @@ def test_a_change_between_the_last_look_and_a_move_is_found_and_brought_back(des
     page.press("Enter")
     page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
     page.run("document.querySelector('dialog button.primary').click()")
-    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /a at the same moment')")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /a just before')")
     assert desk.rest.get("/") == {"b": 1, "moved": {"x": 1}}
     page.undo("Rename or move /a")
     desk.wait_for("/", {"a": {"x": 2}, "b": 1})
@@ -321,6 +321,6 @@ def test_a_change_from_above_just_before_a_move_is_found(desk):  # noqa: F811
     page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/.json?ns={desk.ns}"), body="'{\"top\": {\"a\": \"whole\"}}'"))
     page.run("""import('/js/edit.js').then(({ write }) => void write('Move', [
       { path: '/moved', before: null, after: { x: 1 } }, { path: '/top/a', before: { x: 1 }, after: null }]))""")
-    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /top/a at the same moment')")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /top/a just before')")
     page.undo("Move")
     desk.wait_for("/", {"top": {"a": "whole"}})

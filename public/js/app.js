@@ -1,6 +1,6 @@
 import {session, link, STORED} from "./session.js"
 import {feed} from "./feed.js"
-import {h, fill, button, iconButton, icon, dialog, submission, switchTheme, visible, toast} from "./dom.js"
+import {h, fill, button, iconButton, icon, dialog, formParts, switchTheme, visible, toast} from "./dom.js"
 import {userField} from "./user-field.js"
 import * as data from "./page-data.js"
 
@@ -18,7 +18,7 @@ function place() {
 	try {
 		[name, namespace, ...keys] = path.split("/").map(decodeURIComponent)
 	} catch { /* no link of ours */ }
-	return {name: Object.hasOwn(PAGES, name) && isFor(name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: new URLSearchParams(rest)}
+	return {name: Object.hasOwn(PAGES, name) && isFor(name) ? name : "data", namespace: namespace || null, keys: keys.filter(Boolean), parameters: Object.fromEntries(new URLSearchParams(rest))}
 }
 
 async function start() {
@@ -39,13 +39,12 @@ async function start() {
 function showSignIn(words = "") {
 	const token = h("input", {type: "password", required: true, "aria-describedby": "sign-in-hint"})
 	const kept = h("input", {type: "checkbox"})
-	const problem = h("p.problem", {role: "alert"}, words)
-	const submit = h("button.primary", {type: "submit"}, "Sign in")
 	const signIn = () => session.signIn(token.value.trim(), {isKept: kept.checked}).catch(error => {
 		token.select()
 		return `Not signed in: ${error.message}`
 	})
-	const onsubmit = submission(submit, problem, signIn, showFrame)
+	const {problem, submit, onsubmit} = formParts("Sign in", signIn, showFrame)
+	problem.textContent = words
 	fill(app, h("main.gate", h("form.card", {onsubmit}, brand(), h("h2", "Sign in"),
 		h("label", "Token or secret", token),
 		h("p.hint", {id: "sign-in-hint"}, "An administrator's, as pando token --admin prints it, or a user's. It stays in this tab."),
@@ -67,9 +66,10 @@ function showFrame() {
 		event.preventDefault()
 		main.querySelector("[tabindex='0'], input, textarea")?.focus()
 	}
+	const shown = links.filter(({name}) => isFor(name))
 	fill(app,
 		h("a.skip", {href: "#main", onclick: skip}, "Skip to the content"),
-		h("header.bar", brand(), databases, h("nav", {label: "Pages"}, links.filter(({name}) => isFor(name)).map(({element}) => element), h("a", {href: "/docs", target: "_blank"}, "Docs")),
+		h("header.bar", brand(), databases, h("nav", {label: "Pages"}, shown.map(({element}) => element), h("a", {href: "/docs", target: "_blank"}, "Docs")),
 			h("span.grow"), stateElement, actorButton, iconButton("theme", "Light or dark", switchTheme)),
 		main)
 	databases.append(...(session.databases ?? []).map(({name}) => h("option", name)))
@@ -84,7 +84,7 @@ function showFrame() {
 	showActor()
 	showPage()
 	// Where the server is gone they are there already.
-	setTimeout(() => links.forEach(({name}) => isFor(name) && name !== "data" && load(name).catch(() => {})), IDLE_MS)
+	setTimeout(() => shown.slice(1).forEach(({name}) => load(name).catch(() => {})), IDLE_MS)
 }
 
 const load = name => import(`./page-${name}.js`)
@@ -109,7 +109,7 @@ function showActor() {
 
 async function chooseActor() {
 	const {isAdmin} = session
-	const field = userField([["self", isAdmin ? "Yourself: rules are not asked" : "Yourself"], ["anonymous", "Anonymous: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]])
+	const field = userField([["self", `Yourself${isAdmin ? ": rules are not asked" : ""}`], ["anonymous", "Anonymous: not signed in"], ...(isAdmin ? [["user", "A user"]] : []), ["token", "The user of a token"]])
 	field.show(session.actor)
 	await dialog({
 		title: "Run as", confirm: "Use", check: () => session.actAs(field.read()),

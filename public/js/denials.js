@@ -48,12 +48,12 @@ export const attempt = (what, path, run) => run().catch(error => explain(error, 
 
 export function denialPanel() {
 	const content = h("div")
-	const row = causes => entry => [button("Why?", () => showDenial(entry), ".small"), format.moment(entry.time), userName(entry.uid), entry.denial.operation, visible(entry.denial.path, 160),
-		causes[entry.denial.cause]]
-	const look = async () => {
+	async function look() {
 		const {denials} = await session.inspect("denials")
-		showTable(content, ["", "time", "user", "operation", "path", "because"], denials.slice(0, LIST_LIMIT)
-			.map(row(await causes)), "None since the server started.")
+		const words = await causes
+		const rows = denials.slice(0, LIST_LIMIT).map(entry => [button("Why?", () => showDenial(entry), ".small"), format.moment(entry.time), userName(entry.uid),
+			entry.denial.operation, visible(entry.denial.path, 160), words[entry.denial.cause]])
+		showTable(content, ["", "time", "user", "operation", "path", "because"], rows, "None since the server started.")
 	}
 	return {element: panel("Latest denials", content), look}
 }

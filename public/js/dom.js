@@ -56,8 +56,7 @@ const toasts = document.getElementById("toasts")
 
 export function toast(text, kind = "info", action) {
 	const close = () => item.remove()
-	const item = h(`.toast.${kind}`, h("span", text), action,
-		iconButton("close", "Close", close))
+	const item = h(`.toast.${kind}`, h("span.grow", text), action, iconButton("close", "Close", close))
 	toasts.append(item)
 	while (toasts.childElementCount > 4) toasts.firstElementChild.remove()
 	// One that is pointed at, or has the focus, stays.
@@ -66,53 +65,53 @@ export function toast(text, kind = "info", action) {
 
 export const failed = error => toast(error.message, "error")
 
-// Sends a form: `run()`, with the button disabled, then `done()`; but not after words that it gives or throws, nor `false`.
-export const submission = (ok, problem, run, done) => async () => {
-	if (ok.disabled) return
-	const focused = document.activeElement
-	ok.disabled = true
-	const words = await Promise.try(run).catch(error => error.message)
-	ok.disabled = false
-	fill(problem, words !== true && words)
-	if (words?.length || words === false) focused.focus()
-	else done()
+// {problem, submit, onsubmit} of a form. Submitting disables the button and awaits `run()`. A text, or an error, is shown and keeps the form open;
+// `false` only keeps it open. Otherwise `done()`.
+export function formParts(label, run, done, kind = ".primary") {
+	const problem = h("p.problem", {role: "alert"})
+	const submit = h(`button${kind}`, {type: "submit"}, label)
+	async function onsubmit() {
+		if (submit.disabled) return
+		const focused = document.activeElement
+		submit.disabled = true
+		const answer = await Promise.try(run).catch(error => error.message)
+		submit.disabled = false
+		problem.textContent = typeof answer === "string" ? answer : ""
+		if (answer === false || problem.textContent) focused.focus()
+		else done()
+	}
+	return {problem, submit, onsubmit}
 }
 
-// Messages are in the upper dialog, the first of the page: what is behind one can't be reached.
+// Nothing behind a modal dialog can be clicked: messages move into the topmost one, which `dialog()` makes the first.
 const placeToasts = () => (document.querySelector("dialog") ?? document.body).append(toasts)
 
-// Opens a dialog; resolves with whether it was confirmed. A message, or an error, of `check()` keeps it open. One that `asks` nothing is only closed.
+// Opens a dialog; resolves with whether it was confirmed. `check()` keeps it open by a text, which is shown, by an error, or by `false`. One that `asks` nothing is only closed.
 export function dialog({title, body, confirm = "Close", danger, check = () => "", wide, asks = true}) {
 	return new Promise(resolve => {
-		const problem = h("p.problem", {role: "alert"})
-		const ok = h(`button.primary${danger ? ".danger" : ""}`, {type: "submit"}, confirm)
 		const close = () => element.close()
 		const cancel = button("Cancel", close)
-		let isConfirmed = false
-		const onsubmit = submission(ok, problem, check, () => {
-			isConfirmed = true
-			close()
-		})
+		const {problem, submit, onsubmit} = formParts(confirm, check, () => element.close("confirmed"), danger ? ".primary.danger" : ".primary")
 		const onclose = () => {
 			element.remove()
 			placeToasts()
-			resolve(isConfirmed)
+			resolve(element.returnValue === "confirmed")
 		}
 		const element = h(`dialog${wide ? ".wide" : ""}`, {label: title, onclose},
-			h("form", {method: "dialog", onsubmit}, h("header", {role: "none"}, h("h2", title), iconButton("close", "Cancel", close)),
-				h(".dialog-body", body, problem), h("footer", {role: "none"}, asks && cancel, ok)))
+			h("form", {method: "dialog", onsubmit}, h("header", {role: "none"}, h("h2.grow", title), iconButton("close", "Cancel", close)),
+				h(".dialog-body", body, problem), h("footer", {role: "none"}, asks && cancel, submit)))
 		document.body.prepend(element)
 		element.showModal()
 		placeToasts();
-		(element.querySelector("[autofocus]") ?? (danger ? cancel : ok)).focus()
+		(element.querySelector("[autofocus]") ?? (danger ? cancel : submit)).focus()
 	})
 }
 
-// A menu of [label, action, key, class], or null for a line, at an element or a point.
-export function menu(anchor, items) {
+// A menu of [label, action, key, class], or null for a line, at an element or a point. Actions are called with `subject`.
+export function menu(anchor, items, subject) {
 	const close = () => list.hidePopover() // the focus goes back
 	const entry = ([label, run, key, name]) =>
-		button([h("span", label), key && h("kbd", key)], () => { close(); run() }, "", {role: "menuitem", tabIndex: -1, class: name})
+		button([h("span", label), key && h("kbd", key)], () => { close(); run(subject) }, "", {role: "menuitem", tabIndex: -1, class: name})
 	const onkeydown = event => {
 		const place = entries.indexOf(document.activeElement)
 		const next = {ArrowDown: place + 1, ArrowUp: place - 1, Home: 0, End: entries.length - 1}[event.key]
@@ -176,6 +175,8 @@ export const format = {
 		return `${Math.floor(seconds / size)}\u202f${unit}`
 	},
 }
+
+export const counted = (count, one, many = `${one}s`) => `${format.count(count)} ${count === 1 ? one : many}`
 
 export function choice(label, options, {value, ...properties} = {}) {
 	const select = h("select", {label, ...properties}, options.map(option => Array.isArray(option) ? h("option", {value: option[0]}, option[1]) : h("option", option)))

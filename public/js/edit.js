@@ -1,5 +1,5 @@
 import {session, restPath} from "./session.js"
-import {h, button, choice, dialog, submission, toast, save, visible, visibleLines, format} from "./dom.js"
+import {h, button, choice, counted, dialog, formParts, toast, save, visible, visibleLines, format} from "./dom.js"
 import {attempt, explain} from "./denials.js"
 import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
 import {hash, join, split, problemOfKey, pushID} from "./keys.js"
@@ -29,20 +29,17 @@ function remember(label, changes) {
 const hasServerValue = value => isObject(value) && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue))
 
 const nameOf = ({path}) => visible(path)
-const counted = (count, noun) => `${format.count(count)} ${noun}${count === 1 ? "" : "s"}`
 
 const countNodes = value => value === null ? 0 : isObject(value) ? Object.values(value).reduce((sum, child) => sum + countNodes(child), 1) : 1
 
 // What is at a path: {count, words, value}, without a value too large for undo; undefined where it can't be read.
 const look = path => attempt("Read", path, async () => {
-	const {nodes: count, more = false} = await session.children(path, {measure: "true", limit: 1})
-	const words = count === undefined ? "" : `${more ? "more than " : ""}${counted(count, "node")}`
-	if (more || count > UNDO_NODES) return {count, words}
+	const {nodes, more} = await session.children(path, {measure: "true", limit: 1})
+	if (more || nodes > UNDO_NODES) return {count: nodes, words: `${more ? "more than " : ""}${counted(nodes, "node")}`}
 	const value = await session.read(path, UNDO_UNITS)
-	if (count !== undefined) return {count, words, value}
-	// The count is for administrators.
-	const found = value === undefined ? Infinity : countNodes(value)
-	return {count: found, words: value === undefined ? "many nodes" : counted(found, "node"), ...(found <= UNDO_NODES && {value})}
+	// Only administrators get a count.
+	const count = nodes ?? (value === undefined ? Infinity : countNodes(value))
+	return {count, words: count === Infinity ? "many nodes" : counted(count, "node"), ...(count <= UNDO_NODES && {value})}
 })
 
 async function lookAtAll(branch, deed, limit = UNDO_NODES) {
@@ -61,26 +58,33 @@ function put(path, value, ifHash) {
 function overwrites(path, theirs, mine) {
 	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, visibleLines(stringify(value, 2), 5000)))
 	return dialog({
-		title: "Changed by another client", confirm: "Overwrite with yours", danger: true,
-		body: [h("p", `${nameOf({path})} holds something else than you saw. Nothing was written.`), h(".versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
+		title: "There is another value", confirm: "Overwrite with yours", danger: true,
+		body: [h("p", `${nameOf({path})} does not hold the value that you saw. Nothing was written.`), h(".versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
 	})
 }
 
-/** Writes changes, [{path, before, after}], as one step; whether that was done. A value that is not known before is written over any. One change is a
-	compare-and-set; of several, which have none, the values are compared before, and followed: the own write comes after those that it replaces. */
+// Pushes come in the order of commits, ours last: the value before ours is the one that we replaced.
+const follow = change => session.database.listen(change.path, null, value => {
+	change.replaced = change.latest
+	change.latest = value
+})
+
+/** Writes changes, [{path, before, after}], as one step; whether that was done. An undefined `before` overwrites any value.
+	One change is a compare-and-set. Several are compared just before the update, and followed until its answer. */
 export async function write(label, changes, isUndo = false) {
-	const isOne = changes.length === 1
 	const done = changes.map(change => ({...change}))
 	const known = done.filter(({before}) => before !== undefined)
+	const isOne = done.length === 1
 	const [{path, before, after}] = done
-	const stops = isOne ? [] : done.map(one => session.database.listen(one.path, null, value => ([one.last, one.now] = [one.now, value])))
+	const stops = isOne ? [] : done.map(follow)
+	let isNewStep = !isUndo
 	try {
 		if (isOne) await put(path, after, before === undefined ? undefined : hash(before))
 		else {
-			for (const one of known) {
-				const theirs = await session.read(one.path)
-				if (hash(theirs) !== hash(one.before) && !(await overwrites(one.path, theirs, one.after))) return
-				one.before = theirs
+			for (const change of known) {
+				const theirs = await session.read(change.path)
+				if (hash(theirs) !== hash(change.before) && !(await overwrites(change.path, theirs, change.after))) return
+				change.before = theirs
 			}
 			await session.database.update("/", Object.fromEntries(done.map(({path, after}) => [path.slice(1), after])))
 		}
@@ -91,20 +95,21 @@ export async function write(label, changes, isUndo = false) {
 	} finally {
 		for (const stop of stops) stop()
 	}
-	for (const one of known) {
-		if (one.last === undefined || hash(one.last) === hash(one.before)) continue
-		[one.before, isUndo] = [one.last, false]
-		toast(`Another client changed ${nameOf(one)} at the same moment. Undo brings that back.`, "error")
+	for (const change of known) {
+		const {replaced} = change
+		if (replaced === undefined || hash(replaced) === hash(change.before)) continue
+		change.before = replaced
+		isNewStep = true // also an undo: it has overwritten something
+		toast(`Another client changed ${nameOf(change)} just before; your edit replaced its value. Undo restores it.`, "error")
 	}
-	if (!isUndo && known.length === done.length) remember(label, done)
+	if (isNewStep && known.length === done.length) remember(label, done)
 	for (const {path} of done) written(path)
 	return true
 }
 
-// Whether a step is of another database than the shown one.
-function isOfOther(step) {
+function isForeign(step, subject = "The gathered edits belong") {
 	const isOther = step && step.namespace !== session.namespace
-	if (isOther) toast(`The last step was in the database ${step.namespace}.`, "error")
+	if (isOther) toast(`${subject} to the database ${step.namespace}: open it first.`, "error")
 	return isOther
 }
 
@@ -112,24 +117,24 @@ function isOfOther(step) {
 async function commit(label, changes) {
 	if (!gathered) return await write(label, changes) ?? false
 	const others = gathered.filter(step => !step.changes.every(({path}) => changes.some(change => change.path === path)))
-	if (isOfOther(others[0])) return false
+	if (isForeign(others[0])) return false
 	gathered = [...others, {label, changes, namespace: session.namespace}]
 	written()
 	return true
 }
 
-// Begins, or writes what was gathered.
+// Turns gathering on; or writes the gathered edits and turns it off.
 export async function gather() {
 	if (gathered?.length) {
 		const changes = gathered.flatMap(step => step.changes)
 		const label = `Write ${counted(gathered.length, "edit")}`
-		if (isOfOther(gathered[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
+		if (isForeign(gathered[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
 	}
 	gathered = gathered ? null : []
 	written()
 }
 
-const verb = word => (gathered ? "Gather" : word)
+const confirmLabel = label => (gathered ? "Gather" : label)
 
 export async function undo() {
 	const isGathered = gathered?.length > 0
@@ -139,8 +144,8 @@ export async function undo() {
 	const {label, changes} = step
 	const back = changes.map(({path, before, after}) => ({path, before: after, after: before}))
 	if (isGathered) written()
-	if (isGathered || !isOfOther(step) && await write("Undo", back, true)) return toast(`Undone: ${label}`)
-	steps.push(step)
+	else if (isForeign(step, "The last step belongs") || !(await write("Undo", back, true))) return steps.push(step)
+	toast(`Undone: ${label}`)
 }
 
 const reader = kind => text => {
@@ -155,20 +160,23 @@ const READERS = {
 }
 const TYPES = ["string", "number", "boolean", "null", ["json", "JSON"], ["timestamp", "server time"], ["increment", "increment by"]]
 
-export function valueField(data, types = TYPES, tag = "input") {
+export function valueField(data, {types = TYPES, tag = "input", hasPriority = true} = {}) {
 	const {value, priority: known} = unwrap(data)
 	const kind = kindOf(data)
 	const isJSON = /object|null/.test(kind)
 	const priority = h("input.priority-input", {label: "Priority", placeholder: "no priority", title: 'A number or text; "5" is text', value: known === undefined ? "" : stringify(known)})
 	const readPriority = () => {
-		for (const as of priority.value ? [READERS.number, reader("string"), String] : []) try { return as(priority.value) } catch { /* the next */ }
+		if (!priority.value) return
+		try { return READERS.number(priority.value) } catch { /* text */ }
+		try { return reader("string")(priority.value) } catch { /* text without quotes */ }
+		return priority.value
 	}
 	const type = choice("Type", types, {class: "type", value: isJSON ? "json" : kind, onchange: () => {
 		text.disabled = /timestamp|null/.test(type.value)
 		if (type.value === "boolean" && !/^(true|false)$/.test(text.value)) text.value = "true"
 	}})
 	const text = h(tag, {class: "value-input", label: "Value", rows: 6, value: isJSON ? stringify(data) : String(value)})
-	return {elements: types === TYPES ? [type, text, priority] : [type, text], type, text, read: () => wrap(READERS[type.value](text.value), readPriority())}
+	return {elements: hasPriority ? [type, text, priority] : [type, text], type, text, read: () => wrap(READERS[type.value](text.value), readPriority())}
 }
 
 // The paths at which two values differ: [{path, before, after}].
@@ -184,7 +192,7 @@ export function differences(before = null, after = null, keys) {
 }
 
 export function diffList(changes) {
-	const line = (sign, kind, path, value) => (value ?? null) !== null && h(`.${kind}`, h("span.sign", sign), h("span", visible(path)), h("span.what", visible(stringify(value))))
+	const line = (sign, kind, path, value) => value != null && h(`.${kind}`, h("span.sign", sign), h("span", visible(path)), h("span.what", visible(stringify(value))))
 	const lines = changes.slice(0, DIFF_LIMIT).flatMap(({path, before, after}) => [line("−", "removed", path, before), line("+", "added", path, after)])
 	return h(".diff", {tabIndex: 0, label: "Changes"}, lines, changes.length > DIFF_LIMIT && h("p", `and ${format.count(changes.length - DIFF_LIMIT)} more`))
 }
@@ -198,7 +206,7 @@ async function editText(branch, before) {
 	const {value, priority} = unwrap(before)
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "Text", value})
 	return dialog({
-		title: nameOf(branch), confirm: verb("Write"), wide: true, body: text,
+		title: nameOf(branch), confirm: confirmLabel("Write"), wide: true, body: text,
 		check: () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}]),
 	})
 }
@@ -211,26 +219,24 @@ export async function edit(branch) {
 	const {value: text} = unwrap(before)
 	if (/[\r\n]/.test(text)) return /\r/.test(text) ? editJSON(branch) : editText(branch, before)
 	const field = valueField(before)
-	const problem = h("p.problem", {role: "alert"})
 	const run = () => {
 		const after = field.read()
 		const isSame = !hasServerValue(after) && hash(after) === hash(before)
-		// What was typed stays until it is written.
 		return isSame || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after}])
 	}
 	const onkeydown = event => {
 		if (event.key === "Escape") closeEditor()
 		event.stopPropagation()
 	}
-	const submit = h("button.primary.small", {type: "submit"}, verb("Save"))
-	const form = h("form.row.editor", {onsubmit: submission(submit, problem, run, () => closeEditor(form)), onkeydown}, h("span.twisty"), h("span.key", visible(branch.key)), field.elements,
+	const {problem, submit, onsubmit} = formParts(confirmLabel("Save"), run, () => closeEditor(form), ".primary.small")
+	const form = h("form.row.editor", {onsubmit, onkeydown}, h("span.twisty"), h("span.key", visible(branch.key)), field.elements,
 		submit, button("Cancel", () => closeEditor(), ".small"), problem)
 	openEditor(branch, form)
 	field.text.focus()
 	field.text.select()
 }
 
-// Asks for JSON, shows what it changes of what is `seen`, or of what is there, and writes it. What was typed stays until it is written.
+// Asks for JSON, shows what it changes of what is `seen`, or of what is there, and writes it.
 function review({path, keys}, title, label, body, read, seen) {
 	const check = async () => {
 		const after = parse(await read())
@@ -238,7 +244,7 @@ function review({path, keys}, title, label, body, read, seen) {
 		const changes = before === undefined ? [{path, after}] : differences(before, after, keys)
 		if (changes.length === 0) return void toast("Nothing is different.")
 		const warning = before === undefined && h("p.warning", `It replaces ${words}, and can't be undone.`)
-		return await confirmChanges(label, changes, warning, verb("Write")) && commit(label, [{path, before, after}])
+		return await confirmChanges(label, changes, warning, confirmLabel("Write")) && commit(label, [{path, before, after}])
 	}
 	return dialog({title, confirm: "Review", wide: true, body, check})
 }
@@ -253,7 +259,7 @@ export async function editJSON(branch) {
 export async function add(branch) {
 	if (branch.isLeaf) return toast("A value has no children: edit it as JSON.")
 	const key = h("input.grow", {label: "Key", autofocus: true})
-	const field = valueField("", TYPES, "textarea")
+	const field = valueField("", {tag: "textarea"})
 	const check = () => {
 		const problem = problemOfKey(key.value)
 		if (problem) return problem
@@ -263,7 +269,7 @@ export async function add(branch) {
 		return commit(`Add ${visible(path)}`, [{path, before: null, after: value}])
 	}
 	return dialog({
-		title: `Add to ${nameOf(branch)}`, confirm: verb("Add"), check,
+		title: `Add to ${nameOf(branch)}`, confirm: confirmLabel("Add"), check,
 		body: [h("label", "Key", h("span.together", key, button("Push id", () => (key.value = pushID(session.database.now))))),
 			h("label", "Value", h("span.together", field.elements))],
 	})
@@ -276,7 +282,7 @@ export async function remove(branch) {
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
 		value === undefined ? h("p.warning", "Too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")]
 	const label = `Delete ${nameOf(branch)}`
-	if (await dialog({title: `${label}?`, confirm: verb(`Delete ${words}`), danger: true, body})) await commit(label, [{path, before: value, after: null}])
+	if (await dialog({title: `${label}?`, confirm: confirmLabel(`Delete ${words}`), danger: true, body})) await commit(label, [{path, before: value, after: null}])
 }
 
 export async function move(branch, isCopy = false) {
@@ -296,7 +302,7 @@ export async function move(branch, isCopy = false) {
 	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`
 	if (!(await dialog({title: words, confirm: "Review", wide: true, body: h("label", "New path", field), check}))) return
 	const changes = [{path, before: await session.read(path).catch(() => {}), after: found.value}, ...(isCopy ? [] : [{path: from, before: found.value, after: null}])]
-	if (await confirmChanges(words, changes, null, verb("Write"))) await commit(words, changes)
+	if (await confirmChanges(words, changes, null, confirmLabel("Write"))) await commit(words, changes)
 }
 
 export function importJSON(branch) {

@@ -1,5 +1,6 @@
 import {session, Emitter} from "./session.js"
 import {h, visible, format} from "./dom.js"
+import {isOnOneWay} from "./keys.js"
 
 const RETRY_MS = 2000
 const PAUSE_FACTOR = 10 // between two readings, which may be of all the journal
@@ -34,8 +35,6 @@ class Feed extends Emitter {
 }
 
 export const isWrite = record => /write|update|transaction|on-disconnect/.test(record.name) && record.allowed !== false
-
-const concerns = (record, keys) => isWrite(record) && keys.every((key, place) => place >= (record.path ?? []).length || record.path[place] === key)
 
 export const writerName = ({by, uid}) => by === "user" ? `uid ${visible(uid ?? "")}` : by === "anonymous" ? "not signed in" : by
 
@@ -80,7 +79,7 @@ export function journalReader(delay, shown, read) {
 	}
 	feed.on("records", records => {
 		const keys = shown()
-		if (keys && records.some(record => concerns(record, keys))) later()
+		if (keys && records.some(record => isWrite(record) && isOnOneWay(keys, record.path ?? []))) later()
 	})
 	return {now, later, soon, stop}
 }

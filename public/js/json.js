@@ -15,7 +15,6 @@ export const readTable = async name => (await fetch(`/data/${name}.txt`)).json()
 export const stringify = (value, indent) =>
 	JSON.stringify(value, (_, inner) => (typeof inner === "bigint" ? JSON.rawJSON(String(inner)) : inner), indent) ?? "null"
 
-// The member of an object; undefined where it has none of its own.
 export const own = (object, name) => (Object.hasOwn(object, name) ? object[name] : undefined)
 
 export const isObject = value => value !== null && typeof value === "object"
@@ -28,11 +27,11 @@ export function kindOf(value) {
 
 // A value of the export form: what it is without its priority, and the priority.
 export function unwrap(value) {
-	if (!isObject(value)) return {value, priority: undefined}
+	if (!isObject(value)) return {value}
 	return {value: Object.hasOwn(value, ".value") ? value[".value"] : value, priority: own(value, ".priority")}
 }
 
 export function wrap(value, priority) {
-	if ((priority ?? null) === null || value === null) return value
+	if (priority == null || value === null) return value
 	return {...(isObject(value) ? value : {".value": value}), ".priority": priority}
 }

@@ -5,6 +5,9 @@ import {kindOf, unwrap} from "./json.js"
 export const split = path => path.split("/").filter(key => key !== "")
 export const join = keys => "/" + keys.join("/")
 
+// Whether one path is the other, above it, or below it.
+export const isOnOneWay = (keys, others) => keys.every((key, place) => place >= others.length || others[place] === key)
+
 export const encodePath = keys => keys.map(encodeURIComponent).join("/")
 
 const FORBIDDEN = /[.$#[\]/\u0000-\u001f\u007f]/

@@ -4,7 +4,7 @@ import {h, fill, button, choice, definitions, icon, iconButton, menu, copy, fail
 import {TreeModel} from "./tree-model.js"
 import * as view from "./tree-view.js"
 import {split, join, problemOfKey} from "./keys.js"
-import {stringify, readTable} from "./json.js"
+import {stringify} from "./json.js"
 import {attempt, whyButton} from "./denials.js"
 import * as edit from "./edit.js"
 
@@ -13,16 +13,16 @@ const WRITES = 12 // in the details
 const WRITERS_MS = 400 // from a selection until it is asked who wrote
 const WRITERS_AGAIN_MS = 2000 // until it is asked again
 const COPY_UNITS = 4 << 20 // of JSON
-const MENU = readTable("menu")
+const PLACEHOLDERS = {key: "Go to key or /path", value: "Text in a value"}
 
 const crumbs = h("nav.crumbs", {label: "Path"})
-const findField = h("input.find", {type: "search", placeholder: "Key, /path, value", label: "Find a child by its key or value", onkeydown: find})
-const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]])
+const findField = h("input.find", {type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find})
+const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], {onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value])})
 const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
 const gatherButton = button([icon("gather"), h("span")], () => edit.gather().catch(failed), ".tool", {title: "Gather edits, then write them as one step"})
 const notice = h(".notice", {role: "status"})
 const writers = h("ol.writes")
-const name = h("h2")
+const name = h("h2.grow")
 const facts = h("div")
 const fold = iconButton("right", "Show or hide the details", () => (fold.ariaExpanded = !details.classList.toggle("folded")), {class: "icon-button fold", ariaExpanded: true})
 const details = h("aside.details", {label: "Selected node"}, h("header", name, iconButton("copy", "Copy path", () => copy(detailed.path, "Path copied")),
@@ -100,7 +100,7 @@ function showUndo() {
 }
 
 function editLeaf(branch) {
-	if (branch.kind !== "denied" && branch.kind !== "unknown") edit.edit(branch).catch(failed)
+	if (!/denied|unknown/.test(branch.kind)) edit.edit(branch).catch(failed)
 }
 
 async function add(branch) {
@@ -111,14 +111,25 @@ function undo() {
 	edit.undo().catch(failed)
 }
 
-async function showMenu(branch, anchor) {
+function showMenu(branch, anchor) {
 	const isRoot = branch.path === "/"
-	const all = {
-		...edit, add, copyJSON, edit: branch.isLeaf && editLeaf, move: !isRoot && edit.move, duplicate: !isRoot && (() => edit.move(branch, true)),
-		open: branch !== model.root && (() => open(branch.keys)), history: session.isAdmin && (() => go("history", branch)), query: () => go("query", branch),
-		copyPath: () => copy(branch.path, "Path copied"),
-	}
-	menu(anchor, (await MENU).filter(item => !item || all[item[0]]).map(item => item && [item[1], () => all[item[0]](branch), ...item.slice(2)]))
+	menu(anchor, [
+		branch.isLeaf && ["Edit", editLeaf, "Enter"],
+		["Edit as JSON…", edit.editJSON],
+		["Add a child…", add, "Insert"],
+		!isRoot && ["Rename or move…", edit.move],
+		!isRoot && ["Duplicate…", () => edit.move(branch, true)],
+		null,
+		branch !== model.root && ["Show only this", () => open(branch.keys), "Shift Enter"],
+		session.isAdmin && ["History", () => go("history", branch)],
+		["Query its children", () => go("query", branch)],
+		["Copy path", () => copy(branch.path, "Path copied")],
+		["Copy as JSON", copyJSON, "Ctrl C"],
+		null,
+		["Import JSON…", edit.importJSON],
+		["Export JSON", edit.exportJSON],
+		["Delete…", edit.remove, "Del", "danger"],
+	].filter(item => item !== false), branch)
 }
 
 function copyJSON(branch) {

@@ -7,6 +7,7 @@ import {differences, diffList, confirmChanges, write} from "./edit.js"
 
 const SETTLE_MS = 200 // after the slider has moved, and after a write
 const SLIDER_STEPS = 1000
+const PAGE = 100 // writes
 const KEPT_WRITES = 1000 // more are asked for again
 const SHOWN_UNITS = 100_000 // of a value as text
 
@@ -37,7 +38,7 @@ export const element = h(".page",
 export const close = () => journal.stop()
 
 export function show({keys: shownKeys, parameters}) {
-	[keys, at, writes, past, hasMore] = [shownKeys, Number(parameters.get("at")) || null, [], [], false]
+	[keys, at, writes, past, hasMore] = [shownKeys, Number(parameters.at) || null, [], [], false]
 	now = then = end = undefined
 	title.textContent = `History of ${visible(join(keys), 200)}`
 	toData.href = link("data", keys)
@@ -50,14 +51,14 @@ const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, asyn
 	const moment = at
 	const ask = parameters => session.history(join(keys), parameters, signal)
 	try {
-		const answer = await ask(before ? {before} : {});
+		const answer = await ask({limit: PAGE, ...(before && {before})});
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at]
 		const add = known => (before ? [...known, ...answer.writes] : mergeWrites(answer))
 		if (before && past.length) past = add(past)
 		else writes = add(writes)
 		if (before) hasMore = answer.more
 		const isFar = moment !== null && hasMore && moment < writes.at(-1).time
-		const found = moment === null ? answer : await ask({at: moment, limit: isFar && !before ? 100 : 1});
+		const found = moment === null ? answer : await ask({at: moment, limit: isFar && !before ? PAGE : 1});
 		[then, writer] = [found.value, moment === null ? writes[0] : found.writes[0]]
 		if (!before) past = isFar ? found.writes : []
 		problem.textContent = ""

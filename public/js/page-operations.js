@@ -43,11 +43,11 @@ const {meters: METERS, state: STATE, lists: LISTS} = await readTable("meters")
 const placeLink = (keys, namespace, orderBy, words = join(keys)) =>
 	h("a", {href: orderBy ? queryLink(keys, {orderBy, limitToFirst: 50}, namespace) : link("data", keys, namespace)}, visible(words))
 
-const meters = METERS.map(([label, format, ...sources]) => {
+const meters = METERS.map(([label, formatName, ...sources]) => {
 	const paths = sources.map(() => svg("path", {}))
 	const number = h("b")
 	const element = h(".panel.meter", h("h3", label), number, svg("svg", {viewBox: `0 0 ${SECONDS} ${PLOT}`, preserveAspectRatio: "none", "aria-hidden": true}, ...paths))
-	return {format: FORMATS[format], sources, paths, number, element, values: sources.map(() => [])}
+	return {format: FORMATS[formatName], sources, paths, number, element, values: sources.map(() => [])}
 })
 const state = h("span.hint", {role: "status"})
 const facts = h("div")
@@ -81,7 +81,7 @@ lists.unshift(denialPanel())
 async function every(milliseconds, run) {
 	const {signal} = visit
 	while (!signal.aborted) {
-		if (document.visibilityState === "visible") await run().catch(error => (state.textContent = error.message))
+		if (!document.hidden) await run().catch(error => (state.textContent = error.message))
 		await new Promise(resolve => setTimeout(resolve, milliseconds))
 	}
 }
@@ -97,7 +97,7 @@ async function look() {
 	before = {stats: now, seen}
 	const {version, durability, data, time, start_time: start} = now
 	const server = Object.entries({version, "up for": format.span(time - start), durability, data: data ?? "in memory only"})
-	fill(facts, definitions([...server, ...STATE.map(([words, format, name]) => [words, FORMATS[format](sum(now, name))])]))
+	fill(facts, definitions([...server, ...STATE.map(([words, formatName, name]) => [words, FORMATS[formatName](sum(now, name))])]))
 	state.textContent = "live"
 	const {messages} = await session.inspect("log", {after: lastMessage})
 	if (messages.length) drawLog(messages)

@@ -1,5 +1,5 @@
 import {session, link, restPath} from "./session.js"
-import {h, fill, choice, inNextFrame, panel, table, visible, format} from "./dom.js"
+import {h, fill, choice, counted, inNextFrame, panel, table, visible, format} from "./dom.js"
 import {split, join, compareKeys, compareValues} from "./keys.js"
 import {stringify, parse, kindOf, isObject, unwrap, own} from "./json.js"
 import {codeTable, wireQuery, ORDERS, BOUNDS, LIMITS} from "./snippets.js"
@@ -13,15 +13,16 @@ const COLUMN_LIMIT = 8
 const path = h("input.path-input", {label: "Path"})
 const order = choice("Order by", ORDERS)
 const child = h("input.path-input", {placeholder: "child, or path/below", label: "Child to order by"})
-const bounds = [["First bound", BOUNDS], ["Second bound", [["none", "nothing else"], ...BOUNDS.slice(4)]]].map(([label, options]) =>
-	({kind: choice(label, options), field: valueField("", [["bare", "value"], "string"])}))
+const bound = (label, options) => ({kind: choice(label, options), field: valueField("", {types: [["bare", "value"], "string"], hasPriority: false})})
+const bounds = [bound("First bound", BOUNDS), bound("Second bound", [["none", "nothing else"], ...BOUNDS.slice(4)])]
 const side = choice("Limit to", LIMITS)
 const limit = h("input", {type: "number", min: 1, max: 2147483647, value: 50, label: "Limit"})
 const problem = h("p.problem", {role: "alert"})
 const summary = h("span.hint", {role: "status"})
 const [result, cost, code] = [h("div"), h("div"), h("div")]
+const [where, and] = bounds.map(({kind, field}) => [kind, field.elements])
 const rows = {
-	"Children of": path, "Order by": [order, child], Where: [bounds[0].kind, bounds[0].field.elements], and: [bounds[1].kind, bounds[1].field.elements],
+	"Children of": path, "Order by": [order, child], Where: where, and,
 	"Limit to": [side, limit, h("button.primary", {type: "submit"}, "Run"), summary],
 }
 const form = h("form.panel", {onsubmit: run, onchange: adapt}, h("h2", "Query"),
@@ -34,7 +35,7 @@ export const close = () => stop?.()
 export function show({keys, parameters}) {
 	clear()
 	path.value = join(keys)
-	const text = parameters.get("q") ?? latestQueries.get(link("query", keys))
+	const text = parameters.q ?? latestQueries.get(link("query", keys))
 	try {
 		showQuery(parse(text ?? "{}"))
 	} catch {
@@ -127,21 +128,21 @@ const drawSoon = inNextFrame(() => latest && draw(latest))
 
 function draw({value, keys, query: {orderBy}}) {
 	const data = isObject(value) ? value : {}
-	const plain = key => unwrap(data[key]).value
-	const hasChildren = key => kindOf(data[key]) === "object"
+	const isParent = node => kindOf(node) === "object"
+	const childrenOf = node => (isParent(node) ? node : {})
 	const orderedBy = key => orderBy === "$key" ? 0 : orderBy === "$priority" ? unwrap(data[key]).priority ?? null
-		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => (kindOf(node) === "object" ? own(node, name) : undefined) ?? null, data[key])).value
+		: unwrap((orderBy === "$value" ? [] : orderBy.split("/")).reduce((node, name) => own(childrenOf(node), name) ?? null, data[key])).value
 	const found = Object.keys(data).filter(key => !key.startsWith(".")).map(key => ({key, by: orderedBy(key)}))
 		.sort((a, b) => compareValues(a.by, b.by) || compareKeys(a.key, b.key)).map(({key}) => key)
 	const index = isUnindexed ? "no index is declared" : orderBy === "$key" ? "in key order" : "index"
-	summary.textContent = `${format.count(found.length)} ${found.length === 1 ? "child" : "children"}, first result in ${took.toFixed(1)} ms, live · ${index}`
+	summary.textContent = `${counted(found.length, "child", "children")}, first result in ${took.toFixed(1)} ms, live · ${index}`
 	fill(cost, isUnindexed && h(".banner", {role: "status"},
 		`No index: each run may look at every child, and REST refuses it. Add to the rules at ${visible(join(keys))}:`, h("p", indexFix(keys, orderBy))))
-	const columns = [...new Set(found.slice(0, 50).flatMap(key => hasChildren(key) ? Object.keys(plain(key)) : []))].filter(name => !name.startsWith(".")).slice(0, COLUMN_LIMIT)
-	const hasValues = found.some(key => !hasChildren(key))
+	const columns = [...new Set(found.slice(0, 50).flatMap(key => Object.keys(childrenOf(data[key]))))].filter(name => !name.startsWith(".")).slice(0, COLUMN_LIMIT)
+	const hasValues = found.some(key => !isParent(data[key]))
 	const cell = node => node === undefined ? "" : h("span", {class: kindOf(node)}, h("span.value", visible(stringify(unwrap(node).value))))
 	const body = found.slice(0, SHOWN_ROWS).map(key => [h("a", {href: link("data", [...keys, key])}, visible(key)),
-		...(hasChildren(key) ? columns.map(name => cell(own(plain(key), name))) : columns.map(() => "")), ...(hasValues ? [hasChildren(key) ? "" : cell(data[key])] : [])])
+		...columns.map(name => cell(own(childrenOf(data[key]), name))), ...(hasValues ? [isParent(data[key]) ? "" : cell(data[key])] : [])])
 	fill(result, table(["key", ...columns.map(name => visible(name)), ...(hasValues ? ["value"] : [])], body, "No children match."),
 		found.length > SHOWN_ROWS && h("p.hint", `The first ${SHOWN_ROWS} of ${format.count(found.length)} are shown.`))
 }

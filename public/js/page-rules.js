@@ -26,7 +26,7 @@ const readErrors = text => text.split("\n").filter(Boolean).map(text => {
 
 function hint(editor) {
 	const {line, ch} = editor.getCursor()
-	const {typed, words} = completions(editor.getLine(line).slice(0, ch), editor.getValue())
+	const {typed, words} = completions(editor.getLine(line).slice(0, ch), draft())
 	return {list: words, from: {line, ch: ch - typed.length}, to: {line, ch}}
 }
 
@@ -42,19 +42,20 @@ const publishButton = button("Publish", publish, ".primary")
 let namespace, published, checkTimer
 let [badLines, marks] = [[], []]
 const storage = () => `pando.rules.${namespace}` // of the draft
-const isDifferent = () => editor.getValue() !== published
+const draft = () => editor.getValue()
+const isDifferent = () => draft() !== published
 
 const readPublished = async () => (await session.response(PATH, {}, {asSelf: true})).text()
 
 async function load() {
-	const wanted = (namespace = session.namespace), draft = sessionStorage.getItem(storage())
+	const wanted = (namespace = session.namespace), kept = sessionStorage.getItem(storage())
 	editor.setValue((published = ""))
 	try {
 		const text = await readPublished()
 		if (wanted !== namespace) return
 		editor.setValue((published = text))
 		editor.clearHistory()
-		if (draft) editor.setValue(draft)
+		if (kept) editor.setValue(kept)
 	} catch (error) {
 		namespace = undefined
 		state.textContent = `The rules can't be read: ${error.message}`
@@ -73,7 +74,7 @@ function showState() {
 	publishButton.disabled = !isDifferent()
 	state.textContent = isDifferent() ? "not published" : "as published"
 	clearTimeout(checkTimer)
-	if (published) sessionStorage.setItem(storage(), isDifferent() ? editor.getValue() : "")
+	if (published) sessionStorage.setItem(storage(), isDifferent() ? draft() : "")
 }
 
 function mark(rules) {
@@ -86,16 +87,16 @@ function mark(rules) {
 }
 
 async function check() {
-	const source = editor.getValue()
+	const source = draft()
 	const error = await send({dryRun: "true"})
-	if (source !== editor.getValue()) return false
+	if (source !== draft()) return false
 	showErrors(error)
-	state.textContent = error ? "not published: has errors" : "not published: no errors"
+	state.textContent = `not published: ${error ? "has" : "no"} errors`
 	return !error
 }
 
 const send = parameters =>
-	session.json(PATH, parameters, {asSelf: true, method: "PUT", body: editor.getValue()}).then(() => "", error => error.message)
+	session.json(PATH, parameters, {asSelf: true, method: "PUT", body: draft()}).then(() => "", error => error.message)
 
 function showErrors(text) {
 	const errors = readErrors(text)
@@ -116,11 +117,11 @@ async function publish() {
 	const {failed, words} = await playground.runAll()
 	const current = await readPublished().catch(() => published)
 	const isOld = current !== published
-	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), h(failed ? "p.warning" : "p.hint", words), lineDiff(current, editor.getValue()), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)]
+	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), h(failed ? "p.warning" : "p.hint", words), lineDiff(current, draft()), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)]
 	if (!(await dialog({title: "Publish the rules?", confirm: "Publish", danger: isOld || failed > 0, wide: true, body}))) return
 	const error = await send({})
 	if (error) return showErrors(error)
-	published = editor.getValue()
+	published = draft()
 	showState()
 	toast("Published")
 }
@@ -138,11 +139,14 @@ async function showVersions() {
 	const version = choice("Version", [], {autofocus: true, onchange: show})
 	const earlier = button("Earlier versions", () => load().catch(failed), ".small")
 	function show() {
-		fill(difference, lineDiff(rules[version.value].source, editor.getValue()))
+		fill(difference, lineDiff(rules[version.value].source, draft()))
 	}
 	async function load() {
 		const {rules: found, more} = await session.history("/", {part: "rules", ...(rules.length && {before: rules.at(-1).sequence})})
-		version.append(...found.map((one, place) => h("option", {value: rules.length + place}, `${format.moment(one.time)} by ${publisherOf(one)}${rules.length + place ? "" : ", the latest"}`)))
+		version.append(...found.map((one, place) => {
+			const number = rules.length + place
+			return h("option", {value: number}, `${format.moment(one.time)} by ${publisherOf(one)}${number === 0 ? ", the latest" : ""}`)
+		}))
 		rules.push(...found)
 		earlier.hidden = !more
 	}
@@ -156,7 +160,7 @@ async function showVersions() {
 
 editor.on("change", changed)
 editor.on("inputRead", (_, {text}) => /[\w.$]$/.test(text.at(-1)) && editor.showHint())
-playground.connect(() => editor.getValue(), mark)
+playground.connect(draft, mark)
 styles[1].addEventListener("load", () => editor.refresh())
 const title = h("h2")
 const denials = denialPanel()
@@ -164,7 +168,7 @@ export const element = h(".page", styles,
 	h(".together", title, state, h("span.grow"), button("Versions", () => showVersions().catch(failed)), publishButton),
 	frame, errorList, playground.element, denials.element)
 
-export async function show({parameters}) {
+export async function show({parameters: {line, column = 1, index, at = ""}}) {
 	title.textContent = `Rules of ${session.namespace}`
 	editor.refresh()
 	denials.look().catch(() => {})
@@ -172,12 +176,11 @@ export async function show({parameters}) {
 		playground.load()
 		await load()
 	}
-	const [line, column, order] = ["line", "column", "index"].map(name => parameters.get(name))
 	history.replaceState(null, "", link("rules"))
 	if (line) goTo(Number(line), Number(column))
-	if (!order) return
+	if (!index) return
 	try {
-		editor.setValue(withIndex(editor.getValue(), split(parameters.get("at") ?? ""), order))
+		editor.setValue(withIndex(draft(), split(at), index))
 		toast("The index is in the draft: look at it, then publish.")
 	} catch (error) {
 		failed(error)

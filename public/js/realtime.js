@@ -36,7 +36,6 @@ export class Database {
 		this.connect()
 	}
 
-	/** The server's clock. */
 	get now() {
 		return Date.now() + this.clockOffset
 	}
@@ -57,10 +56,10 @@ export class Database {
 		clearTimeout(this.connectTimeout)
 		this.session = hello.s
 		this.clockOffset = hello.ts - Date.now()
-		const socket = this.socket
+		const {socket, credential: cred, override} = this
 		this.keepalive = setInterval(() => this.probe(), KEEPALIVE_MS)
 		// Requests are processed in order: the listens need not wait for the answer.
-		const signedIn = this.credential === null ? Promise.resolve({}) : this.request("auth", this.authentication())
+		const signedIn = cred === null ? Promise.resolve({}) : this.request("auth", {cred, ...(override === null ? {noauth: true} : override && {authvar: override})})
 		for (const listen of this.listens.values()) this.sendListen(listen)
 		try {
 			this.auth = (await signedIn).auth ?? null
@@ -71,11 +70,6 @@ export class Database {
 		if (socket !== this.socket) return
 		this.delay = FIRST_DELAY_MS
 		this.setState("open")
-	}
-
-	authentication() {
-		const {credential: cred, override} = this
-		return {cred, ...(override === null ? {noauth: true} : override && {authvar: override})}
 	}
 
 	/** Asks for an answer; without one to the last the connection is dead, as after a sleep. */
@@ -97,7 +91,7 @@ export class Database {
 		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may or may not have been done.")
 		for (const request of this.requests.values()) request.reject(error)
 		this.requests.clear()
-		if (this.state === "closed" || this.state === "refused") return
+		if (/closed|refused/.test(this.state)) return
 		this.setState("waiting")
 		this.retry = setTimeout(() => this.connect(), this.delay * (0.75 + Math.random() / 2))
 		this.delay = Math.min(LAST_DELAY_MS, this.delay * 1.5)
@@ -151,9 +145,7 @@ export class Database {
 	/** Sends a request; its answer's `d`, or a DatabaseError. */
 	request(action, body) {
 		return new Promise((resolve, reject) => {
-			if (this.socket?.readyState !== WebSocket.OPEN) {
-				return reject(new DatabaseError("offline", "There is no connection to the server."))
-			}
+			if (this.socket?.readyState !== WebSocket.OPEN) return reject(new DatabaseError("offline", "There is no connection to the server."))
 			const number = this.nextNumber++
 			this.requests.set(number, {resolve, reject})
 			const text = stringify({t: "d", d: {r: number, a: action, b: body}})
@@ -178,7 +170,7 @@ export class Database {
 
 	sendListen(listen) {
 		this.request("q", wireListen(listen)).catch(error => {
-			if (error.code === "disconnected" || error.code === "offline") return // it is sent again
+			if (/disconnected|offline/.test(error.code)) return // it is sent again
 			if (this.listens.delete(listen.tag)) listen.onEnd(error)
 		})
 	}
@@ -189,9 +181,8 @@ export class Database {
 			if (!listen || (tag === undefined && listen.query)) continue
 			let isChanged = false
 			for (const [names, value] of isMerge ? Object.entries(data).map(([name, value]) => [[...base, ...split(name)], value]) : [[base, data]]) {
-				const depth = listen.names.length
-				if (names.length < depth || !listen.names.every((name, index) => name === names[index])) continue
-				listen.value = replace(listen.value, names.slice(depth), value)
+				if (!listen.names.every((name, index) => name === names[index])) continue
+				listen.value = replace(listen.value, names.slice(listen.names.length), value)
 				isChanged = true
 			}
 			if (isChanged) listen.onValue(listen.value)

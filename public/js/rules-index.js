@@ -22,7 +22,8 @@ export function withIndex(text, keys, order) {
 	const tokens = [...text.matchAll(TOKENS)].filter(([token]) => !token.startsWith("/"))
 	const next = () => tokens.shift() ?? fail()
 	// {start, end} of a value, with its `members` or `items`.
-	function read({0: kind, index: start} = next()) {
+	function read(token = next()) {
+		const kind = token[0], start = token.index
 		const node = {kind, start, end: start + kind.length, members: new Map(), items: []}
 		if (kind === "{") for (let name = next(); name[0] !== "}"; name = next()) {
 			if (name[0] !== ",") node.members.set(JSON.parse(name[0]), (next()[0] === ":" && read()) || fail())

@@ -6,20 +6,25 @@ import {userField} from "./user-field.js"
 import {causes} from "./denials.js"
 
 const CASE_LIMIT = 500
+const PLACEHOLDERS = {write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}'}
 
 const isCase = item => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean"
 const userOf = ({auth}) => auth === "admin" ? "administrator" : auth ? visible(auth.uid ?? "") : "not signed in"
 
 const user = userField([["anonymous", "not signed in"], ["user", "a user"], ["self", "administrator"]])
-const method = choice("Operation", ["read", "write"])
+const method = choice("Operation", ["read", "write"], {onchange: adapt})
 const path = h("input.path-input.grow", {label: "Path", value: "/"})
-const value = h("textarea.code", {rows: 2, label: "Value or query (JSON)", placeholder: 'What is written, or a query, as JSON: {"orderBy": "$key", "limitToFirst": 10}'})
+const value = h("textarea.code", {rows: 2, label: "Value or query (JSON)"})
 const result = h("p", {role: "status"})
 const list = h("div")
 let cases = []
 let source, mark
 export const connect = (draft, marker) => ([source, mark] = [draft, marker])
 const storage = () => `pando-rule-cases ${session.namespace}`
+
+function adapt() {
+	value.placeholder = PLACEHOLDERS[method.value]
+}
 
 function read() {
 	const {kind, auth = kind === "self" ? "admin" : null} = user.read()
@@ -32,6 +37,7 @@ function show({auth, ...item}) {
 	path.value = item.path
 	user.show(auth === "admin" ? {kind: "self"} : {kind: auth ? "user" : "anonymous", auth})
 	value.value = item.method === "write" ? stringify(item.value) : item.query ? stringify(item.query) : ""
+	adapt()
 	ask()
 }
 
@@ -94,6 +100,7 @@ export function load() {
 	draw()
 }
 
+adapt()
 export const element = h(".columns",
 	h("form.panel", {onsubmit: ask}, h("h2", "May this user do this here?"),
 		user.element, h(".together", method, path), value,

@@ -11,7 +11,7 @@ export const restPath = path => `/${encodePath(split(path))}.json`
 const offline = () => new DatabaseError("offline", "The server does not answer.")
 
 // The text of a response; undefined where it is longer.
-async function textUpTo(limit, response) {
+async function textOf(response, limit = Infinity) {
 	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
 	let text = ""
 	while (true) {
@@ -35,7 +35,7 @@ export class Emitter extends EventTarget {
 class Session extends Emitter {
 	credential = null // of the person at the console
 	isAdmin = false
-	databases = undefined // [{name}], for administrators
+	databases // [{name}], for administrators
 	namespace = "default"
 	actor = {kind: "self"} // or {kind: "anonymous"}, {kind: "token", token}, {kind: "user", auth}
 	database = null // the connection as the actor
@@ -64,7 +64,7 @@ class Session extends Emitter {
 		})
 	}
 
-	async signIn(credential, {isKept = false} = {}) {
+	async signIn(credential, {isKept}) {
 		Object.assign(this, {credential, actor: {kind: "self"}})
 		await this.connect()
 		this.auth = this.database.auth
@@ -82,12 +82,12 @@ class Session extends Emitter {
 		location.reload()
 	}
 
-	open(onState = () => {}) {
+	open(onState) {
 		this.database?.close()
 		let database
 		database = this.database = new Database({url: location.origin.replace(/^http/, "ws"), namespace: this.namespace, ...this.rights(), onState: (state, error) => {
 			if (database !== this.database && state !== "connecting") return
-			onState(state, error)
+			onState?.(state, error)
 			this.emit("state", {state, error})
 		}})
 		this.emit("database")
@@ -112,12 +112,11 @@ class Session extends Emitter {
 	}
 
 	use(namespace) {
-		if (namespace === this.namespace) return
 		this.namespace = namespace
 		this.open()
 	}
 
-	request(path, parameters = {}, {asSelf = false, method = "GET", body, headers = {}, signal} = {}) {
+	request(path, parameters, {asSelf, method, body, headers, signal} = {}) {
 		const query = new URLSearchParams({ns: this.namespace, ...parameters})
 		const {credential, override} = this.rights(asSelf ? {kind: "self"} : this.actor)
 		if (override !== undefined) query.set("auth_variable_override", JSON.stringify(override))
@@ -142,7 +141,7 @@ class Session extends Emitter {
 	// The JSON of a response; undefined where its text is longer than `limit`.
 	async json(path, parameters, {limit, ...options} = {}) {
 		const response = await this.response(path, parameters, options)
-		const text = await (limit ? textUpTo(limit, response) : response.text())
+		const text = await textOf(response, limit)
 		return text && parse(text)
 	}
 

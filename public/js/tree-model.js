@@ -4,7 +4,7 @@
 import {session, Emitter} from "./session.js"
 import {feed, isWrite} from "./feed.js"
 import {stringify} from "./json.js"
-import {join} from "./keys.js"
+import {join, isOnOneWay} from "./keys.js"
 
 const PAGE = 100 // rows
 const KEPT_PAGES = 300 // of one level
@@ -81,7 +81,7 @@ export class TreeModel extends Emitter {
 		const {signal} = this.ends
 		feed.on("records", records => records.filter(isWrite).forEach(record => this.touchPath(record.path ?? [], record)), {signal})
 		feed.on("open", () => this.refreshAll(), {signal})
-		this.sweep = setInterval(() => document.visibilityState === "visible" && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS)
+		this.sweep = setInterval(() => !document.hidden && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS)
 		this.refreshAll()
 	}
 
@@ -141,19 +141,18 @@ export class TreeModel extends Emitter {
 	}
 
 	async load(branch, number) {
-		const page = branch.pages.get(number)
-		if (page && (page.isLoading || !page.isStale)) return
-		if (page && performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon()
+		const page = branch.pages.get(number) ?? {rows: [], isStale: true}
+		if (page.isLoading || !page.isStale) return
+		if (performance.now() - page.loadedAt < REFRESH_MS) return this.refreshSoon()
 		if (this.loads >= LOAD_LIMIT) return // the end of one shows the rows again
 		this.loads++
-		const entry = page ?? {rows: []}
-		Object.assign(entry, {isLoading: true, isStale: false})
-		branch.pages.set(number, entry)
+		Object.assign(page, {isLoading: true, isStale: false})
+		branch.pages.set(number, page)
 		try {
 			const answer = await session.children(branch.path, {offset: number * PAGE, limit: PAGE})
 			if (this.ends.signal.aborted) return
 			branch.error = null
-			this.take(branch, number, entry, answer)
+			this.take(branch, number, page, answer)
 		} catch (error) {
 			if (this.ends.signal.aborted) return
 			const isNew = branch.error?.message !== error.message
@@ -163,8 +162,8 @@ export class TreeModel extends Emitter {
 			if (isNew && branch === this.root) this.emit("problem", error)
 		} finally {
 			this.loads--
-			entry.isLoading = false
-			entry.loadedAt = performance.now()
+			page.isLoading = false
+			page.loadedAt = performance.now()
 		}
 		this.changed()
 	}
@@ -187,13 +186,12 @@ export class TreeModel extends Emitter {
 		}
 		const before = new Set(entry.rows)
 		entry.rows = children.map((child, place) => {
-			let row = branch.byKey.get(child.key)
-			const isNew = !row
-			if (isNew) branch.byKey.set(child.key, (row = new Branch(child.key, branch)))
+			const known = branch.byKey.get(child.key)
+			const row = known ?? new Branch(child.key, branch)
+			branch.byKey.set(child.key, row)
 			row.take(child)
-			row.index = number * PAGE + place
-			row.isGone = false
-			if (isNew && entry.loadedAt && hadCount < count) row.changedAt = performance.now()
+			Object.assign(row, {index: number * PAGE + place, isGone: false})
+			if (!known && entry.loadedAt && hadCount < count) row.changedAt = performance.now()
 			if (row.kind !== "object" && row.isExpanded) this.collapse(row)
 			before.delete(row)
 			return row
@@ -214,14 +212,11 @@ export class TreeModel extends Emitter {
 		const parent = child.parent
 		try {
 			const {offset, children = []} = await session.children(parent.path, {from: child.key, limit: 1})
-			if (children[0]?.key === child.key) {
-				child.index = offset
-				child.isGone = false
-			} else {
-				child.isGone = true
+			child.isGone = children[0]?.key !== child.key
+			if (child.isGone) {
 				parent.expanded.delete(child)
 				parent.byKey.delete(child.key)
-			}
+			} else child.index = offset
 			this.changed()
 		} catch { /* the next page tells */ }
 	}
@@ -238,7 +233,7 @@ export class TreeModel extends Emitter {
 	// Something was written at a path, by `writer` where that is known.
 	touchPath(keys, writer) {
 		const rootKeys = this.root.keys
-		if (!rootKeys.every((key, place) => place >= keys.length || keys[place] === key)) return
+		if (!isOnOneWay(rootKeys, keys)) return
 		this.refreshSoon()
 		let branch = this.root // the deepest one with a row
 		let child = branch

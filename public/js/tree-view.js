@@ -1,7 +1,7 @@
-import {h, icon, iconButton, inNextFrame, visible, format} from "./dom.js"
+import {h, counted, icon, iconButton, inNextFrame, visible, format} from "./dom.js"
 import {Branch} from "./tree-model.js"
 import {writerName} from "./feed.js"
-import {isObject, own, stringify} from "./json.js"
+import {isObject, stringify} from "./json.js"
 
 const ROW = matchMedia("(pointer: coarse)").matches ? 40 : 24 // pixels
 const HEIGHT_LIMIT = 8e6 // pixels that every browser can scroll
@@ -21,10 +21,7 @@ export function valueText(branch) {
 
 function previewText({preview, count, isExpanded}) {
 	if (!preview || isExpanded) return ""
-	const parts = Object.keys(preview).map(name => {
-		const value = own(preview, name)
-		return `${name}: ${isObject(value) ? "{…}" : stringify(value)}`
-	})
+	const parts = Object.entries(preview).map(([name, value]) => `${name}: ${isObject(value) ? "{…}" : stringify(value)}`)
 	return parts.join(", ") + (count > parts.length ? ", …" : "")
 }
 
@@ -38,9 +35,11 @@ function put(element, attributes) {
 const write = (element, text) => element.textContent === text || (element.textContent = text)
 
 const changed = inNextFrame(() => model && draw())
-const handlers = {onkeydown: pressed, onclick: onRow(clicked), ondblclick: onRow(doubleClicked), oncontextmenu: onRow(menuAsked), onscroll: scrolled}
 const spacer = h(".spacer", {role: "presentation"})
-export const element = h(".tree", {role: "tree", tabIndex: 0, label: "Data", ...handlers}, spacer)
+export const element = h(".tree", {
+	role: "tree", tabIndex: 0, label: "Data",
+	onkeydown: pressed, onclick: onRow(clicked), ondblclick: onRow(doubleClicked), oncontextmenu: onRow(menuAsked), onscroll: scrolled,
+}, spacer)
 element.style.setProperty("--row", `${ROW}px`)
 element.addEventListener("wheel", wheeled, {passive: false})
 new ResizeObserver(changed).observe(element)
@@ -126,6 +125,10 @@ function draw() {
 	actions.drawn()
 }
 
+function placeRow(row, top, depth) {
+	Object.assign(row.style, {transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px`})
+}
+
 function makeRow() {
 	const row = h(".row", {role: "treeitem"})
 	row.parts = ["key", "badge", "value", "priority", "writer"].map(name => h("span", {class: name}))
@@ -141,9 +144,9 @@ function drawRow(rowElement, row, found, top) {
 	const {kind, depth, count, parent, priority, length} = branch
 	const isParent = kind === "object"
 	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)]
-	const children = isParent ? `${format.count(count)} ${count === 1 ? "child" : "children"}` : ""
+	const children = isParent ? counted(count, "child", "children") : ""
 	const [keyPart, badge, valuePart, priorityPart, writerPart] = rowElement.parts
-	Object.assign(rowElement.style, {transform: `translateY(${top}px)`, paddingLeft: `${depth * INDENT + 6}px`})
+	placeRow(rowElement, top, depth)
 	put(rowElement, {
 		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}`,
 		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isParent && parent ? branch.isExpanded : null,
@@ -184,7 +187,7 @@ function placeEditor(base) {
 	if (!editor) return
 	const row = model.rowOf(editor.branch)
 	if (row >= 0) editor.row = row // what is typed stays where its row was
-	Object.assign(editor.form.style, {transform: `translateY(${base + editor.row * ROW}px)`, paddingLeft: `${editor.branch.depth * INDENT + 6}px`})
+	placeRow(editor.form, base + editor.row * ROW, editor.branch.depth)
 }
 
 export function closeEditor(form = editor?.form) {
