@@ -9,6 +9,7 @@ from console_page import SHIFT
 from rest_client import Rest
 from test_console import SECRET, act_as, desk, needs_browser, press_button, scene  # noqa: F401 (fixtures)
 from test_console_edits import start_edit
+from test_console_gather import choose
 from tokens import bearer, unsigned
 
 pytestmark = needs_browser
@@ -38,6 +39,36 @@ def menu_of_a_row(desk):  # noqa: F811
 def dialog_that_adds(desk):  # noqa: F811
     page = open_data(desk)
     page.open_dialog("posts", lambda: page.press("Insert"), "Add to /posts")
+
+
+def existing_key(desk):  # noqa: F811
+    dialog_that_adds(desk)
+    desk.page.type("a01")
+    desk.page.press("Enter")
+    desk.page.dialog("There is another value")
+
+
+def dialog_of_json(desk):  # noqa: F811
+    choose(open_data(desk), "posts", "Edit as JSON", "/posts")
+
+
+def dialog_of_text(desk):  # noqa: F811
+    desk.rest.put("/text", "first\nsecond")
+    page = open_data(desk)
+    page.open_dialog("text", lambda: page.press("Enter"), "/text")
+
+
+def dialog_that_moves(desk):  # noqa: F811
+    choose(open_data(desk), "posts", "Rename", "Rename or move /posts")
+
+
+def dialog_that_imports(desk):  # noqa: F811
+    choose(open_data(desk), "posts", "Import JSON", "Import at /posts")
+
+
+def dialog_that_deletes(desk):  # noqa: F811
+    page = open_data(desk)
+    page.open_dialog("posts", lambda: page.press("Delete"), "Delete /posts?")
 
 
 def list_of_changes(desk):  # noqa: F811
@@ -71,6 +102,20 @@ def rules(desk):  # noqa: F811
     page.wait("document.querySelectorAll('.CodeMirror .cm-builtin').length > 1 && document.querySelectorAll('tbody tr').length === 1")
 
 
+def published_rules(desk):  # noqa: F811
+    rules(desk)
+    press_button(desk.page, "Versions")
+    desk.page.dialog("Published rules")
+
+
+def publishing(desk):  # noqa: F811
+    rules(desk)
+    desk.page.run("document.querySelector('.CodeMirror').CodeMirror.setValue('{\"rules\": {\".read\": true}}')")
+    desk.page.wait("[...document.querySelectorAll('button')].some((one) => one.textContent === 'Publish' && !one.disabled)")
+    press_button(desk.page, "Publish")
+    desk.page.dialog("Publish the rules?")
+
+
 def operations(desk):  # noqa: F811
     page = desk.open(place="operations")
     page.wait("document.querySelector('.meter b').textContent !== '' && document.querySelectorAll('tbody tr').length > 1")
@@ -88,7 +133,10 @@ def run_as(desk):  # noqa: F811
     page.dialog("Run as")
 
 
-PAGES = [open_data, form_of_a_row, menu_of_a_row, dialog_that_adds, list_of_changes, query, history, rules, operations, why, run_as]
+PAGES = [
+    open_data, form_of_a_row, menu_of_a_row, dialog_that_adds, existing_key, dialog_of_json, dialog_of_text, dialog_that_moves, dialog_that_imports,
+    dialog_that_deletes, list_of_changes, query, history, rules, published_rules, publishing, operations, why, run_as,
+]
 
 
 @pytest.fixture(params=["light", "dark"])
