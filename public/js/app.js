@@ -117,7 +117,7 @@ async function chooseActor() {
 	})
 }
 
-let page = null // a module: {element, show(place), opened(), close()}
+let page // a module: {element, show(place), opened(), close()}
 let wanted = 0
 let isMissing = false
 async function showPage() {

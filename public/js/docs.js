@@ -6,7 +6,7 @@ const PAGES = await readTable("docs")
 const nav = h("nav", {label: "Documents"})
 const article = h("article", {id: "main", tabIndex: -1})
 document.getElementById("app").append(h(".docs", nav, h("main", article)))
-let shown = null
+let shown
 
 function resolve(page, address) {
 	const {origin, pathname, hash} = new URL(address, `${location.origin}/docs/${page}`)

@@ -10,7 +10,7 @@ export function h(selector, properties, ...children) {
 	if (tag === "input") element.autocomplete = "off"
 	for (const [name, value] of Object.entries(properties)) {
 		if ((value ?? false) === false) continue
-		if (name === "label") element.setAttribute("aria-label", value)
+		if (name === "label") element.ariaLabel = value
 		else if (name === "onsubmit") element.addEventListener("submit", event => value(event.preventDefault()))
 		else if (name.startsWith("on")) element.addEventListener(name.slice(2), value)
 		else if (name in element) element[name] = value
@@ -37,9 +37,9 @@ icons.open("GET", "/icons.svg")
 icons.send()
 export const icon = name => svg("svg", {viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon"}, svg("use", {href: "#" + name}))
 
-export const button = (label, onclick, kind = "", properties = {}) => h(`button${kind}`, {onclick, ...properties}, label)
+export const button = (label, onclick, kind = "", properties) => h(`button${kind}`, {onclick, ...properties}, label)
 
-export const iconButton = (name, label, onclick, properties = {}) =>
+export const iconButton = (name, label, onclick, properties) =>
 	button(icon(name), onclick, ".icon-button", {title: label, label, ...properties})
 
 // Control characters, and those that change the direction of text or have no shape; but tabs, and the choice of a coloured shape.

@@ -49,8 +49,9 @@ function clear() {
 	stop?.()
 	stop = latest = took = isUnindexed = undefined
 	summary.textContent = problem.textContent = ""
-	for (const element of [cost, result, code]) fill(element)
-	result.append(h("p.hint", "Run reads what the query selects."))
+	fill(cost)
+	fill(code)
+	fill(result, h("p.hint", "Run reads what the query selects."))
 }
 
 function adapt() {

@@ -77,8 +77,7 @@ export class TreeModel extends Emitter {
 	}
 
 	open() {
-		this.ends = new AbortController()
-		const {signal} = this.ends
+		const {signal} = (this.ends = new AbortController())
 		feed.on("records", records => records.filter(isWrite).forEach(record => this.touchPath(record.path ?? [], record)), {signal})
 		feed.on("open", () => this.refreshAll(), {signal})
 		this.sweep = setInterval(() => !document.hidden && this.refreshAll(), session.isAdmin ? SWEEP_MS : POLL_MS)
@@ -209,7 +208,7 @@ export class TreeModel extends Emitter {
 	}
 
 	async findPlace(child) {
-		const parent = child.parent
+		const {parent} = child
 		try {
 			const {offset, children = []} = await session.children(parent.path, {from: child.key, limit: 1})
 			child.isGone = children[0]?.key !== child.key
