@@ -324,3 +324,25 @@ def test_a_change_from_above_just_before_a_move_is_found(desk):  # noqa: F811
     page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /top/a just before')")
     page.undo("Move")
     desk.wait_for("/", {"top": {"a": "whole"}})
+
+
+def test_a_write_stays_in_its_database_when_another_is_opened_meanwhile(desk):  # noqa: F811
+    page = desk.open({"a": 1, "b": 2})
+    page.wait_row("a")
+    other = f"{desk.ns}-other"
+    desk.rest.ask("PUT", f"/.json?ns={other}", b'{"a": 1, "b": 2}').expect(200)
+    page.run(f"""import('/js/session.js').then(async ({{ session }}) => {{
+      const {{ write }} = await import('/js/edit.js'), read = session.read;
+      session.read = async (...parameters) => {{
+        const value = await read.apply(session, parameters);
+        session.use("{other}");
+        while (session.database.state !== "open") await new Promise(requestAnimationFrame);
+        return value;
+      }};
+      await write('Delete both', [{{ path: '/a', before: 1, after: null }}, {{ path: '/b', before: 2, after: null }}]);
+      session.read = read;
+      document.title = "done";
+    }})""")
+    page.wait("document.title === 'done'")
+    for namespace in (desk.ns, other):
+        assert desk.rest.ask("GET", f"/.json?ns={namespace}").json() == {"a": 1, "b": 2}, "nothing was written"

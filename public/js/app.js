@@ -1,6 +1,6 @@
 import {session, link, STORED} from "./session.js"
 import {feed} from "./feed.js"
-import {h, fill, button, iconButton, icon, dialog, formParts, switchTheme, visible, toast} from "./dom.js"
+import {h, fill, button, iconButton, icon, dialog, formParts, switchTheme, visible, fail} from "./dom.js"
 import {userField} from "./user-field.js"
 import * as data from "./page-data.js"
 
@@ -127,7 +127,7 @@ async function showPage() {
 	const module = name === "data" ? data : await load(name).catch(() => {})
 	if (number !== wanted) return
 	isMissing = !module
-	if (isMissing) return toast("The page can't be loaded: the server does not answer. It is shown when the server is back.", "error")
+	if (isMissing) return fail("The page is loaded when the server is back.")
 	linkTo(keys)
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace

@@ -63,7 +63,8 @@ export function toast(text, kind = "info", action) {
 	setTimeout(() => item.matches(":hover, :focus-within") || close(), kind === "error" ? 12000 : 6000)
 }
 
-export const failed = error => toast(error.message, "error")
+export const fail = text => toast(text, "error")
+export const failed = error => fail(error.message)
 
 // {problem, submit, onsubmit} of a form. Submitting disables the button and awaits `run()`. A text, or an error, is shown and keeps the form open;
 // `false` only keeps it open. Otherwise `done()`.

@@ -1,5 +1,5 @@
 import {session, restPath} from "./session.js"
-import {h, button, choice, counted, dialog, formParts, toast, save, visible, visibleLines, format} from "./dom.js"
+import {h, button, choice, counted, dialog, formParts, fail, toast, save, visible, visibleLines, format} from "./dom.js"
 import {attempt, explain} from "./denials.js"
 import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
 import {hash, join, split, problemOfKey, pushID} from "./keys.js"
@@ -45,7 +45,7 @@ const look = path => attempt("Read", path, async () => {
 async function lookAtAll(branch, deed, limit = UNDO_NODES) {
 	const found = await look(branch.path)
 	if (!found || (found.value !== undefined && found.count <= limit)) return found
-	toast(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`, "error")
+	fail(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`)
 }
 
 function put(path, value, ifHash) {
@@ -76,7 +76,8 @@ export async function write(label, changes, isUndo = false) {
 	const known = done.filter(({before}) => before !== undefined)
 	const isOne = done.length === 1
 	const [{path, before, after}] = done
-	const stops = isOne ? [] : done.map(follow)
+	const {database} = session
+	const stops = isOne ? [] : known.map(follow)
 	let isNewStep = !isUndo
 	try {
 		if (isOne) await put(path, after, before === undefined ? undefined : hash(before))
@@ -86,7 +87,7 @@ export async function write(label, changes, isUndo = false) {
 				if (hash(theirs) !== hash(change.before) && !(await overwrites(change.path, theirs, change.after))) return
 				change.before = theirs
 			}
-			await session.database.update("/", Object.fromEntries(done.map(({path, after}) => [path.slice(1), after])))
+			await database.update("/", Object.fromEntries(done.map(({path, after}) => [path.slice(1), after])))
 		}
 	} catch (error) {
 		if (error.code !== "datastale") return explain(error, label, ...done.map(({path, after}) => ({method: "write", path, value: after})))
@@ -100,7 +101,7 @@ export async function write(label, changes, isUndo = false) {
 		if (replaced === undefined || hash(replaced) === hash(change.before)) continue
 		change.before = replaced
 		isNewStep = true // also an undo: it has overwritten something
-		toast(`Another client changed ${nameOf(change)} just before; your edit replaced its value. Undo restores it.`, "error")
+		fail(`Another client changed ${nameOf(change)} just before; your edit replaced its value. Undo restores it.`)
 	}
 	if (isNewStep && known.length === done.length) remember(label, done)
 	for (const {path} of done) written(path)
@@ -109,7 +110,7 @@ export async function write(label, changes, isUndo = false) {
 
 function isForeign(step, subject = "The gathered edits belong") {
 	const isOther = step && step.namespace !== session.namespace
-	if (isOther) toast(`${subject} to the database ${step.namespace}: open it first.`, "error")
+	if (isOther) fail(`${subject} to the database ${step.namespace}: open it first.`)
 	return isOther
 }
 
@@ -123,14 +124,16 @@ async function commit(label, changes) {
 	return true
 }
 
-// Turns gathering on; or writes the gathered edits and turns it off.
+// Turns gathering on; or writes the gathered edits and turns it off. What is gathered meanwhile waits on.
 export async function gather() {
-	if (gathered?.length) {
-		const changes = gathered.flatMap(step => step.changes)
-		const label = `Write ${counted(gathered.length, "edit")}`
-		if (isForeign(gathered[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
+	const steps = gathered
+	if (steps?.length) {
+		const changes = steps.flatMap(step => step.changes)
+		const label = `Write ${counted(steps.length, "edit")}`
+		if (isForeign(steps[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
 	}
-	gathered = gathered ? null : []
+	if (gathered === steps) gathered = steps ? null : []
+	else gathered &&= gathered.filter(step => !steps.includes(step))
 	written()
 }
 

@@ -1,6 +1,6 @@
 import {session, link} from "./session.js"
 import {writeParts, journalReader} from "./feed.js"
-import {h, fill, button, choice, definitions, icon, iconButton, menu, copy, failed, toast, visible, format} from "./dom.js"
+import {h, fill, button, choice, definitions, icon, iconButton, menu, copy, failed, fail, toast, visible, format} from "./dom.js"
 import {TreeModel} from "./tree-model.js"
 import * as view from "./tree-view.js"
 import {split, join, problemOfKey} from "./keys.js"
@@ -135,7 +135,7 @@ function showMenu(branch, anchor) {
 function copyJSON(branch) {
 	attempt("Copy", branch.path, async () => {
 		const text = stringify(await session.read(branch.path), 2)
-		if (text.length > COPY_UNITS) return toast(`${format.bytes(text.length)} are too much to copy: export them.`, "error")
+		if (text.length > COPY_UNITS) return fail(`${format.bytes(text.length)} are too much to copy: export them.`)
 		copy(text, `${format.bytes(text.length)} of JSON copied`)
 	})
 }
@@ -148,7 +148,7 @@ async function find(event) {
 	if (findBy.value === "value") return findValue(level, text.toLowerCase())
 	if (text.includes("/")) return open(split(text))
 	const problem = problemOfKey(text)
-	if (problem) return toast(problem, "error")
+	if (problem) return fail(problem)
 	await attempt("Search", level.path, async () => {
 		const {offset, count, children = []} = await session.children(level.path, {from: text, limit: 1})
 		if (!children[0]?.key.startsWith(text)) toast(`No key begins with “${visible(text, 40)}”: ${children.length ? "the next one" : "the last one"} is selected.`)

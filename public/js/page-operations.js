@@ -1,6 +1,6 @@
 import {session, link} from "./session.js"
 import {feed} from "./feed.js"
-import {h, fill, svg, button, choice, definitions, panel, showTable, save, toast, visible, format} from "./dom.js"
+import {h, fill, svg, button, choice, definitions, panel, showTable, save, fail, toast, visible, format} from "./dom.js"
 import {join, split} from "./keys.js"
 import {readTable} from "./json.js"
 import {indexFix, queryLink} from "./rules-index.js"
@@ -149,7 +149,7 @@ async function backup({currentTarget}) {
 		save(name, blob)
 		toast(`Backup of ${format.bytes(blob.size)}. Check it with pando check backup.`)
 	} catch (error) {
-		toast(`No backup: ${error.message}`, "error")
+		fail(`No backup: ${error.message}`)
 	}
 	currentTarget.disabled = false
 }

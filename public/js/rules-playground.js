@@ -1,5 +1,5 @@
 import {session} from "./session.js"
-import {h, fill, button, choice, panel, table, visible, toast} from "./dom.js"
+import {h, fill, button, choice, panel, table, visible, fail} from "./dom.js"
 import {split, join} from "./keys.js"
 import {parse, stringify} from "./json.js"
 import {userField} from "./user-field.js"
@@ -59,7 +59,7 @@ async function ask() {
 async function keep() {
 	const answer = await ask()
 	if (!answer) return
-	if (cases.length >= CASE_LIMIT) return toast(`There are ${CASE_LIMIT} cases already.`, "error")
+	if (cases.length >= CASE_LIMIT) return fail(`There are ${CASE_LIMIT} cases already.`)
 	cases.push({...read(), allowed: answer.allowed, outcome: "holds"})
 	draw()
 }
