@@ -5,7 +5,7 @@ import Testing
 @testable import PandoAdministration
 
 @Suite struct MachineMetricsTests {
-    /// What is told of the files of a data directory, by their names and times.
+    /// Sizes, counts and times of the files of a data directory, which are recognised by their names.
     @Test func filesOfADataDirectory() throws {
         let directory = FileManager.default.temporaryDirectory.appendingPathComponent("pando-\(UUID())")
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

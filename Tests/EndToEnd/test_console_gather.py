@@ -282,16 +282,21 @@ def test_gathered_edits_stay_with_their_database(desk):  # noqa: F811
     desk.wait_for("/a", 2)
 
 
-def test_a_change_between_the_last_look_and_a_move_is_found_and_brought_back(desk):  # noqa: F811
-    """An update has no compare-and-set: what it replaced unseen is shown after it, and undo brings that back."""
-    page = desk.open({"a": {"x": 1}, "b": 1})
-    page.wait_row("b", "1")
-    page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/a/x.json?ns={desk.ns}"), body="'2'"))
+def review_move_of_a(page):
+    """Asks for the move of /a to /moved, and waits for the list of its two changes."""
     choose(page, "a", "Rename", "Rename or move /a")
     page.run("document.activeElement.select()")
     page.type("/moved")
     page.press("Enter")
     page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
+
+
+def test_a_change_between_the_last_look_and_a_move_is_found_and_brought_back(desk):  # noqa: F811
+    """An update has no compare-and-set: what it replaced unseen is shown after it, and undo brings that back."""
+    page = desk.open({"a": {"x": 1}, "b": 1})
+    page.wait_row("b", "1")
+    page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/a/x.json?ns={desk.ns}"), body="'2'"))
+    review_move_of_a(page)
     page.run("document.querySelector('dialog button.primary').click()")
     page.wait("document.querySelector('.toast.error')?.textContent.includes('Another client changed /a just before')")
     assert desk.rest.get("/") == {"b": 1, "moved": {"x": 1}}
@@ -303,11 +308,7 @@ def test_a_change_elsewhere_does_not_disturb_a_move(desk):  # noqa: F811
     page = desk.open({"a": {"x": 1}, "b": 1})
     page.wait_row("b", "1")
     page.run(WRITE_BEFORE_UPDATE.format(url=json.dumps(f"/b.json?ns={desk.ns}"), body="'2'"))
-    choose(page, "a", "Rename", "Rename or move /a")
-    page.run("document.activeElement.select()")
-    page.type("/moved")
-    page.press("Enter")
-    page.wait("document.querySelectorAll('dialog .diff > div').length === 2")
+    review_move_of_a(page)
     page.confirm()
     desk.wait_for("/", {"b": 2, "moved": {"x": 1}})
     page.undo("Rename or move /a")

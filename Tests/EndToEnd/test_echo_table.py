@@ -36,7 +36,7 @@ def noise(generator, count):
 
 
 def spread(generator, bits):
-    """A text that comes again at 0.7 of a window, which zlib finds, and at 1.3 of it, where nobody may refer to it."""
+    """A text that is repeated at a distance of 0.7 windows, to which zlib refers, and at 1.3, to which no reference is allowed."""
     window = 1 << bits
     text = noise(generator, 120)
     return b"".join([text, noise(generator, window * 7 // 10 - 120), text, noise(generator, window * 13 // 10), text])

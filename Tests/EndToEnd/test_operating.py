@@ -93,7 +93,7 @@ PROGRAMS = {
                 grep -qx 'systemctl enable --now pando.socket' "$ROOT/services"
                 python3 "$ROOT/activate.py" "$ROOT" "$SERVER_PROGRAM" "$CLIENT_PORT" ;;
             "reload prometheus")
-                # As the page has it, but for the interval, which is a minute.
+                # The file of the page, with intervals of a second in place of a minute.
                 sed -i '1i global: {scrape_interval: 1s, evaluation_interval: 1s}' "$ROOT/etc/prometheus/prometheus.yml"
                 [ ! -f "$ROOT/prometheus.process" ] || kill -HUP "$(cat "$ROOT/prometheus.process")" ;;
         esac""",

@@ -328,18 +328,22 @@ def test_a_client_that_reads_slowly(server):
     assert received > len(value)
 
 
+def do_handshake(client, plain, incoming, outgoing):
+    """The handshake of a TLS client whose records pass through two buffers, over a plain socket."""
+    while True:
+        try:
+            return client.do_handshake()
+        except ssl.SSLWantReadError:
+            plain.sendall(outgoing.read())
+            incoming.write(plain.recv(1 << 16))
+
+
 def test_half_close(server):
     """A client that says that it sends no more gets its response, and the server says so, too."""
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
-        while True:
-            try:
-                client.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                plain.sendall(outgoing.read())
-                incoming.write(plain.recv(1 << 16))
+        do_handshake(client, plain, incoming, outgoing)
         client.write(b"GET /.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
         with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError):
             client.unwrap()  # close_notify goes out

@@ -17,7 +17,7 @@ import pytest
 from programs import needs
 from server import Server, clean_environment
 from test_storms import UPGRADE, read_until, text_frame
-from test_tls import DEADLINE, FIXTURES, client_context, copy, open_socket, split_records
+from test_tls import DEADLINE, FIXTURES, client_context, copy, do_handshake, open_socket, split_records
 
 pytestmark = needs("openssl", "curl")
 
@@ -111,7 +111,7 @@ def cut_by_reset(target, record):
     return "RST"
 
 
-# Whether the write is made, and the alert that the client is told: None where it has the response, "" where the connection ends.
+# Whether the write is made, and the alert that the client receives: None where it receives the response, "" where the connection ends.
 DAMAGES = {
     whole: (True, None), byte_by_byte: (True, None), followed_by_fin: (True, None),
     changed_bit: (False, "bad record mac"), changed_tag: (False, "bad record mac"),
@@ -208,7 +208,7 @@ def curl(port, suite, path, *arguments):
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__.replace("_", " "))
 def test_the_record_of_a_request(server, suite, damage):
-    """A write is made if its record came whole, and otherwise not; the client is told why."""
+    """A write is made if its record came whole, and otherwise not; then the client receives an alert that says why."""
     is_made, alert = DAMAGES[damage]
     path = f"/{suite[2]}/{damage.__name__}.json"
     with Relay(server.port, damage, REQUEST_NUMBER[suite[1]]) as port:
@@ -357,13 +357,7 @@ def test_a_response_to_a_client_that_sends_no_more(server, version, is_closed_by
             f"PUT {path}.json?print=silent HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(value) + 2}\r\n\r\n\"{value}\"".encode())
         read_until(writer, b"204")
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
-        while True:
-            try:
-                client.do_handshake()
-                break
-            except ssl.SSLWantReadError:
-                plain.sendall(outgoing.read())
-                incoming.write(plain.recv(1 << 16))
+        do_handshake(client, plain, incoming, outgoing)
         client.write(f"GET {path}.json HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         if is_closed_by is after_close_notify:
             with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError):

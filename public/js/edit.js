@@ -124,7 +124,7 @@ async function commit(label, changes) {
 	return true
 }
 
-// Turns gathering on; or writes the gathered edits and turns it off. What is gathered meanwhile waits on.
+// Turns gathering on; or writes the gathered edits and turns it off. What is gathered meanwhile stays.
 export async function gather() {
 	const steps = gathered
 	if (steps?.length) {

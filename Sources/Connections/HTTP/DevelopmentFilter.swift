@@ -14,7 +14,7 @@ package struct DevelopmentFilter {
         var origin, site, page: [UInt8]?
     }
 
-    /// An object: it is compared with each request, and its ten words would be copied for that.
+    /// A class: a value of this size would be copied for the comparison with each request.
     private final class Decision {
         let names: Names
         let refusal: ForeignRequest?
