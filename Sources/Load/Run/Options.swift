@@ -43,7 +43,7 @@ struct TargetOptions: ParsableArguments {
         guard isPlain, !namespace.isEmpty else {
             throw ValidationError("--namespace must be of a-z, 0-9 and -")
         }
-        guard url.hasPrefix("http://") || url.hasPrefix("ws://") || isSecure else {
+        guard Self.isURL(url) else {
             throw ValidationError("--url must begin with http:// or https:// (or ws://, wss://)")
         }
         guard ca == nil || isSecure else { throw ValidationError("--ca: only with https:// or wss://") }
@@ -61,6 +61,12 @@ struct TargetOptions: ParsableArguments {
         target.compresses = compress
         if isSecure { target.security = try security(host: target.host) }
         return target
+    }
+
+    /// Whether a text begins as the URL of a server. `ws:` and `wss:` are the same server as `http:` and
+    /// `https:`.
+    static func isURL(_ text: String) -> Bool {
+        ["http://", "ws://", "https://", "wss://"].contains { text.hasPrefix($0) }
     }
 
     private var isSecure: Bool { url.hasPrefix("https://") || url.hasPrefix("wss://") }
@@ -231,7 +237,7 @@ struct PeerOptions: ParsableArguments {
     {
         try peer.map { text in
             let parts = text.split(separator: "=", maxSplits: 1).map(String.init)
-            if parts.count == 2, parts[1].hasPrefix("http://") || parts[1].hasPrefix("https://") {
+            if parts.count == 2, TargetOptions.isURL(parts[1]) {
                 var other = first
                 other.url = parts[1]
                 var target = try other.target(wireProtocol, option: "--peer")
