@@ -115,8 +115,27 @@ def repository_paths(text):
 
 
 def file_names(text):
-    """Pairs of line number and name of every source file that a code span names, without its folders."""
-    return [(line, span.rpartition("/")[2]) for line, span in code_spans(text) if FILE_NAME.fullmatch(span)]
+    """Pairs of line number and name of every source file that a code span names, with the folders that it has there."""
+    return [(line, span) for line, span in code_spans(text) if FILE_NAME.fullmatch(span)]
+
+
+def table_rows(text):
+    """Line number and cells of each row of each table, without the header."""
+    found = []
+    lines = without_fences(text).split("\n")
+    for number, line in enumerate(lines, 1):
+        below = lines[number].strip() if number < len(lines) else ""
+        row = line.strip()
+        if row.startswith("|") and not set(row) <= set("|-: ") and not (below and set(below) <= set("|-: ")):
+            found.append((number, [cell.strip() for cell in re.split(r"(?<!\\)\|", row.strip("|"))]))
+    return found
+
+
+def code_names(cell):
+    """The identifiers that a cell of a table names in code marks: of `A.b(c:)` it is `b`, and also `A`."""
+    spans = (span for _, span in code_spans(cell) if not FILE_NAME.fullmatch(span) and not PATH.match(span))
+    return [name for span in spans if re.fullmatch(r"[A-Za-z_][\w.]*(?:\(.*)?", span)
+            for name in span.partition("(")[0].split(".")]
 
 
 def type_names(text):

@@ -243,7 +243,21 @@ def test_names_of_types_are_read(text, expected):
 
 def test_names_of_files_are_read():
     assert markdown.file_names("`Tree/Key+Text.swift`, `test_cli.py`, `pando.json`") == [
-        (1, "Key+Text.swift"), (1, "test_cli.py")]
+        (1, "Tree/Key+Text.swift"), (1, "test_cli.py")]
+
+
+def test_rows_of_tables_are_read():
+    text = "| Q | File |\n|---|---|\n| a \\| b | `c` |\n\ntext | no row\n```\n| no | row |\n```\n"
+    assert markdown.table_rows(text) == [(3, ["a \\| b", "`c`"])]
+
+
+@pytest.mark.parametrize("cell, expected", [
+    ("`Gate.hold` and `release`; `init(of:)`", ["Gate", "hold", "release", "init"]),
+    ("`refusal(of:`, at the top", ["refusal"]),
+    ("`Sources/Tree/Key.swift`, `Key.swift`, `--durability`, Key", []),
+])
+def test_names_of_code_in_cells_are_read(cell, expected):
+    assert markdown.code_names(cell) == expected
 
 
 @pytest.mark.parametrize("text, expected", [

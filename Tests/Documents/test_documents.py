@@ -48,10 +48,31 @@ def test_types_exist(path):
 
 @pytest.mark.parametrize("path", documents())
 def test_files_named_without_their_folder_exist(path):
-    known = {name.rpartition("/")[2] for name in files("Sources", "Tests")} | {"Package.swift"}
-    # `+Backup.swift` is the part of a type in a file of its own, behind the type's name.
-    known |= {name[name.index("+"):] for name in known if "+" in name}
+    known = {"Package.swift"}
+    for file in files("Sources", "Tests"):
+        parts = file.split("/")
+        known |= {"/".join(parts[start:]) for start in range(len(parts))}
+        # `+Backup.swift` is the part of a type in a file of its own, behind the type's name.
+        known |= {parts[-1][parts[-1].index("+"):]} if "+" in parts[-1] else set()
     none([f"{path}:{line}: there is no {name}" for line, name in markdown.file_names(read(path)) if name not in known])
+
+
+def test_decisions_are_in_the_files_that_the_map_names():
+    """Each name in a row of "Where is it decided?" stands in a file of its row."""
+    path, heading = "public/docs/architecture.md", "\n## Where is it decided?\n"
+    before, _, after = read(path).partition(heading)
+    rows = markdown.table_rows(after.partition("\n## ")[0])
+    first_line = before.count("\n") + 2
+    assert len(rows) > 60
+    faults = []
+    for line, (_, *cells) in rows:
+        row = " ".join(cells)
+        named = {name for _, name in markdown.repository_paths(row)}
+        named |= {name for name in files("Sources") for _, file in markdown.file_names(row) if name.endswith("/" + file)}
+        texts = [read(name) for name in sorted(named) if name.endswith((".swift", ".c"))]
+        faults += [f"{path}:{first_line + line}: {name} is in no file of the row" for name in markdown.code_names(row)
+                   if not any(re.search(rf"\b{name}\b", text) for text in texts)]
+    none(faults)
 
 
 @pytest.mark.parametrize("path", documents())
