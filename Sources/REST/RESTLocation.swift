@@ -10,8 +10,9 @@ package enum RESTLocation: Equatable, Sendable {
     case rules
     /// Another `/.settings/<name>.json`; nil where there is no setting of this name.
     case settings(Setting?)
-    /// `/.inspect/<name>.json`. Only the coverage page and the backup have no suffix: `isPage`.
-    case inspect(String, isPage: Bool)
+    /// `/.inspect/<name>.json`, or without the suffix for what is no JSON; nil where there is no page of this
+    /// name.
+    case inspect(InspectionPage?)
 
     /// Reads the path of the request target, undecoded. O(bytes).
     /// - Throws: ``RESTError/notREST``, ``RESTError/invalidPath`` or ``RESTError/pathTooDeep``.
@@ -36,7 +37,7 @@ package enum RESTLocation: Equatable, Sendable {
             guard hasSuffix || Self.pages.contains(segments.dropFirst().map(Self.decoded)) else {
                 throw .notREST
             }
-            self = .inspect(try Self.name(segments.dropFirst()), isPage: !hasSuffix)
+            self = .inspect(InspectionPage(try Self.name(segments.dropFirst()), isJSON: hasSuffix))
         default:
             guard hasSuffix else { throw .notREST }
             self = .data(try Self.target(stem))
@@ -52,7 +53,8 @@ package enum RESTLocation: Equatable, Sendable {
 
     private static let rulesName = "rules"
 
-    /// The pages below `/.inspect` that are no JSON.
+    /// The paths below `/.inspect` without a suffix: the backup, and the emulator's page of coverage,
+    /// which is not built.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
     /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not,

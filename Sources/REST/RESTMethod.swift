@@ -17,7 +17,7 @@ extension RESTMethod {
             case .data(let target): target.isPriority ? .priority : .data
             case .settings(.functionTriggers): .triggers
             case .rules, .settings: .settings
-            case .inspect("evaluate", isPage: false): .evaluate
+            case .inspect(.evaluate): .evaluate
             case .inspect: .inspect
             }
         switch head.method {

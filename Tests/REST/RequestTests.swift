@@ -26,10 +26,13 @@ import Testing
         ("/%2Esettings/rules.json", .rules),
         ("/.settings/ruleset_labels.json", .settings(.rulesetLabels)),
         ("/.settings/a/b.json", .settings(nil)),
-        ("/.inspect/databases.json?ns=", .inspect("databases", isPage: false)),
-        ("/.inspect/coverage.json", .inspect("coverage", isPage: false)),
-        ("/.inspect/coverage?ns=x", .inspect("coverage", isPage: true)),
-        ("/.inspect/backup", .inspect("backup", isPage: true)),
+        ("/.inspect/databases.json?ns=", .inspect(.databases)),
+        ("/.inspect/log.json", .inspect(.server(.log))),
+        ("/.inspect/coverage.json", .inspect(nil)),
+        ("/.inspect/coverage?ns=x", .inspect(nil)),
+        ("/.inspect/backup", .inspect(.backup)),
+        ("/.inspect/backup.json", .inspect(nil)),
+        ("/.inspect/a/databases.json", .inspect(nil)),
     ] as [(String, RESTLocation)])
 func pathsNameLocations(target: String, location: RESTLocation) throws {
     #expect(try request("GET", target).location == location)

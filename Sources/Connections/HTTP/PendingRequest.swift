@@ -81,12 +81,12 @@ final class PendingRequest {
     }
 
     /// Only an administrator learns anything of settings, not even whether they are there (rest §10).
-    /// - Parameter isDevelopment: `--dev`, where everybody may have the names of the databases.
+    /// - Parameter isDevelopment: `--dev`, where every client may have the names of the databases.
     func checkPlace(isDevelopment: Bool = false) throws(RESTError) {
         switch request?.location {
         // Who may read a location may see its structure (rest §10).
-        case nil, .data, .inspect("children", isPage: false): break
-        case .inspect("databases", isPage: false) where isDevelopment: break
+        case nil, .data, .inspect(.children): break
+        case .inspect(.databases) where isDevelopment: break
         case .rules, .settings, .inspect: guard credential.isAdmin else { throw .unauthorized }
         }
     }
@@ -122,8 +122,8 @@ final class PendingRequest {
 
     /// What it asks of the server itself; nil for what it asks the databases.
     var serverQuestion: ServerQuestion? {
-        guard let request, case .inspect(let name, isPage: false) = request.location else { return nil }
-        return ServerQuestion(name, request)
+        guard let request, case .inspect(.server(let page)) = request.location else { return nil }
+        return ServerQuestion(page, request)
     }
 
     /// A write whose body is data.
@@ -147,18 +147,18 @@ final class PendingRequest {
                 uid: identity?.subject?.string ?? "", keyID: identity?.keyID?.string ?? "", source: bytes)
             return .rules(request, publication, credential)
         case .settings(let setting): return .setting(setting, request, value: bytes, credential)
-        case .inspect("databases", isPage: false): return .listDatabases(credential)
-        case .inspect("denials", isPage: false): return .listDenials(credential)
-        case .inspect("children", isPage: false):
+        case .inspect(.databases): return .listDatabases(credential)
+        case .inspect(.denials): return .listDenials(credential)
+        case .inspect(.children):
             return .listChildren(try ChildListing(request, mayMeasure: isAdministrators), credential)
-        case .inspect("backup", isPage: true): return .backup(credential)
-        case .inspect("history", isPage: false):
+        case .inspect(.backup): return .backup(credential)
+        case .inspect(.history):
             let parameters = try HistoryParameters(
                 request, usualLimit: HistoryLimits.usualWriteCount, highestLimit: HistoryLimits.writeCount)
             return .history(parameters, credential)
-        case .inspect("evaluate", isPage: false):
+        case .inspect(.evaluate):
             return .evaluate(try EvaluationRequest(reading: bytes.rawSpan), credential)
-        case .inspect: throw .invalidPath
+        case .inspect(.server), .inspect(nil): throw .invalidPath
         }
     }
 }

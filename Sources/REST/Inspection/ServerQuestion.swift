@@ -17,9 +17,8 @@ package struct ServerQuestion: Sendable {
     package let page: Page
     package let parameters: QueryString
 
-    /// The question of a request to `/.inspect/<name>.json`; nil for a name that is no page of the server.
-    package init?(_ name: String, _ request: RESTRequest) {
-        guard let page = Page(rawValue: name) else { return nil }
+    /// The question of a request to `/.inspect/<page>.json`.
+    package init(_ page: Page, _ request: RESTRequest) {
         self.page = page
         parameters = request.address.parameters
     }
