@@ -136,10 +136,12 @@ def test_import_export_and_backup_over_https(terminator, tmp_path):
     assert run("check", "backup", tmp_path / "a.backup").returncode == 0
 
 
-def test_a_certificate_of_an_unknown_authority_is_refused(terminator, tmp_path):
-    done = run("export", "--url", terminator.url)
+@pytest.mark.parametrize("scheme", ["https", "wss"])
+def test_a_certificate_of_an_unknown_authority_is_refused(terminator, scheme):
+    url = terminator.url.replace("https:", scheme + ":")
+    done = run("export", "--url", url)
     assert done.returncode == BAD_CONFIGURATION and not done.stdout, (done.returncode, done.stdout)
-    assert "certificate" in done.stderr and terminator.url in done.stderr, done.stderr
+    assert "certificate" in done.stderr and url in done.stderr, done.stderr
     assert "update-ca-certificates" in done.stderr, "the remedy"
 
 

@@ -15,6 +15,8 @@ struct ServerClient {
 
     private let url: String
     private let base: String
+    /// Whether it is reached over TLS.
+    private let isSecure: Bool
     private let token: String?
     private let silenceSeconds: Int
 
@@ -40,6 +42,7 @@ struct ServerClient {
         }
         self.url = url
         base = httpURL.hasSuffix("/") ? String(httpURL.dropLast()) : httpURL
+        isSecure = httpURL.hasPrefix("https:")
         self.token = token
         self.silenceSeconds = silenceSeconds
     }
@@ -131,11 +134,12 @@ struct ServerClient {
             switch error.code {
             case .cannotConnectToHost, .cannotFindHost, .dnsLookupFailed, .timedOut: true
             // URLSession has no code for most failures of TLS, which come before the head.
-            default: url.hasPrefix("https") && !hasHead
+            default: isSecure && !hasHead
             }
-        // libcurl's words name the certificate where it is at fault.
+        // For a bad certificate URLSession has no code either: only libcurl's words, which name it, and which
+        // choose nothing but this advice.
         let advice =
-            isUnreachable && url.hasPrefix("https") && words.lowercased().contains("certificate")
+            isUnreachable && isSecure && words.lowercased().contains("certificate")
             ? "; if it is signed by an issuer of your own, put the issuer's certificate into /usr/local/share/ca-certificates/NAME.crt and run update-ca-certificates"
             : ""
         return isUnreachable
