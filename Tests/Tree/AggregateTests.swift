@@ -299,7 +299,7 @@ extension Children {
                 let (order, measure) = (indexes[place].order, indexes[place].measure)
                 func placed(_ node: Node) -> Node? { node.isEmpty ? nil : order.value(of: node) }
                 let changes = keys.sorted().map { key in
-                    KeptIndex.Change(
+                    KeptIndex.ValueChange(
                         key: key, old: placed(before[key]), new: placed(tree[key]),
                         oldNumber: measure?.number(of: before[key]) ?? .empty,
                         newNumber: measure?.number(of: tree[key]) ?? .empty)
@@ -334,7 +334,7 @@ extension Children {
         let (snapshot, old) = (tree, index)
         for number in 0..<2000 where number % 3 == 0 {
             let key = Key(index: number)
-            let change = KeptIndex.Change(
+            let change = KeptIndex.ValueChange(
                 key: key, old: .integer(Int64(number)), new: nil, oldNumber: .integer(Int64(number)))
             tree.set(.empty, at: Path([key]))
             let isRight = index.update(CollectionOfOne(change), in: tree.children)
@@ -368,7 +368,7 @@ extension Children {
         for (level, visits) in visited.enumerated() { #expect(visits <= 128 * (level + 2), "\(visited)") }
     }
 
-    @Test func aRefTakesOneWordMore() {
+    @Test func sizesOfEntriesAndReferences() {
         #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24, "entries are as they were")
         #expect(MemoryLayout<OrderedIndex.Ref>.stride <= 72)
     }

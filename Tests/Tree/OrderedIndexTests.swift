@@ -135,7 +135,7 @@ import Testing
             var kept = KeptIndex.ordered(index)
             let isRight = kept.update(
                 changes.map { key, change in
-                    KeptIndex.Change(
+                    KeptIndex.ValueChange(
                         key: key, old: change.old.isEmpty ? nil : Self.order.value(of: change.old),
                         new: change.new.isEmpty ? nil : Self.order.value(of: change.new))
                 }, in: tree.children)
@@ -227,7 +227,7 @@ import Testing
         let tree = try node(#"{"a":1,"b":{".value":1,".priority":5}}"#)
         var index = KeptIndex.withoutValues(.priority)
         let steps = [
-            KeptIndex.Change(key: "a", old: nil, new: .empty), .init(key: "c", old: .empty, new: nil),
+            KeptIndex.ValueChange(key: "a", old: nil, new: .empty), .init(key: "c", old: .empty, new: nil),
             .init(key: "b", old: .empty, new: .integer(5)),
         ].map { index.update([$0], in: tree.children) }
         #expect(steps == [true, true, false])

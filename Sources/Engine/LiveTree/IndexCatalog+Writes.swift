@@ -72,7 +72,7 @@ extension IndexCatalog {
             isRight = index.update(CollectionOfOne(change), in: children)
         } else {
             var seen: Set<Key> = []
-            var changes: [KeptIndex.Change] = []
+            var changes: [KeptIndex.ValueChange] = []
             for old in slot.olds where seen.insert(old.key).inserted {
                 changes.append(slot.change(old, children))
             }
@@ -177,9 +177,9 @@ extension IndexSlot {
     /// What a write has done to a captured child.
     fileprivate func change(
         _ old: (key: Key, value: Node?, number: Node), _ children: Children
-    ) -> KeptIndex.Change {
+    ) -> KeptIndex.ValueChange {
         let child = children[old.key]
-        return KeptIndex.Change(
+        return KeptIndex.ValueChange(
             key: old.key, old: old.value, new: order.placedValue(of: child), oldNumber: old.number,
             newNumber: measure?.number(of: child) ?? .empty)
     }

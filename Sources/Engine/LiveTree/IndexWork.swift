@@ -202,7 +202,7 @@ extension KeptIndex {
         guard let differences = children.differences(from: old.children, atMost: limit) else { return nil }
         let (order, measure) = (order, measure)
         let changes = differences.map {
-            Change(
+            ValueChange(
                 key: $0.key, old: order.placedValue(of: $0.old), new: order.placedValue(of: $0.new),
                 oldNumber: measure?.number(of: $0.old) ?? .empty,
                 newNumber: measure?.number(of: $0.new) ?? .empty)

@@ -10,7 +10,7 @@ struct Replica {
         var cache = Value.nothing
     }
 
-    struct Window {
+    struct FilteredListen {
         var path: [String]
         var query: ReferenceQuery
         var held: Held
@@ -24,7 +24,7 @@ struct Replica {
     /// Default listens.
     private(set) var whole: [[String]: Held] = [:]
     /// Filtered listens, by tag.
-    private(set) var windows: [Int: Window] = [:]
+    private(set) var windows: [Int: FilteredListen] = [:]
     /// What the server has ended.
     var revoked: [[String]] = []
 
@@ -38,7 +38,7 @@ struct Replica {
     mutating func ask(_ path: [String], _ query: ReferenceQuery?, _ tag: Int?, request: Int) {
         let held = Held(request: request)
         if let query, let tag {
-            windows[tag] = Window(path: path, query: query, held: held)
+            windows[tag] = FilteredListen(path: path, query: query, held: held)
         } else {
             whole[path] = held
         }

@@ -58,7 +58,7 @@ package enum KeptIndex: Sendable {
     }
 
     /// What a write has done to a child.
-    package struct Change: Sendable {
+    package struct ValueChange: Sendable {
         package let key: Key
         /// By what the child was ordered; nil where there was none.
         package let old: Node?
@@ -92,7 +92,7 @@ package enum KeptIndex: Sendable {
     ///   - children: The node's children after the write.
     /// - Returns: false where the index must be made anew: the first values have come, or it was wrong.
     /// - Complexity: O(changes × log n).
-    package mutating func update(_ changes: some Collection<Change>, in children: Children) -> Bool {
+    package mutating func update(_ changes: some Collection<ValueChange>, in children: Children) -> Bool {
         switch self {
         case .withoutValues: return changes.allSatisfy { $0.new?.isEmpty ?? true }
         case .ordered(var index):
