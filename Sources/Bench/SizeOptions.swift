@@ -3,7 +3,7 @@ import PandoTraffic
 
 /// Sizes that every measurement has.
 struct SizeOptions: ParsableArguments {
-    /// A realtime message of up to 16 384 characters is one frame (realtime §2.1); this leaves room for
+    /// A realtime message of up to 16 384 characters is one frame (realtime §2.1); this leaves space for
     /// the members around the value.
     static let byteLimit = 16_000
 

@@ -3,7 +3,7 @@ import PandoStorage
 
 /// What an operator may choose about the databases.
 package struct DatabaseOptions: Sendable {
-    /// Whether a namespace is created when a client first names it, open to everyone (`--dev`).
+    /// Whether a namespace is created when a client first names it, open to all clients (`--dev`).
     package var createsNamespaces = false
     /// Space of the journal that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = 1 << 20

@@ -3,7 +3,7 @@
 ///
 /// Every entry of the journal has a ticket: 1 for the first, then one more each. An output waits for the
 /// ticket of the last entry that was appended when the output was decided, whether it is about that entry or
-/// not: a client must see nothing that a crash could take back.
+/// not: a client must see nothing that a crash could undo.
 ///
 ///     hold(a, 3)   hold(b, 3)   hold(c, 5)
 ///     held:  a 3 ─ b 3 ─ c 5        confirm(4), release: a, b        confirm(5), release: c
@@ -28,7 +28,7 @@ struct DurabilityGate<Outputs> {
     /// Whether nothing waits.
     var isEmpty: Bool { held.isEmpty }
 
-    /// How much waits: calls of ``hold(_:until:requestByteCount:)``.
+    /// The number of calls of ``hold(_:until:requestByteCount:)`` whose outputs wait.
     var count: Int { held.count }
 
     /// Whether everything up to a ticket is durable.
@@ -43,13 +43,13 @@ struct DurabilityGate<Outputs> {
         held.append(Held(ticket: ticket, outputs: outputs, requestByteCount: requestByteCount))
     }
 
-    /// Notes that everything up to `ticket` is durable. A ticket that is known to be durable changes nothing:
-    /// reports of the journal may arrive by two ways.
+    /// Notes that everything up to `ticket` is durable. Does nothing for a ticket that is known to be
+    /// durable: the journal thread may report one twice.
     mutating func confirm(upTo ticket: UInt64) {
         durableTicket = max(durableTicket, ticket)
     }
 
-    /// Gives everything that waits for no more than is durable to `body`, the oldest first, and forgets it.
+    /// Removes the outputs whose ticket is durable, the oldest first, and gives each to `body`.
     /// - Complexity: O(held).
     // Inlined: a closure that is called costs as much as all the rest of it.
     @inline(__always)

@@ -298,7 +298,7 @@ struct OutputEncoder {
         append(.windowMark(session), to: session)
     }
 
-    /// Tells the connection of a session how many bytes of memory the session takes here.
+    /// Sends the connection of a session how many bytes of memory the session takes here.
     mutating func noteHeldBytes(_ byteCount: Int, of session: SessionID) {
         append(.held(session, byteCount: byteCount), to: session)
     }

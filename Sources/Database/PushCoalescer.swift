@@ -1,22 +1,22 @@
 import PandoEngine
 import PandoTree
 
-/// What sessions that read slowly are not sent yet. Only the newest state of a location matters to a
-/// listener: instead of every push, the paths that have changed are kept, and when the client has read what
-/// it was sent, it gets their values of that moment. What a push has changed is written down once, and all
-/// sessions that lag share it (``ChangedLocations``).
+/// Replaces the pushes to sessions that read slowly by the newest values. Only the newest state of a location
+/// matters to a listener: instead of every push, the paths that have changed are kept, and when the client
+/// has read what it was sent, it gets the values at that moment. The paths of a push are noted once, and all
+/// sessions that lag share the note (``ChangedLocations``).
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
-///         └──▶ session lags: its paths are noted     ──▶       one push for each listen, with the values of now
+///         └──▶ session lags: the push's paths are noted ──▶    one push for each listen, with the values of then
 ///
 /// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``):
 /// it gets nothing until the check is done, and then what it still listens to.
 ///
 /// So a slow reader costs memory for its paths, however much others write. It never sees an older value after
-/// a newer one, nor half of an update: all of its paths of one listen come in one message. It misses states
-/// in between, as every client does that is late. Used by one thread at a time.
+/// a newer one, nor half of an update: all changed paths of one listen come in one message. It misses states
+/// in between. Used by one thread at a time.
 struct PushCoalescer {
-    /// What one session was not sent.
+    /// The changes that one session was not sent.
     struct Backlog {
         /// Where default listens had changed when ``changes`` was last emptied: in ascending order, none at
         /// or below another.
@@ -85,7 +85,7 @@ struct PushCoalescer {
 
     private var backlogs: [SessionID: Backlog] = [:]
 
-    /// What a session was not sent; nil for one that does not lag.
+    /// The changes that a session was not sent; nil for one that does not lag.
     func backlog(of session: SessionID) -> Backlog? { backlogs[session] }
 
     /// Whether no session lags. Every push asks.
@@ -97,7 +97,7 @@ struct PushCoalescer {
     }
 
     /// The session has read what it was sent.
-    /// - Returns: What it was not sent and is to be sent now; nil for a session that does not lag.
+    /// - Returns: The changes to be sent to it now; nil for a session that does not lag.
     mutating func end(_ session: SessionID) -> Backlog? {
         guard backlogs[session]?.isWithheld == true else { return backlogs.removeValue(forKey: session) }
         backlogs[session]?.isLagging = false
@@ -107,20 +107,20 @@ struct PushCoalescer {
     /// The session has ended.
     mutating func remove(_ session: SessionID) { backlogs[session] = nil }
 
-    /// From now on, nothing is sent to this session but what its check leads to.
+    /// From now on, this session is sent nothing but the results of its check.
     mutating func withhold(_ session: SessionID) {
         backlogs[session, default: Backlog(of: session)].isWithheld = true
     }
 
     /// The listens of a session are checked.
-    /// - Returns: What it was not sent and is to be sent now.
+    /// - Returns: The changes to be sent to it now.
     mutating func release(_ session: SessionID) -> Backlog? {
         guard backlogs[session]?.isLagging == true else { return backlogs.removeValue(forKey: session) }
         backlogs[session]?.isWithheld = false
         return nil
     }
 
-    /// Takes what a session that still lags was not sent, to send it now: before a reply.
+    /// Takes the changes that a session was not sent, though it still lags: they are sent before a reply.
     mutating func take(of session: SessionID) -> Backlog? {
         guard let backlog = backlogs[session], !backlog.isEmpty, !backlog.isWithheld else { return nil }
         backlogs[session] = Backlog(of: session)

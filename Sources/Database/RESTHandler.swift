@@ -66,7 +66,7 @@ final class RESTHandler {
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(try self.setting(setting, request, value, database), to: session)
             case .listDatabases(let credential):
-                // Who can make databases by naming them (`--dev`) may have their names, as of the emulator.
+                // With `--dev` every client can create databases, so it may have their names, as with the emulator.
                 guard credential.isAdmin || processor.options.createsNamespaces else { throw .unauthorized }
                 processor.encoder.respond(.verbatim(databaseList), to: session)
             case .listDenials(let credential):
@@ -104,7 +104,7 @@ final class RESTHandler {
             switch error {
             case .tooLarge: throw .writeTooLarge
             case .diskFull: throw .diskFull
-            // It gets no response: another thread finds out.
+            // No response yet: another thread decides.
             case .undecided: throw .contested
             }
         }

@@ -17,7 +17,8 @@ final class HostedSession {
     /// The queries of its filtered listens by tag, as the client spelled them: a revoked listen is named by
     /// its text (realtime §5.4).
     var queryTexts = QueryTexts()
-    /// Bytes that its connection was told that it holds here (``CommandProcessor/publishHeldBytes(of:)``).
+    /// The held bytes that were last published to its connection
+    /// (``CommandProcessor/publishHeldBytes(of:)``).
     var publishedByteCount = 0
 
     init(database: StoredDatabase, publicID: PublicSessionID?, credential: Credential = .anonymous) {

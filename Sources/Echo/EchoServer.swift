@@ -11,7 +11,7 @@ import PandoWebSocket
 struct EchoServer: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pando-echo",
-        abstract: "Sends every WebSocket message back; on /broadcast, to everyone connected there."
+        abstract: "Sends every WebSocket message back; on /broadcast, to all clients connected there."
     )
 
     @Option(help: "Address to listen on.")

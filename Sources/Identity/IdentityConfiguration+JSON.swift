@@ -55,7 +55,7 @@ extension IdentityConfiguration {
                 Self.integer(name, of: object, &problems) { failuresPerMinute = Int($0) }
             case "revoked_before":
                 readRevocations(of: object, &problems)
-            default: problems.append("\(place): is no option")
+            default: problems.append("\(place): is not an option")
             }
         }
     }
@@ -171,7 +171,9 @@ private struct Members {
     }
 
     mutating func finish(_ problems: inout [String]) {
-        for (name, _) in object.members where !read.contains(name) { found.append("\(name): is no option") }
+        for (name, _) in object.members where !read.contains(name) {
+            found.append("\(name): is not an option")
+        }
         problems += found.map { "\(place).\($0)" }
     }
 }

@@ -75,7 +75,8 @@ extension KeySet {
             guard let key = await Self.key(pem: block, id: nil) else {
                 throw UnreadableKeys(
                     description:
-                        "holds a PEM block that is no RSA (2048 bits or more), P-256 or Ed25519 public key")
+                        "holds a PEM block that is not an RSA (2048 bits or more), P-256 or Ed25519 public key"
+                )
             }
             keys.append(key)
         }

@@ -7,32 +7,33 @@ import PandoBytes
 //             │ "PNDOCHK1" │ version │ directory │ timeline │ sequence │ timestamp │  flags   │ crc32c │
 //             │     8      │    4    │    16     │    4     │    8     │  8 (ms)   │    4     │   4    │   = 56 bytes
 //             └────────────┴─────────┴───────────┴──────────┴──────────┴───────────┴──────────┴────────┘
-//             └────────────────────── crc32c covers everything before itself ─────────────┘   in every version
+//             └────────────────────── crc32c covers everything before itself ─────────────┘   this header is the same in every version
 //
 //  block      ┌────────┬────────┬─────────────┬──────────┐   length counts the bytes of the records
 //             │ crc32c │ length │ firstRecord │ records… │   firstRecord: how many records the blocks before hold
 //             │   4    │   4    │      8      │  length  │
 //             └────────┴────────┴─────────────┴──────────┘
 //                      └── crc32c covers everything after itself; it continues from the header's
-//                          crc32c, so a block of another checkpoint is no block here
+//                          crc32c, so the block of another checkpoint does not pass
 //
 //  record     ┌────────┬──────┬──────────┬───────────┬──────────┐
-//             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the journal, each of the
-//             │   4    │  2   │  2 (0)   │     4     │  length  │   covered sequence and the header's time
+//             │ length │ kind │ reserved │ namespace │ payload… │   kinds and payloads as in the journal; every record has
+//             │   4    │  2   │  2 (0)   │     4     │  length  │   the sequence and the timestamp of the header
 //             └────────┴──────┴──────────┴───────────┴──────────┘
 //
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
 //
 //  flags      1: the journal begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
-//             no journal, only in here. The first segment behind it begins with the next sequence; the start that
-//             finds none makes it. So the rename that gives such a checkpoint its name is the one moment in
-//             which all of it happens. A restore begins a new timeline in this way: its checkpoint alone
+//             no journal, only in here. The first segment behind it begins with the next sequence; a start that
+//             finds no such segment makes it. So an import or a restore takes effect as a whole, with the rename
+//             that gives its checkpoint its name. A restore begins a new timeline in this way: its checkpoint alone
 //             replaces every file of older timelines, which the next start removes. The earlier journal must not
 //             be used without it: when it is damaged the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders
-//  its records: for each namespace its making, rules, settings, parts of its tree (each at most a mebibyte,
-//  but for a longer string), pending onDisconnect writes.
+//  its records: for each namespace its creation, rules, settings, parts of its tree (each at most a mebibyte,
+//  unless one string is longer) and pending onDisconnect writes; at the end, where the namespace with the
+//  highest number was deleted, its deletion, so that the number is not used again.
 //
 //  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
 //  may anything depend on it. So a checkpoint that has its name and is not complete was damaged: reading

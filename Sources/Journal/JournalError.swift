@@ -34,7 +34,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of journal"
         case .notEmpty(let directory, let file):
             "\(directory): not empty: contains \(file). Nothing was changed; give an empty or a new directory"
-        case .noTimelineLeft(let directory): "\(directory): no timeline is left"
+        case .noTimelineLeft(let directory):
+            "\(directory): all numbers of timelines are used; restore into an empty directory"
         case .beforeJournal(let earliest):
             "the data directory does not reach back to this moment: it begins with sequence \(earliest)"
         case .entryTooLarge(let byteCount, let byteLimit):
@@ -154,8 +155,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .unreadableName: "the name of a segment, but not in this program's format"
         case .headerCutShort(let byteCount):
             "a segment begins with \(JournalFormat.segmentHeaderByteCount) bytes of header, "
-                + "here are \(byteCount)"
-        case .notASegment: "no segment of a journal: the first 8 bytes are not PNDOJRN1"
+                + "this file has only \(byteCount)"
+        case .notASegment: "not a segment of a journal: the first 8 bytes are not PNDOJRN1"
         case .unsupportedVersion(let version):
             "version \(version) of the format; this program reads version \(JournalFormat.version)"
         case .headerChecksumMismatch: "the segment's header is damaged: wrong checksum"
@@ -180,7 +181,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .sequenceRepeats(let expected, let found):
             "sequence \(found) where \(expected) was expected: a repeat"
         case .impossibleMark(let mark): "an impossible durable mark: \(mark)"
-        case .entryBeginsInsideEntry: "an entry begins before the one before it was committed"
+        case .entryBeginsInsideEntry: "an entry begins before the previous one was committed"
         case .recordOutsideEntry: "a record continues an entry that was never begun"
         case .entryTooLarge(let byteCount): "an entry of \(byteCount) bytes or more"
         case .checkpointGap(let expected, let found):

@@ -1,5 +1,5 @@
-/// The channels of a loop whose descriptors are closed, and whose delegates are still to be told: at the end
-/// of a tick, never from inside a call to the channel.
+/// The channels of a loop whose descriptors are closed, and whose delegates are still to be notified: at the
+/// end of a tick, never from inside a call to the channel.
 ///
 /// Confined to the loop. A class, because what is called back adds to the list.
 final class CloseList {

@@ -13,9 +13,9 @@ import Synchronization
 /// Each step has a type: ``Poller``, ``LoopMailboxes``, ``TimerWheel``, ``FlushList``, ``CloseList``.
 ///
 /// - A tick with much to do is bounded in time: events, messages, timers, flushes and closed channels each
-///   have ``LoopConfiguration/tickShare``, and what is left waits for the next tick. There everyone who has
-///   waited comes before everyone who was served (``Pollable/round``), and those whose events take long come
-///   last (``Pollable/isBulk``).
+///   have ``LoopConfiguration/tickShare``, and what is left waits for the next tick. There the channels
+///   that have waited come before those that were served (``Pollable/round``), and channels whose events take
+///   long come last (``Pollable/isBulk``).
 /// - Channels written to during a tick are flushed once, at its end, with one system call each.
 /// - `channelDidClose` is called only at the end of a tick, never from inside a call to the channel.
 /// - An object that the kernel may name in this batch of events is not freed before the batch is handled.

@@ -14,7 +14,7 @@ package class Pollable {
     /// Which of the poller's sets it is in; follows ``isBulk``. Set by the poller.
     final var isInBulkSet = false
     /// The round of the poller in which its last event was handled: where a tick cannot handle all events, no
-    /// one has a second turn before all have had their first.
+    /// object has a second turn before all have had their first.
     final var round: UInt16 = 0
 
     init(descriptor: Int32) {

@@ -81,7 +81,7 @@ package final class SecureStage: @unchecked Sendable {
         let buffers = buffers.secure
         let headroom = TLSConnection.headroomByteCount
         let byteLimit = min(byteLimit, SecureBuffers.receivedByteCount)
-        // In bounds: the buffer has room for the headroom and `receivedByteCount` bytes.
+        // In bounds: the buffer has space for the headroom and `receivedByteCount` bytes.
         let result = unsafe pando_receive(
             descriptor, buffers.received.baseAddress.map { unsafe $0 + headroom }, byteLimit)
         var input = Input(result: result, isFull: result >= byteLimit)

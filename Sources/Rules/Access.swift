@@ -58,7 +58,7 @@ package struct RuleScope: Sendable {
 package enum Access: Sendable {
     /// No rules are loaded: only an administrator may do anything.
     case locked
-    /// `--dev` without rules: everyone may do everything.
+    /// `--dev` without rules: every client may do everything.
     case open
     /// The rules decide, except for an administrator, who may do everything (rules §2.5).
     case loaded(Ruleset)

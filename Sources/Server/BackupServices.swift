@@ -34,7 +34,7 @@ final class BackupServices: @unchecked Sendable {
                 remembered: dataDirectory.flatMap { BackupPlace.read(use, in: $0) })
         }
 
-        /// Has the data directory remember which directories it uses, and says which ones are not there.
+        /// Records in the data directory which directories it uses, and logs which ones cannot be used.
         /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are
         ///   short there: then the next start does it.
         fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(StorageError) {
@@ -44,7 +44,7 @@ final class BackupServices: @unchecked Sendable {
                 } catch {
                     guard error.isShortage else { throw .disk(error.description) }
                     logger.error(
-                        "\(directory.use.option): the data directory cannot note now that it uses \(directory.path): \(error)"
+                        "\(directory.use.option): cannot record in the data directory that it uses \(directory.path); the next start tries again: \(error)"
                     )
                 }
                 do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {

@@ -14,7 +14,8 @@ extension Server {
         let isOwn = configuration.publicDirectory != nil
         guard let directory = configuration.publicDirectory ?? standardDirectory else {
             logger.info(
-                "no console is served: its files lie neither beside the program nor in share/pando/public")
+                "no console is served: there are no files for it, neither beside the program nor in share/pando/public"
+            )
             return nil
         }
         do throws(StaticDirectory.Unusable) {

@@ -74,7 +74,7 @@ final class ServerReload {
         rulesets = files.rulesets
         database.post(.rules(rulesets))
         logger.notice(
-            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : ", and what has problems stays as it was")"
+            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : "; files with problems keep their previous rules")"
         )
     }
 

@@ -48,7 +48,7 @@ package struct CheckpointJobWriter<Storage: Disk> {
                 // of it.
                 let shortage = failure.isOutOfSpace ? "space on the disk" : "free descriptor"
                 logger.warning(
-                    "checkpoint at \(sequence): no \(shortage), it is tried again later; the journal is kept: \(failure)"
+                    "checkpoint at \(sequence): no \(shortage); it is tried again later, and the journal is kept: \(failure)"
                 )
             case .disk(let failure): throw failure
             }
@@ -73,7 +73,7 @@ package struct CheckpointJobWriter<Storage: Disk> {
         } catch {
             guard error.mayBeRetried else { throw error }
             return logger.warning(
-                "old checkpoints and segments cannot be removed now, they are removed after the next checkpoint: \(error)"
+                "old checkpoints and segments cannot be removed now; they are removed after the next checkpoint: \(error)"
             )
         }
         if !removed.isEmpty { logger.info("removed: \(removed.joined(separator: ", "))") }

@@ -29,7 +29,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     package let fileRules: [String: Ruleset]
 
     /// - Parameters:
-    ///   - access: What everyone may do in a database without rules.
+    ///   - access: What clients may do in a database without rules.
     ///   - fileRules: Rules that take precedence over stored ones, by namespace.
     package init(access: Access, fileRules: [String: Ruleset] = [:]) {
         self.access = access

@@ -33,7 +33,7 @@ final class SegmentThread: Sendable {
                         byteCount: byteCount, on: disk,
                         noteShortage: {
                             logger.info(
-                                "the next segment of the journal is not prepared ahead, it is made when it is needed: \($0)"
+                                "the next segment of the journal cannot be prepared ahead; it is made when it is needed: \($0)"
                             )
                         }
                     ) {

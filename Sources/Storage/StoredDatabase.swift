@@ -23,7 +23,7 @@ package final class StoredDatabase: @unchecked Sendable {
     package var settings: [String: [UInt8]] = [:]
 
     /// - Parameters:
-    ///   - access: What everyone may do until there are rules.
+    ///   - access: What clients may do until there are rules.
     ///   - fileRules: The rules of `--rules` for this namespace.
     package init(id: UInt32, name: String, access: Access, fileRules: Ruleset? = nil) {
         self.id = id

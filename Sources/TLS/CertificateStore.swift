@@ -276,13 +276,17 @@ package final class CertificateStore: Sendable {
                 loaded[source] = nil
                 messages.append(
                     Message(
-                        level: .notice, text: "\(source.certificate): was removed, and is not used any more"))
+                        level: .notice,
+                        text: "\(source.certificate): the certificate was removed and is not used any more"))
             }
         }
         guard let context = Self.context(of: loaded) else {
             messages.append(
                 Message(
-                    level: .error, text: "no certificate is left; the former ones stay until the next start"))
+                    level: .error,
+                    text:
+                        "no certificate file is left; the previous certificates are used until the next start"
+                ))
             return messages
         }
         state.loaded = loaded
@@ -290,7 +294,7 @@ package final class CertificateStore: Sendable {
         return messages
     }
 
-    /// - Returns: Whether the issuers are others now.
+    /// - Returns: Whether the issuers have changed.
     private func reloadClientIssuers(
         _ look: Look, _ before: Look, _ state: inout State, _ messages: inout [Message], all: Bool
     ) -> Bool {
@@ -361,7 +365,7 @@ package final class CertificateStore: Sendable {
 
     private static func readIssuers(_ path: String) throws(InvalidCertificate) -> [UInt8] {
         let issuers = try CertificateFile.read(path)
-        // Says what is wrong with them alone.
+        // Read by themselves, so that an error is about this file.
         _ = try TLSClientContext(issuers: issuers)
         return issuers
     }

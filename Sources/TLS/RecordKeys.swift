@@ -43,7 +43,7 @@ final class RecordKeys {
     /// Writes a record.
     /// - Parameters:
     ///   - data: At most 16384 bytes, elsewhere or at ``dataOffset`` in `record`.
-    ///   - record: Has room for the data and ``RecordLimits/overheadByteCount`` more.
+    ///   - record: Has space for the data and ``RecordLimits/overheadByteCount`` more.
     /// - Returns: Its size; nil where the keys are used up, or libcrypto has no memory.
     func seal(_ type: UInt8, _ data: UnsafeRawBufferPointer, to record: UnsafeMutableRawPointer) -> Int? {
         let byteCount = unsafe pando_record_seal(

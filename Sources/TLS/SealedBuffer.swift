@@ -28,7 +28,7 @@ package final class SealedBuffer {
         unsafe baseAddress = .allocate(byteCount: capacity, alignment: 8)
     }
 
-    /// Appends what `write` writes to the memory that it gets, which has room for `byteCount` bytes.
+    /// Appends what `write` writes to the memory that it gets, which has space for `byteCount` bytes.
     /// - Parameter write: Returns how many bytes it has written; at most `byteCount`.
     func append(atMost byteCount: Int, _ write: (UnsafeMutableRawPointer) -> Int) {
         if byteCount > capacity - count {
@@ -41,7 +41,7 @@ package final class SealedBuffer {
         }
         // In bounds: count + byteCount <= capacity.
         let written = unsafe write(baseAddress + count)
-        precondition((0...byteCount).contains(written), "more was written than there is room for")
+        precondition((0...byteCount).contains(written), "more was written than there is space for")
         count += written
     }
 

@@ -12,7 +12,7 @@ import Testing
         ])
     func shapes(message: String, shape: String) { #expect(RepetitionLimiter.shape(of: message) == shape) }
 
-    @Test func aFewOfEachKindPassInAMinute() {
+    @Test func messagesOfOneKindAreLimitedPerMinute() {
         var limiter = RepetitionLimiter()
         let start = ContinuousClock.now
         var passed: [(second: Int, leftOut: Int)] = []

@@ -6,13 +6,13 @@ import Testing
 
 @testable import PandoDatabase
 
-/// What connections are told that their sessions hold in the databases.
+/// The bytes in the databases that connections are sent as held by their sessions.
 @Suite struct HeldBytesTests {
-    /// A connection is told what its session holds, up to nothing.
-    @Test func heldBytesAreTold() throws {
+    /// A connection is sent the bytes that its session holds, down to 0.
+    @Test func connectionsGetTheBytesOfTheirSessions() throws {
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1)])
-        func told() -> [Int] {
+        func published() -> [Int] {
             var batches: [OutputBatch] = []
             bench.outputs.drain(into: &batches)
             return batches.flatMap(\.items).compactMap {
@@ -20,7 +20,7 @@ import Testing
             }
         }
         for number in 0..<400 { bench.process([try Bench.listen(1, number, "/l/k\(number)")]) }
-        let counts = told()
+        let counts = published()
         #expect((3...20).contains(counts.count) && counts == counts.sorted() && counts.last! > 100_000)
         for number in 0..<400 {
             let unlisten = Action.unlisten(Path(["l", Key(unchecked: Text("k\(number)"))]), nil, tag: nil)
@@ -29,6 +29,6 @@ import Testing
                     Bench.session(1), Request(number: 1, action: unlisten), .anonymous, byteCount: 100)
             ])
         }
-        #expect(told().last == 0)
+        #expect(published().last == 0)
     }
 }

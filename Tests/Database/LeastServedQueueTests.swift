@@ -111,7 +111,7 @@ import Testing
     }
 
     /// After some seconds what a flow was served makes no difference, and nothing is remembered of it.
-    @Test func serviceIsForgotten() {
+    @Test func servedTimeIsForgottenAfterSomeSeconds() {
         var queue = Queue(forgottenWork: 100)
         queue.append(1, to: 1, of: "a")
         _ = queue.next()

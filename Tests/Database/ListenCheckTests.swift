@@ -109,7 +109,7 @@ import Testing
         #expect(Self.ofListener(bench.takeMessages()).count(where: Self.isPush) == 1)
     }
 
-    @Test func lagsBeyondTheCheck() throws {
+    @Test func sessionThatLagsDuringItsCheckStillLagsAfterIt() throws {
         let bench = try Self.bench()
         try Self.begin(.signOut, on: bench)
         bench.process([.lagging(Bench.session(1)), Self.put(Self.path("open", 1), 1)])

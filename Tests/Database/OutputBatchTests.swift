@@ -42,7 +42,7 @@ import PandoStorage
     }
 
     /// An emptied batch is as a new one, but for its room; much room is not kept.
-    @Test func emptiedIsAsNew() {
+    @Test func emptiedBatchEqualsANewOne() {
         var used = batch([(one, 10), (two, 20)])
         used.append(.resumeReading)
         used.sharedByteCount = 7

@@ -171,7 +171,7 @@ import Testing
     }
 
     /// However many writes of many locations a client misses, few locations are kept for it.
-    @Test func whatIsKeptIsBounded() throws {
+    @Test func keptLocationsAreBounded() throws {
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         for number in 0..<300 {
             bench.process([try Self.merge(2, number, "/q", (0..<200).map { "a\(number)/b\($0)/c" })])

@@ -118,7 +118,7 @@ def test_every_module_has_a_page():
 
 
 def test_every_document_is_linked():
-    """A page of public/docs that no other document links is found by nobody."""
+    """A reader finds a page of public/docs only if another document links it."""
     linked = {
         posixpath.normpath(posixpath.join(posixpath.dirname(path), target.partition("#")[0]))
         for path in documents() for _, target in markdown.links(read(path))

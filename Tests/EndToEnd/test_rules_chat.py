@@ -147,11 +147,11 @@ def test_a_failing_case_is_explained(tmp_path):
 
 
 @pytest.mark.parametrize("cases, said", [
-    ("[]", "the file is no JSON object"),
+    ("[]", "the file is not a JSON object"),
     ("{}", 'the file has no "cases"'),
-    ('{"cases":1}', '"cases" is no array'),
+    ('{"cases":1}', '"cases" is not an array'),
     ('{"cases":[],"rules":{}}', 'the file has an unknown member "rules"'),
-    ('{"cases":[{"read":"/a","auth":{"uid":"ann","uid":"eve"},"expect":"deny"}]}', "the file is no JSON object, or"),
+    ('{"cases":[{"read":"/a","auth":{"uid":"ann","uid":"eve"},"expect":"deny"}]}', "the file is not a JSON object, or"),
     ('{"cases":[{"expect":"deny"}]}', "case 1: one of read, write, update and delete must name a path"),
     ('{"cases":[{"read":"/a","write":"/b","expect":"deny"}]}', "case 1: one of read"),
     ('{"cases":[{"read":"/a","expect":"maybe"}]}', 'case 1: "expect" must be'),

@@ -49,7 +49,7 @@ import Testing
     }
 
     @Test(arguments: History.allCases, [300, 5000])
-    func bytesAreCountedHonestly(history: History, count: Int) throws {
+    func countedBytesAreThoseThatAreAllocated(history: History, count: Int) throws {
         var random = SeededGenerator(seed: count)
         let held = Self.engine(count)
         func check(_ step: Int) throws {

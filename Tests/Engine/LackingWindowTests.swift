@@ -113,7 +113,7 @@ import Testing
         #expect(window?.entries.map(\.key) == [count - 4, count - 3, count - 2].map { Key(index: $0) })
     }
 
-    @Test func fillingItEndsTheWait() {
+    @Test func windowThatIsFilledNeedsNoScan() {
         _ = remove(Self.count - 1)
         let jobs = held.engine.tree.takeIndexWork().jobs
         #expect(run(1, .put(Write("q/new", #"{"n":1000000}"#))) == [#"d q/new {"n":1000000}"#])

@@ -87,7 +87,7 @@ import Testing
     }
 
     /// In one segment of 2^32 the checksum of a header of zeros is zero: it is no record there either.
-    @Test func zerosAreNeverARecord() throws {
+    @Test func zerosAreNotReadAsARecord() throws {
         func checksum(_ bits: UInt64) -> UInt32 {
             let header = SegmentHeader(
                 directory: DirectoryID(bits, 0), timeline: 1, firstSequence: SequenceNumber(1))

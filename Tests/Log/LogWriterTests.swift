@@ -83,8 +83,8 @@ private let patience: Duration = .seconds(120)
         writer.stop()
     }
 
-    /// Nobody reads: lines of requests are dropped, and no thread waits. Then everything that was not dropped
-    /// comes, other lines wholly, and in the log it says how many were dropped.
+    /// Without a reader, lines of requests are dropped, and no thread waits. Then everything that was not
+    /// dropped comes, other lines wholly, and in the log it says how many were dropped.
     @Test func linesThatFindNoPlaceAreDroppedAndCounted() throws {
         let pipe = try Pipe()
         let writer = try LogWriter(descriptor: pipe.writing, timeout: patience)

@@ -25,7 +25,7 @@ import Testing
         #expect(budget.pressure == expected, "\(because)")
     }
 
-    @Test func whatIsGivenUpIsNotHeldAnyMore() {
+    @Test func releasedBytesEndThePressure() {
         let budget = MemoryBudget(byteLimit: Self.limit)
         budget.change(by: Self.limit + 1000)
         #expect(budget.pressure == .exceeded)

@@ -59,7 +59,7 @@ import Testing
         #expect(throws: error) { try Self.listing(query) }
     }
 
-    @Test func onlyAdministratorsAreToldTheNumberOfNodes() throws {
+    @Test func onlyAdministratorsGetTheNumberOfNodes() throws {
         let root = try Node(json: Array(Self.tree.utf8).rawSpan)
         let query = QueryString(Array("path=a/x&measure=true".utf8)[...], plusIsSpace: true)
         let json = try ChildListing(query, mayMeasure: false).json(of: root)

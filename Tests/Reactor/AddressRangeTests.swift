@@ -90,7 +90,7 @@ import Testing
         #expect(client(String(repeating: "1", count: 60_000)) == "10.0.0.1")
     }
 
-    @Test func othersAreNotBelieved() throws {
+    @Test func headersOfUntrustedPeersAreIgnored() throws {
         let peer = try #require(SocketAddress("9.9.9.9", port: 0))
         #expect(TrustedProxies().client(forwardedFor: Array("1.2.3.4".utf8), by: peer) == peer)
     }

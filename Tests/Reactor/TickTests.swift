@@ -123,7 +123,7 @@ private struct Done: Equatable, Sendable {
 
     /// More channels are busy than the kernel reports at a time, and their events take long: one that sends
     /// little is read in the first tick all the same.
-    @Test func busyChannelsDoNotStandBeforeOneThatSendsLittle() throws {
+    @Test func channelThatSendsLittleIsReadBeforeBusyOnes() throws {
         let busyCount = Int(PANDO_EVENT_LIMIT) + 100
         let clock = ScriptedClock()
         let log = Log<Event>()
@@ -387,8 +387,8 @@ private struct Done: Equatable, Sendable {
         for peer in peers { #expect(peer.receive() == []) }
     }
 
-    /// A loop that is stopped tells all of them.
-    @Test func stopTellsAllOfManyClosedChannels() throws {
+    /// A loop that is stopped notifies all of them.
+    @Test func stopNotifiesAllOfManyClosedChannels() throws {
         let clock = ScriptedClock()
         let log = Log<Event>()
         let host = try Host(

@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(arguments: [[0x81, 0x80, 0, 0, 0, 0], [0x01, 0], [0xC1, 0], [0x82, 0]] as [[UInt8]])
-    func frameThatAServerMustNotSendIsABrokenPromise(bytes: [UInt8]) {
+    func frameThatAServerMustNotSendIsReported(bytes: [UInt8]) {
         var input = InputBuffer()
         input.append(bytes)
         var frames = ServerFrames()

@@ -46,7 +46,7 @@ import Testing
         #expect(pipe.read(atMost: 9) == [1, 2])
     }
 
-    @Test func bytesThatTheKernelHasNotAcceptedDieWithTheSender() {
+    @Test func bytesThatTheKernelHasNotAcceptedAreLostWithTheSender() {
         var pipe = BytePipe()
         pipe.windowByteCount = 2
         pipe.write([1, 2, 3])

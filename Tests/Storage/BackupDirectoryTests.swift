@@ -92,8 +92,8 @@ import Testing
         _ = try held.open()
     }
 
-    /// Whoever removes the lock file does not keep the server that uses the directory from it, and does not
-    /// let another one in.
+    /// Removing the lock file does not keep the server that uses the directory from it, and does not
+    /// let another server use it.
     @Test func lockFileThatWasRemovedIsMadeAgain() throws {
         let folder = try Folder()
         try folder.make(folder.data)

@@ -83,7 +83,7 @@ import Testing
         for _ in 0..<4 { try bench.write(100) }
         bench.disk.lacksDescriptors = true
         #expect(try !bench.checkpoint(1))
-        #expect(bench.log.lines { $0.contains("no free descriptor, it is tried again later") }.count == 1)
+        #expect(bench.log.lines { $0.contains("no free descriptor; it is tried again later") }.count == 1)
         #expect(bench.count(".chk") == 0)
         bench.disk.lacksDescriptors = false
         #expect(try bench.checkpoint(1))

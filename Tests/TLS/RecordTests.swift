@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func aCutIsNoEnd() throws {
+    @Test func connectionThatIsCutOffHasNotEnded() throws {
         let pair = try establishedPair()
         let record = try seal([pattern(100)], pair.client.tls)
         for count in 0..<record.count {

@@ -8,7 +8,7 @@ import Testing
         (0..<count).compactMap { _ in arrivals.take(dueAt: .max) }
     }
 
-    @Test func evenMomentsDoNotDrift() {
+    @Test func evenArrivalsDoNotDrift() {
         var arrivals = Arrivals(.even(perSecond: 3), start: 1000, share: (0, 1), seed: 1)
         #expect(take(4, &arrivals) == [1000, 333_334_333, 666_667_667, 1_000_001_000])
         #expect(take(2_999_997, &arrivals).last == 1_000_000_000_001_000)
@@ -23,7 +23,7 @@ import Testing
         #expect(merged.sorted() == (0..<1000).map { $0 * 1_000_000 })
     }
 
-    @Test func nothingIsDueBeforeItsMoment() {
+    @Test func arrivalsAreNotDueEarly() {
         var arrivals = Arrivals(.even(perSecond: 10), start: 0, share: (0, 1), seed: 1)
         #expect(arrivals.take(dueAt: 0) == 0)
         #expect(arrivals.take(dueAt: 99_999_999) == nil)

@@ -106,7 +106,7 @@ import Testing
         #expect(Self.hash(node, by: .max, &pages).steps == 0)
     }
 
-    @Test func littleIsKeptOfWhatWasReplaced() {
+    @Test func replacedPagesAreDropped() {
         var node = Self.large(2000)
         var pages = HashedPages(byteLimit: 2_000_000)
         var most = 0

@@ -90,7 +90,7 @@ private func compress(_ frames: [UInt8], _ window: DeflateWindow = .large) throw
         #expect(try compress(frames) == frames, "\(name)")
     }
 
-    @Test func whatDoesNotBecomeShorterStaysPlain() throws {
+    @Test func messageThatDoesNotBecomeShorterStaysPlain() throws {
         var generator = SeededGenerator(seed: 7)
         let noise = (0..<4000).map { _ in UInt8(truncatingIfNeeded: generator.next()) }
         #expect(try compress(frame(.binary, noise)) == frame(.binary, noise))

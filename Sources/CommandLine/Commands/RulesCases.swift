@@ -49,7 +49,7 @@ struct RulesCases {
         let data = try document.node("data") ?? .empty
         let now = try document.integer("now") ?? Self.standardTime
         guard document["cases"] != nil else { throw Problem(text: "the file has no \"cases\"") }
-        guard let list = document.elements("cases") else { throw Problem(text: "\"cases\" is no array") }
+        guard let list = document.elements("cases") else { throw Problem(text: "\"cases\" is not an array") }
         var cases: [Case] = []
         for (index, element) in list.enumerated() {
             cases.append(try Case(Members(element, "case \(index + 1)"), index + 1, data, now))
@@ -73,7 +73,7 @@ private struct Members {
     init(_ json: [UInt8], _ owner: String) throws(RulesCases.Problem) {
         guard let object = JSONObject(json, depthLimit: Self.depthLimit) else {
             throw RulesCases.Problem(
-                text: "\(owner) is no JSON object, or nests too deep, or has a name twice")
+                text: "\(owner) is not a JSON object, or nests too deep, or has a name twice")
         }
         (self.object, self.owner) = (object, owner)
     }
@@ -104,7 +104,7 @@ private struct Members {
     func integer(_ name: String) throws(RulesCases.Problem) -> Int64? {
         guard let node = try node(name) else { return nil }
         guard case .integer(let number) = node else {
-            throw RulesCases.Problem(text: "\(owner): \"\(name)\" is no integer")
+            throw RulesCases.Problem(text: "\(owner): \"\(name)\" is not an integer")
         }
         return number
     }
@@ -112,7 +112,7 @@ private struct Members {
     func text(_ name: String) throws(RulesCases.Problem) -> String? {
         guard let node = try node(name) else { return nil }
         guard case .string(let text) = node else {
-            throw RulesCases.Problem(text: "\(owner): \"\(name)\" is no string")
+            throw RulesCases.Problem(text: "\(owner): \"\(name)\" is not a string")
         }
         return text.string
     }

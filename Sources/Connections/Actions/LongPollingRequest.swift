@@ -54,7 +54,7 @@ package enum LongPollingRequest: Equatable {
     package static let passwordCount = 10
     /// Segments of one request: clients fit 62 empty ones, and the target of a request is bounded.
     package static let segmentLimit = 128
-    /// Pairs of one query: three for each segment, and room for all others that clients send. No head has
+    /// Pairs of one query: three for each segment, and space for all others that clients send. No head has
     /// more.
     static let pairLimit = HeadLimits.queryPairLimit
 

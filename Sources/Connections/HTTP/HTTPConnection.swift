@@ -74,7 +74,7 @@ package struct HTTPConnection {
         idleSince = context.now
     }
 
-    // MARK: What its owner asks
+    // MARK: Properties that the loop reads
 
     /// What the loop follows after each event. Mutating, so that it is read where the connection lies: the
     /// getter of a property would get a copy of it, and count each reference up and down.
@@ -122,7 +122,7 @@ package struct HTTPConnection {
         }
     }
 
-    /// Whether it has ended the connection, or given it away.
+    /// Whether the connection has ended, or was moved to another owner.
     package var hasEnded: Bool { if case .ended = state { true } else { false } }
 
     /// The socket is not read for a reason outside of this state machine.
@@ -389,7 +389,7 @@ package struct HTTPConnection {
         context.append(.closeAfterFlush)
     }
 
-    /// The response to what is no request. Nothing can be read behind it.
+    /// The response to bytes that are not a request. What follows them cannot be read.
     mutating func refuse(_ status: HTTPStatus, isHead: Bool, _ context: inout ConnectionContext) {
         var response = RESTResponse.refusal(status, isHead: isHead, dateLine: context.dateLine)
         while let bytes = response.next() { context.write(bytes) }

@@ -53,11 +53,11 @@ package struct RealtimeSession {
         }
     }
 
-    /// Tokens that may be refused one after the other before the connection ends. Ours: clients close after
-    /// one.
+    /// Tokens that may be refused one after the other before the connection ends. Our own limit: clients
+    /// close after one.
     private static let refusalLimit = 64
-    /// Sign-ins that may queue something over one connection's life; at one more it ends, and the client
-    /// comes back. Ours: a token that is made anew each hour and forgets when its bearer signed in needs ten
+    /// Sign-ins of one connection that may queue onDisconnect writes; at one more the connection ends, and
+    /// the client connects again. Our own limit: with a new sign-in each hour it is reached after ten
     /// days.
     private static let signInLimit = 256
 
@@ -69,15 +69,15 @@ package struct RealtimeSession {
     private var refusalCount = 0
     /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Box<Identity>?
-    /// The sign-ins that have queued something for the end of the connection, each once; a number is the
-    /// place plus one. They stay when they are over: what they queued stays, too.
+    /// The sign-ins that have queued onDisconnect writes, each once; the number of a sign-in is its index
+    /// plus one. They stay here after a sign-out, as their writes do.
     private var signIns: [SignIn] = []
     /// Nil until there is something to note.
     private var allowance: ConnectionAllowance?
     private var window = RequestWindow()
     /// Bytes of the message that a worker parses; 0 for none.
     private(set) var parsingByteCount = 0
-    /// Nil mostly.
+    /// Nil for most sessions.
     private var delayed: Box<DelayedWrite>?
     /// A ping waits for its pong until the client has taken what it was sent.
     var isPongOwed = false
@@ -185,8 +185,8 @@ package struct RealtimeSession {
 
     // MARK: Requests
 
-    /// - Parameter grant: What a large request takes of the process's memory. One that waits for its user's
-    ///   rate does not hold it: it would keep others from being parsed.
+    /// - Parameter grant: The memory of a large request. A request that waits for its user's rate does not
+    ///   hold the grant, since other sessions' requests could not be parsed meanwhile.
     private mutating func admit(
         _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
@@ -323,8 +323,8 @@ package struct RealtimeSession {
         return message
     }
 
-    /// Keys or revocations have changed. What a revoked sign-in has queued is dropped, also where another one
-    /// is in force by now: mere expiry leaves it.
+    /// Keys or revocations have changed. The onDisconnect writes of revoked sign-ins are dropped, also
+    /// those of earlier sign-ins of this session. (A sign-in that only expires keeps its writes.)
     /// - Returns: Whether the client must be signed out.
     mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) -> Bool {
         let revoked = signIns.indices.filter { !revocations.allows(signIns[$0]) }
@@ -333,7 +333,7 @@ package struct RealtimeSession {
         return !revocations.allows(identity)
     }
 
-    /// The token that was to be verified was. Nothing happens where none was.
+    /// A token was verified. Does nothing where none was being verified.
     mutating func verified(_ result: VerificationResult, _ context: inout ConnectionContext) {
         guard let (asked, number) = verifying.take()?.value else { return }
         refusalCount += 1

@@ -1,6 +1,6 @@
 /// What the server may have forgotten after it has died.
 enum Loss: Comparable {
-    /// Nothing that a client was told: the process died, or every write is synced.
+    /// Nothing that a client has received: the process died, or every write is synced.
     case nothing
     /// What was not synced a tenth of a second after it was released.
     case lastMoment

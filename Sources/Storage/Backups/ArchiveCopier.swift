@@ -88,7 +88,7 @@ struct ArchiveCopier<Storage: Disk> {
         copied = nil
         hasFailed = true
         metrics.archiveFailures.add(reason)
-        logger.error("the journal cannot be archived, it is tried again: \(text)")
+        logger.error("the journal cannot be archived; the server tries again: \(text)")
     }
 
     private func note(_ event: ArchiveEvent) {

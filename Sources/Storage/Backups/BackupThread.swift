@@ -132,7 +132,8 @@ package final class BackupThread: Sendable {
                 "\(owners.foreign.count) backups in \(directory.path) are of other data directories than this one, \(timeline.directory), and are never removed; the newest, \(other.name.text), is of \(other.directory)"
             if owners.own.isEmpty {
                 logger.error(
-                    "\(text). There is none of this one: is the right --data used, and its disk mounted?")
+                    "\(text). It has no backup of this data directory: check that --data is right and that its disk is mounted"
+                )
             } else {
                 logger.warning("\(text)")
             }

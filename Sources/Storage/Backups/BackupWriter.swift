@@ -106,7 +106,7 @@ package struct BackupWriter<Storage: Disk> {
     /// Counts and logs a backup that could not be made.
     package func noteFailure(_ reason: String) {
         metrics.backups.add(.failed)
-        logger.error("the backup failed, it is tried again: \(reason)")
+        logger.error("the backup failed and will be tried again: \(reason)")
     }
 
     // MARK: Restore tests
@@ -206,7 +206,8 @@ package struct BackupWriter<Storage: Disk> {
                 behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header)
         } catch {
             logger.warning(
-                "old backups or archived segments cannot be removed now, it is tried again: \(error)")
+                "old backups or archived segments cannot be removed now; the next backup tries again: \(error)"
+            )
         }
     }
 

@@ -268,7 +268,7 @@ private func put(_ json: String, at path: Path = "/") -> StreamEvent { .put(path
         #expect(stream.waitingByteCount == 0)
     }
 
-    @Test func tooManyBytesAreTooMuch() {
+    @Test func streamWithTooManyWaitingBytesEnds() {
         var stream = stream(byteLimit: 10_000)
         let event = put("\"" + String(repeating: "v", count: 1000) + "\"")
         var count = 0
@@ -277,7 +277,7 @@ private func put(_ json: String, at path: Path = "/") -> StreamEvent { .put(path
     }
 
     /// Rest §8.2: 10 000 waiting events.
-    @Test func tooManyEventsAreTooMuch() {
+    @Test func streamWithTooManyWaitingEventsEnds() {
         var stream = stream()
         var count = 0
         while stream.append([put("1")]), count < 20_000 { count += 1 }
@@ -306,7 +306,7 @@ private func put(_ json: String, at path: Path = "/") -> StreamEvent { .put(path
     }
 
     @Test(arguments: [false, true])
-    func nothingIsSentBeforeTheMeasure(isTooHeavy: Bool) {
+    func firstEventsWaitUntilTheyAreMeasured(isTooHeavy: Bool) {
         var stream = stream()
         stream.awaitMeasure()
         #expect(stream.append([put("1"), .cancel(nil)]) == true)

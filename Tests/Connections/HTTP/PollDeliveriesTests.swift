@@ -128,7 +128,7 @@ import Testing
 }
 
 @Suite struct InputAheadTests {
-    @Test func whatIsNotReadWaitsWhereItIs() {
+    @Test func bytesThatAreNotReadStayInTheBuffer() {
         var ahead = InputAhead()
         #expect(ahead.begin() == nil && ahead.byteCount == 0)
         ahead.append([1, 2, 3, 4].rawSpan)

@@ -229,7 +229,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
 
     /// HEAD would take a response and not deliver it.
     @Test(arguments: ["HEAD", "POST", "DELETE"])
-    func noOtherMethod(method: String) {
+    func upgradeWithAnotherMethodIsRefused(method: String) {
         var driver = Self.driver()
         driver.output.hasNoBodies = method == "HEAD"
         let lines = driver.receive(request("\(method) /.lp?\(Self.poll)"))

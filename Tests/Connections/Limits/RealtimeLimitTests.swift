@@ -44,7 +44,7 @@ import Testing
 
     /// What an SDK has gathered while it was offline: everything is done, in order, as fast as the rate
     /// allows.
-    @Test func whatIsBehindAWriteWaitsWithIt() {
+    @Test func requestsAfterAWaitingWriteWaitToo() {
         var driver = busyDriver()
         let messages = [putMessage(11), ask(12, "g", #"{"p":"/a"}"#), putMessage(13), putMessage(14)]
         #expect(driver.receive(messages.flatMap { [UInt8].clientText($0) }) == Self.delay(until: 0))

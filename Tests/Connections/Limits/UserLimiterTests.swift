@@ -12,7 +12,7 @@ import Testing
         return try #require(LimitedUser(identity))
     }
 
-    @Test func whoIsLimited() throws {
+    @Test func usersWithAUIDAreLimited() throws {
         #expect(LimitedUser(administrator) == nil)
         #expect(LimitedUser(user("")) == nil, "without a uid")
         #expect(try limited("ada") == limited("ada"))

@@ -9,7 +9,7 @@ import Testing
 /// comes twice, and everything keeps its order, in both directions (realtime §1.5.2).
 @Suite struct LongPollingPropertyTests {
     @Test(arguments: 0..<20 as Range<UInt64>)
-    func nothingIsLostOrDoubled(seed: UInt64) {
+    func everyMessageArrivesOnceAndInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var world = PollingWorld()
         var browser = PollingBrowser()

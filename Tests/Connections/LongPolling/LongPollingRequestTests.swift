@@ -115,7 +115,7 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
 }
 
 @Suite struct JSONPTests {
-    @Test func theStartDefinesWhatLaterAnswersCall() {
+    @Test func firstPageDefinesTheFunctionsOfLaterOnes() {
         var script: [UInt8] = []
         script.append(startScript: Array("7".utf8), id: 5_124_373, password: Array("k2Jd83hf0Q".utf8))
         #expect(

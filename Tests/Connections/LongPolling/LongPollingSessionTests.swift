@@ -311,7 +311,7 @@ import Testing
     }
 
     /// Two polls are in progress at a time; a client that leaves many responses unconfirmed is no browser.
-    @Test func responsesWithoutASign() {
+    @Test func clientThatLeavesResponsesUnconfirmedIsDisconnected() {
         var driver = PollingDriver()
         var serial: UInt64 = 0
         while driver.machine.isOpen, serial < 1000 {
@@ -464,7 +464,7 @@ import Testing
         #expect(seconds == 32, "30 s from the first look on")
     }
 
-    @Test func tooMuchThatWaits() {
+    @Test func sessionWithTooManyWaitingBytesEnds() {
         var driver = PollingDriver()
         _ = driver.poll(1, on: 1, [ask(1, "auth", #"{"cred":"T"}"#)])
         var count: UInt64 = 1

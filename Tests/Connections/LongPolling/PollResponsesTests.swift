@@ -134,7 +134,7 @@ extension PollResponse {
         }
     }
 
-    @Test func theEndStandsBehindTheLastMessage() {
+    @Test func endOfTheSessionFollowsTheLastMessage() {
         var answers = PollResponses()
         let large = [UInt8](repeating: UInt8(ascii: "1"), count: PollResponses.responseByteLimit)
         for _ in 0..<2 {
@@ -181,7 +181,7 @@ extension PollResponse {
         #expect(answers.heldByteCount == 0)
     }
 
-    @Test func whatIsHeldIsCountedAndLetGo() {
+    @Test func heldBytesAreCountedUntilTheyAreReleased() {
         var answers = PollResponses()
         #expect(answers.byteCount == 0)
         answers.say(12)
@@ -205,7 +205,7 @@ extension PollResponse {
     /// Polls that break before or behind their answer, that are asked again, or are given up: the client has
     /// every message once, in order.
     @Test(arguments: 0..<200 as Range<UInt64>)
-    func nothingIsLostOrDoubled(seed: UInt64) {
+    func everyMessageArrivesOnceAndInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var answers = PollResponses()
         var client = ModelClient()

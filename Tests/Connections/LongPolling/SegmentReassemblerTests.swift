@@ -82,7 +82,7 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
         #expect(messages.isEmpty)
     }
 
-    @Test func whatIsPlacedIsHeldDecoded() throws {
+    @Test func segmentsAreKeptDecoded() throws {
         var reassembler = SegmentReassembler(messageByteLimit: 1000)
         var messages: [[UInt8]] = []
         let text = encode(String(repeating: "a", count: 100))

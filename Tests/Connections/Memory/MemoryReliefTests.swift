@@ -197,7 +197,7 @@ extension MemoryRelief {
         #expect(monitor.progress(at: second(5)) == .unknown, "what it has sent says nothing of what it takes")
     }
 
-    @Test func oldSamplesSayNothing() {
+    @Test func oldSamplesGiveNoProgress() {
         var monitor = ProgressMonitor()
         monitor.note(0, of: .output, at: second(0))
         monitor.note(1_000_000, of: .output, at: second(60))
