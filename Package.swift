@@ -280,7 +280,7 @@ let package = Package(
         tests(
             "Administration",
             on: ["Administration", "Loops", "Database", "Engine", "Tree", "Time"], libraries: [logging]),
-        tests("Server", on: ["Server", "Settings", "Reactor"]),
+        tests("Server", on: ["Server", "Settings", "Reactor", "Time"]),
     ]
 )
 

@@ -119,7 +119,7 @@ package final class Server: @unchecked Sendable {
             descriptors: descriptors)
         self.resources = resources
         clientLimiters = resources.clientLimiters
-        trimmer = try HeapTrimmer(logger)
+        trimmer = try HeapTrimmer(logger) { [memory = resources.memory] in memory.byteCount }
         ioLoops = resources.eventLoops.indices.map { IOLoop(resources, index: UInt8($0)) }
         let (databaseMetrics, storageMetrics) = (DatabaseMetrics(), StorageMetrics())
         let backupMetrics = BackupMetrics()

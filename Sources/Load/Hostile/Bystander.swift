@@ -29,6 +29,7 @@ final class Bystander: @unchecked Sendable {
     private let reader: RESTLink
     private var sendTimer: PreciseTimer?
     private var arrivals: Arrivals?
+    private var start = 0
     private var end = 0
     private var isMeasuring = false
     private var phaseNumber = 0
@@ -121,7 +122,7 @@ final class Bystander: @unchecked Sendable {
 
     private func begin(start: Int, end: Int) {
         (measure, waiting, echoes) = (BystanderMeasure(), [:], [:])
-        self.end = end
+        (self.start, self.end) = (start, end)
         isMeasuring = true
         phaseNumber += 1
         let number = phaseNumber
@@ -244,9 +245,16 @@ final class Bystander: @unchecked Sendable {
     /// Ends a wait. Responses to operations of an earlier phase are not counted.
     private func ended(_ wait: Int, answered: Bool) {
         guard let (operation, due) = waiting.removeValue(forKey: wait) else { return }
-        measure.latencies[operation.rawValue].record(UInt64(max(0, now - due)))
+        record(operation, due: due)
         if !answered { measure.unanswered += 1 }
         finishIfDone()
+    }
+
+    private func record(_ operation: BystanderOperation, due: Int) {
+        let now = now
+        let wait = max(0, now - due)
+        measure.latencies[operation.rawValue].record(UInt64(wait))
+        measure.slowest.record(.init(operation: operation, ended: now - start, nanoseconds: wait))
     }
 
     private func finishIfDone() {
@@ -261,7 +269,7 @@ final class Bystander: @unchecked Sendable {
         guard isMeasuring else { return }
         isMeasuring = false
         for (operation, due) in waiting.values {
-            measure.latencies[operation.rawValue].record(UInt64(max(0, now - due)))
+            record(operation, due: due)
             measure.unanswered += 1
         }
         (waiting, echoes) = ([:], [:])

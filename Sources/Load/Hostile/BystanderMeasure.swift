@@ -13,6 +13,7 @@ struct BystanderMeasure: Sendable {
     var latencies = BystanderOperation.allCases.map { _ in makeLatencies() }
     /// How late operations were sent: the harness's own share.
     var lag = makeLatencies()
+    var slowest = SlowestOperations()
     var unanswered = 0
     var refused = 0
     /// Its connections stood at the end of the phase.

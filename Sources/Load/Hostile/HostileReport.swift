@@ -12,6 +12,8 @@ enum HostileReport {
         let work =
             outcome.phases.filter { !$0.work.isEmpty }.map { "\($0.name): \($0.work)" } + outcome.honestWork
         if !work.isEmpty { parts.append(work.joined(separator: "\n")) }
+        parts.append(
+            outcome.phases.map { "\($0.name): longest waits: \(slowest($0))" }.joined(separator: "\n"))
         parts.append(verdict(outcome))
         return parts.joined(separator: "\n\n") + "\n"
     }
@@ -43,6 +45,14 @@ enum HostileReport {
 
     private static func ratio(_ p99: Int, _ quiet: Int, _ hasAny: Bool) -> String? {
         hasAny && quiet > 0 ? Figures.decimal(Double(p99) / Double(quiet), places: 1) : nil
+    }
+
+    /// Such as `echo 12.5 ms at 1.04 s`, longest first.
+    private static func slowest(_ phase: HostilePhase) -> String {
+        phase.measure.slowest.waits.map { wait in
+            let moment = Figures.decimal(Double(wait.ended) / 1e9, places: 2)
+            return "\(wait.operation.name) \(BrokenPromise.milliseconds(wait.nanoseconds)) ms at \(moment) s"
+        }.joined(separator: ", ")
     }
 
     private static func verdict(_ outcome: HostileOutcome) -> String {
@@ -105,6 +115,7 @@ enum HostileReport {
             ("bystander", waits(measure.all)),
             ("latencies", Figures.object(latencies)),
             ("sentLate", waits(measure.lag)),
+            ("slowest", array(measure.slowest.waits.map(object))),
             ("unanswered", String(measure.unanswered)),
             ("refused", String(measure.refused)),
             ("memoryPeak", phase.memoryPeak.map(String.init) ?? "null"),
@@ -112,6 +123,13 @@ enum HostileReport {
             ("cuts", array(phase.cuts.map(Figures.quoted))),
             ("serverLives", String(phase.serverLives)),
             ("broken", array(outcome.broken(phase).map { Figures.quoted($0.description) })),
+        ])
+    }
+
+    private static func object(_ wait: SlowestOperations.Wait) -> String {
+        Figures.object([
+            ("operation", Figures.quoted(wait.operation.name)),
+            ("ended", microseconds(wait.ended)), ("wait", microseconds(wait.nanoseconds)),
         ])
     }
 
