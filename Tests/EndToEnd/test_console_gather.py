@@ -3,7 +3,7 @@ several paths while another client writes."""
 
 import json
 
-from console_page import SHIFT
+from console_page import CONTROL, SHIFT
 from pando_client import Connection
 from test_console import act_as, desk, needs_browser, press_button, scene  # noqa: F401 (fixtures)
 from test_console_edits import start_edit
@@ -186,6 +186,12 @@ def wait_written(page):
     page.wait("document.querySelector('.tool[aria-pressed=false]')?.textContent === 'Gather'", "nothing gathered any more")
 
 
+def marks(page):
+    """Of the rows that name gathered edits the key, the words, and what a screen reader says."""
+    return page.run("""[...document.querySelectorAll('.row:not([hidden]):not(.editor)')].sort((a, b) => a.row - b.row)
+      .map((row) => [row.querySelector('.key').textContent, row.querySelector('.mark').textContent, row.ariaLabel]).filter(([, words]) => words)""")
+
+
 def test_gathered_edits_are_written_as_one_step_and_undone_as_one(desk):  # noqa: F811
     page = desk.open({"a": 1, "b": {"c": True}, "gone": 3, "kept": 4})
     page.wait_row("kept", "4")
@@ -200,35 +206,37 @@ def test_gathered_edits_are_written_as_one_step_and_undone_as_one(desk):  # noqa
     page.press("Enter")
     page.wait("!document.querySelector('dialog')")
     wait_count(page, 3)
-    # Nothing is written yet. The server takes no update of a place and of what is inside it: the last edit is taken back.
+    # Nothing is written yet, and the rows say what is gathered, also to a screen reader.
     assert desk.rest.get("/") == {"a": 1, "b": {"c": True}, "gone": 3, "kept": 4}
+    page.wait("[...document.querySelectorAll('.row .mark')].some((mark) => mark.textContent === '3 gathered inside')")
+    assert marks(page) == [[desk.ns, "3 gathered inside", f"{desk.ns}: 4 children, 3 gathered inside"], ["a", "gathered: 2", "a: 1, gathered: 2"],
+                           ["b", "1 gathered inside", "b: 1 child, 1 gathered inside"], ["gone", "gathered: delete", "gone: 3, gathered: delete"]]
+    # The server takes no update of a place and of what is inside it: such an edit is refused before it is sent.
     page.open_dialog("b", lambda: page.press("Delete"), "Delete /b?")
     page.confirm()
-    wait_count(page, 4)
-    press_button(page, "Write 4…")
-    page.dialog("Write 4 edits")
-    page.run("document.querySelector('dialog button.primary').click()")
-    page.wait("document.querySelector('.toast.error')?.textContent.includes('Write 4 edits: ')")
-    assert desk.rest.get("/") == {"a": 1, "b": {"c": True}, "gone": 3, "kept": 4}
-    page.undo("Delete /b")
+    page.wait("document.querySelector('.toast.error')?.textContent.includes('Delete /b: one step can\\'t change a place and another inside it, and /b/new is gathered')")
     wait_count(page, 3)
-    # An edit of the same place takes the place of the one before.
-    gather_value(page, "a", "7", 3)
+    # Of two edits of the same place the later is written, and the dialog says so.
+    gather_value(page, "a", "7", 4)
+    page.wait("[...document.querySelectorAll('.row .mark')].some((mark) => mark.textContent === 'gathered: 7')")
     with Connection(desk.server.port, desk.ns) as other:
         other.must("q", {"p": "/", "h": ""})
         other.taken_pushes()
-        press_button(page, "Write 3…")
-        page.dialog("Write 3 edits")
+        press_button(page, "Write 4…")
+        page.dialog("Write 4 edits")
         assert page.run("[...document.querySelectorAll('dialog .diff > div')].map((row) => row.textContent)") == [
-            "−/gone3", '+/b/new"text"', "−/a1", "+/a7"]
+            "−/a1", "+/a7", "−/gone3", '+/b/new"text"']
+        assert page.run("document.querySelector('dialog .warning').textContent") == "Edited more than once, the last edit is written: /a."
         page.confirm()
         desk.wait_for("/", {"a": 7, "b": {"c": True, "new": "text"}, "kept": 4})
         other.fence()
         assert len(other.taken_pushes()) == 1  # one step
     wait_written(page)
-    page.undo("Write 3 edits")
+    page.wait("[...document.querySelectorAll('.row .mark')].every((mark) => mark.textContent === '')")
+    page.undo("Write 4 edits")
     desk.wait_for("/", {"a": 1, "b": {"c": True}, "gone": 3, "kept": 4})
     # Then edits are written at once again.
+    page.wait_row("a", "1")
     start_edit(page, "a")
     fill(page, value="5")
     press_button(page, "Save", ".editor")
@@ -262,6 +270,55 @@ def test_a_gathered_edit_is_taken_back_and_a_conflict_is_asked_about(desk):  # n
     # What undo brings back is what was there, not what was seen first.
     page.undo("Write 2 edits")
     desk.wait_for("/", {"a": 1, "b": 22, "c": 3})
+
+
+# The next update waits until `window.goOn()` is called.
+HOLD_UPDATE = """import('/js/session.js').then(({ session }) => {
+  const { database } = session, update = database.update;
+  const held = new Promise((resolve) => (window.goOn = resolve));
+  database.update = async (...parameters) => {
+    database.update = update;
+    window.isHeld = true;
+    await held;
+    return update.apply(database, parameters);
+  };
+})"""
+
+
+def test_what_is_gathered_while_a_write_is_running_waits_for_the_next_one(desk):  # noqa: F811
+    page = desk.open({"a": 1, "b": 2, "c": 3})
+    page.wait_row("c", "3")
+    gather(page)
+    gather_value(page, "a", "10", 1)
+    gather_value(page, "b", "20", 2)
+    page.run(HOLD_UPDATE)
+    press_button(page, "Write 2…")
+    page.dialog("Write 2 edits")
+    page.confirm()
+    page.wait("window.isHeld === true")
+    # Neither undone nor written twice while they are on their way.
+    page.focus_tree()
+    page.press("z", CONTROL)
+    page.wait("document.querySelectorAll('.toast.error').length === 1")
+    press_button(page, "Write 2…")
+    page.wait("document.querySelectorAll('.toast.error').length === 2")
+    assert page.run("document.querySelector('.toast.error').textContent") == "These edits are being written."
+    gather_value(page, "c", "30", 3)
+    gather_value(page, "a", "11", 4)
+    page.run("window.goOn()")
+    desk.wait_for("/", {"a": 10, "b": 20, "c": 3})
+    wait_count(page, 2)
+    page.wait_row("a", "10")
+    # What was on its way has changed what the second edit of /a began with: it is asked about.
+    press_button(page, "Write 2…")
+    page.dialog("Write 2 edits")
+    page.run("document.querySelector('dialog button.primary').click()")
+    page.dialog("There is another value")
+    page.confirm()
+    desk.wait_for("/", {"a": 11, "b": 20, "c": 30})
+    wait_written(page)
+    page.undo("Write 2 edits")
+    desk.wait_for("/", {"a": 10, "b": 20, "c": 3})
 
 
 def test_gathered_edits_stay_with_their_database(desk):  # noqa: F811

@@ -1,13 +1,13 @@
 import {session, link, STORED} from "./session.js"
 import {feed} from "./feed.js"
 import {h, fill, button, iconButton, icon, dialog, formParts, switchTheme, visible, fail} from "./dom.js"
-import {userField} from "./user-field.js"
+import {userField} from "./denials.js"
 import * as data from "./page-data.js"
 
 const PAGES = {data: "Data", query: "Query", history: "History", rules: "Rules", operations: "Operations"}
 const IDLE_MS = 2000 // from the first view until the other pages are loaded
-const STATES = {open: "live", connecting: "connecting…", waiting: "no connection; trying again", closed: "closed"}
-const LOOPBACK = /^(localhost|.*\.localhost|127(\.\d+){3}|\[::1\])$/
+const STATES = {open: "live", connecting: "connecting…", waiting: "no connection; trying again"}
+const LOOPBACK = /(^|\.)localhost$|^127\.[\d.]+$|^\[::1\]$/
 const app = document.getElementById("app")
 
 const isFor = name => session.isAdmin || !/history|rules|operations/.test(name)
@@ -24,22 +24,23 @@ function place() {
 async function start() {
 	session.namespace = place().namespace ?? new URLSearchParams(location.search).get("ns") ?? "default"
 	const stored = sessionStorage.getItem(STORED)
-	// A --dev server takes this credential, on this machine only.
+	let words
+	// A --dev server takes the second one, on this machine only.
 	for (const credential of [stored, LOOPBACK.test(location.hostname) && "owner"].filter(Boolean)) {
 		try {
-			await session.signIn(credential, {isKept: credential === stored})
+			await session.signIn(credential, credential === stored)
 			return showFrame()
 		} catch (error) {
-			if (error.code === "offline") return showSignIn(error.message)
+			if (error.code === "offline") words = error.message
 		}
 	}
-	showSignIn()
+	showSignIn(words)
 }
 
 function showSignIn(words = "") {
 	const token = h("input", {type: "password", required: true, "aria-describedby": "sign-in-hint"})
 	const kept = h("input", {type: "checkbox"})
-	const signIn = () => session.signIn(token.value.trim(), {isKept: kept.checked}).catch(error => {
+	const signIn = () => session.signIn(token.value.trim(), kept.checked).catch(error => {
 		token.select()
 		return `Not signed in: ${error.message}`
 	})
@@ -97,8 +98,7 @@ function linkTo(keys) {
 function showState({state, error}) {
 	stateElement.className = `state ${state}`
 	const refusal = session.isActing ? "not accepted, run as another" : "signed out, reload to sign in"
-	stateElement.title = stateElement.textContent = error ? `${refusal}: ${visible(error.message)}` : STATES[state]
-	if (state === "open" && isMissing) showPage()
+	stateElement.textContent = error ? `${refusal}: ${visible(error.message)}` : STATES[state]
 }
 
 function showActor() {
@@ -113,21 +113,19 @@ async function chooseActor() {
 	field.show(session.actor)
 	await dialog({
 		title: "Run as", confirm: "Use", check: () => session.actAs(field.read()),
-		body: [h("p.hint", "Data and queries are then as this user's rules allow."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))],
+		body: [h("p.hint", "Data and queries are as the rules allow this user."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))],
 	})
 }
 
 let page // a module: {element, show(place), opened(), close()}
 let wanted = 0
-let isMissing = false
 async function showPage() {
 	const number = ++wanted
 	const {name, namespace, keys} = place()
 	if (namespace && namespace !== session.namespace) return session.use(namespace)
 	const module = name === "data" ? data : await load(name).catch(() => {})
 	if (number !== wanted) return
-	isMissing = !module
-	if (isMissing) return fail("The page is loaded when the server is back.")
+	if (!module) return fail("The page can't be loaded: the server does not answer.")
 	linkTo(keys)
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace

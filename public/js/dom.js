@@ -30,7 +30,7 @@ export function svg(tag, attributes, ...children) {
 	return element
 }
 
-// Their shapes are in the page: those of a file are asked for again, and the server may be gone.
+// In the page: a file would be asked for again, and the server may be gone.
 const icons = new XMLHttpRequest()
 icons.onload = () => document.body.append(icons.responseXML.documentElement)
 icons.open("GET", "/icons.svg")
@@ -87,7 +87,7 @@ export function formParts(label, run, done, kind = ".primary") {
 // Nothing behind a modal dialog can be clicked: messages move into the topmost one, which `dialog()` makes the first.
 const placeToasts = () => (document.querySelector("dialog") ?? document.body).append(toasts)
 
-// Opens a dialog; resolves with whether it was confirmed. `check()` keeps it open by a text, which is shown, by an error, or by `false`. One that `asks` nothing is only closed.
+// Opens a dialog; resolves with whether it was confirmed. `check()` is as `run()` of a form. One that `asks` nothing is only closed.
 export function dialog({title, body, confirm = "Close", danger, check = () => "", wide, asks = true}) {
 	return new Promise(resolve => {
 		const close = () => element.close()

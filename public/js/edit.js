@@ -9,13 +9,14 @@ const UNDO_LIMIT = 100 // steps
 const UNDO_NODES = 50000
 const UNDO_UNITS = 4 << 20 // of its text
 const HISTORY_UNITS = 32 << 20 // of all steps
-const EDIT_NODES = 20000 // of one that is edited as text
 const REST_UNITS = 1 << 20 // a longer value goes by REST
 const DIFF_LIMIT = 200 // changes that are listed
 
 const history = [] // {label, changes, namespace, units}
 // Steps that wait to be written together; null while each is written at once.
 export let gathered = null
+let sent = null // those that are being written
+const SENT = "These edits are being written."
 let written = () => {}
 export const onWritten = listener => (written = listener)
 export const lastStep = () => gathered?.at(-1) ?? history.at(-1)
@@ -42,9 +43,9 @@ const look = path => attempt("Read", path, async () => {
 	return {count, words: count === Infinity ? "many nodes" : counted(count, "node"), ...(count <= UNDO_NODES && {value})}
 })
 
-async function lookAtAll(branch, deed, limit = UNDO_NODES) {
+async function lookAtAll(branch, deed) {
 	const found = await look(branch.path)
-	if (!found || (found.value !== undefined && found.count <= limit)) return found
+	if (!found || found.value !== undefined) return found
 	fail(`${nameOf(branch)} has ${found.words}: too many to ${deed}.`)
 }
 
@@ -56,10 +57,10 @@ function put(path, value, ifHash) {
 }
 
 function overwrites(path, theirs, mine) {
-	const side = (title, name, value) => h("div", h("h3", title), h(`pre.snippet.${name}`, visibleLines(stringify(value, 2), 5000)))
+	const side = (title, name, value) => h("div", h("h3", title), h("pre.snippet." + name, visibleLines(stringify(value, 2), 5000)))
 	return dialog({
 		title: "There is another value", confirm: "Overwrite with yours", danger: true,
-		body: [h("p", `${nameOf({path})} does not hold the value that you saw. Nothing was written.`), h(".versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
+		body: [h("p", `${visible(path)} does not hold the value that you saw. Nothing was written.`), h(".versions", side("There now", "theirs", theirs), side("Yours", "mine", mine))],
 	})
 }
 
@@ -114,26 +115,47 @@ function isForeign(step, subject = "The gathered edits belong") {
 	return isOther
 }
 
-// Writes or gathers changes; whether that was done. A gathered edit of the same places is replaced.
+const isInside = (path, outer) => path !== outer && (outer === "/" || path.startsWith(`${outer}/`))
+const isNested = (one, other) => isInside(one, other) || isInside(other, one)
+const changesOf = steps => steps.flatMap(({changes}) => changes)
+
+// What waits to be written at a node and inside it, in words; "" where nothing does.
+export function gatheredWords(branch) {
+	if (gathered?.[0]?.namespace !== session.namespace) return ""
+	const {path} = branch
+	const changes = changesOf(gathered)
+	const own = changes.findLast(change => change.path === path)
+	if (own) return `gathered: ${own.after === null ? "delete" : visible(stringify(own.after), 80)}`
+	const {size} = new Set(changes.map(change => change.path).filter(one => isInside(one, path)))
+	return size ? `${size} gathered inside` : ""
+}
+
+// Writes or gathers changes; whether that was done. The server takes no update of a place and of one inside it.
 async function commit(label, changes) {
 	if (!gathered) return await write(label, changes) ?? false
-	const others = gathered.filter(step => !step.changes.every(({path}) => changes.some(change => change.path === path)))
-	if (isForeign(others[0])) return false
-	gathered = [...others, {label, changes, namespace: session.namespace}]
+	if (isForeign(gathered[0])) return false
+	const clash = changesOf(gathered).find(one => changes.some(({path}) => isNested(path, one.path)))
+	if (clash) return void fail(`${label}: one step can't change a place and another inside it, and ${nameOf(clash)} is gathered. Write or undo that first.`) ?? false
+	gathered = [...gathered, {label, changes, namespace: session.namespace}]
 	written()
 	return true
 }
 
-// Turns gathering on; or writes the gathered edits and turns it off. What is gathered meanwhile stays.
+// Turns gathering on; or writes what is gathered, and turns it off. What comes meanwhile stays.
 export async function gather() {
-	const steps = gathered
-	if (steps?.length) {
-		const changes = steps.flatMap(step => step.changes)
+	if (sent) return fail(SENT)
+	const steps = gathered ?? []
+	if (steps.length) {
+		const all = changesOf(steps)
+		const changes = [...new Map(all.map(change => [change.path, change])).values()]
+		const again = changes.filter(({path}) => all.filter(one => one.path === path)[1])
+		const words = again.length > 0 && h("p.warning", `Edited more than once, the last edit is written: ${again.map(nameOf).join(", ")}.`)
 		const label = `Write ${counted(steps.length, "edit")}`
-		if (isForeign(steps[0]) || !(await confirmChanges(label, changes)) || !(await write(label, changes))) return
+		if (isForeign(steps[0]) || !(await confirmChanges(label, changes, words))) return
+		sent = steps
+		if (!(await write(label, changes).finally(() => (sent = null)))) return
 	}
-	if (gathered === steps) gathered = steps ? null : []
-	else gathered &&= gathered.filter(step => !steps.includes(step))
+	gathered = gathered?.length === steps.length ? null : (gathered ?? []).slice(steps.length)
 	written()
 }
 
@@ -142,6 +164,7 @@ const confirmLabel = label => (gathered ? "Gather" : label)
 export async function undo() {
 	const isGathered = gathered?.length > 0
 	const steps = isGathered ? gathered : history
+	if (steps === sent) return fail(SENT)
 	const step = steps.pop()
 	if (!step) return
 	const {label, changes} = step
@@ -169,10 +192,8 @@ export function valueField(data, {types = TYPES, tag = "input", hasPriority = tr
 	const isJSON = /object|null/.test(kind)
 	const priority = h("input.priority-input", {label: "Priority", placeholder: "no priority", title: 'A number or text; "5" is text', value: known === undefined ? "" : stringify(known)})
 	const readPriority = () => {
-		if (!priority.value) return
-		try { return READERS.number(priority.value) } catch { /* text */ }
-		try { return reader("string")(priority.value) } catch { /* text without quotes */ }
-		return priority.value
+		for (const kind of ["number", "string"]) try { return reader(kind)(priority.value) } catch { /* text without quotes */ }
+		return priority.value || undefined
 	}
 	const type = choice("Type", types, {class: "type", value: isJSON ? "json" : kind, onchange: () => {
 		text.disabled = /timestamp|null/.test(type.value)
@@ -253,7 +274,7 @@ function review({path, keys}, title, label, body, read, seen) {
 }
 
 export async function editJSON(branch) {
-	const found = await lookAtAll(branch, "edit as text", EDIT_NODES)
+	const found = await lookAtAll(branch, "edit as text")
 	if (!found) return
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "JSON", value: stringify(found.value, 2)})
 	await review(branch, nameOf(branch), `Change ${nameOf(branch)}`, text, () => text.value, found)
@@ -283,7 +304,7 @@ export async function remove(branch) {
 	const {value, words} = (await look(path)) ?? {}
 	if (!words) return
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
-		value === undefined ? h("p.warning", "Too large to undo: export it first, or make a backup.") : h("p.hint", "You can undo it while this page is open.")]
+		value === undefined ? h("p.warning", "Too large to undo: export it first.") : h("p.hint", "You can undo it while this page is open.")]
 	const label = `Delete ${nameOf(branch)}`
 	if (await dialog({title: `${label}?`, confirm: confirmLabel(`Delete ${words}`), danger: true, body})) await commit(label, [{path, before: value, after: null}])
 }
@@ -299,7 +320,7 @@ export async function move(branch, isCopy = false) {
 		path = join(keys)
 		if (keys.length === 0) return "It can't be the root."
 		if (path === from) return "This is where it is."
-		if (path.startsWith(`${from}/`) || from.startsWith(`${path}/`)) return "A node can't go into itself, or over what holds it."
+		if (isNested(path, from)) return "A node can't go into itself, or over what holds it."
 		return keys.map(problemOfKey).find(Boolean)
 	}
 	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`

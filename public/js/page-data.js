@@ -18,6 +18,7 @@ const PLACEHOLDERS = {key: "Go to key or /path", value: "Text in a value"}
 const crumbs = h("nav.crumbs", {label: "Path"})
 const findField = h("input.find", {type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find})
 const findBy = choice("Find by", [["key", "Key"], ["value", "Value"]], {onchange: () => (findField.placeholder = PLACEHOLDERS[findBy.value])})
+const undo = () => edit.undo().catch(failed)
 const undoButton = button([icon("undo"), h("span", "Undo")], undo, ".tool")
 const gatherButton = button([icon("gather"), h("span")], () => edit.gather().catch(failed), ".tool", {title: "Gather edits, then write them as one step"})
 const notice = h(".notice", {role: "status"})
@@ -29,7 +30,7 @@ const details = h("aside.details", {label: "Selected node"}, h("header", name, i
 	iconButton("more", "Actions", event => showMenu(detailed, event.currentTarget)), fold), facts)
 view.connect({
 	edit: editLeaf, add, remove: edit.remove, more: showMenu, open: branch => open(branch.keys), up: () => keys.length && open(keys.slice(0, -1)),
-	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn,
+	undo, find: () => findField.focus(), copy: copyJSON, selected, drawn, mark: edit.gatheredWords,
 })
 let keys, database, model, detailed, detailVersion, detailTimer
 let isClosed = true
@@ -107,10 +108,6 @@ async function add(branch) {
 	if (await edit.add(branch)) model.expand(branch)
 }
 
-function undo() {
-	edit.undo().catch(failed)
-}
-
 function showMenu(branch, anchor) {
 	const isRoot = branch.path === "/"
 	menu(anchor, [
@@ -134,9 +131,9 @@ function showMenu(branch, anchor) {
 
 function copyJSON(branch) {
 	attempt("Copy", branch.path, async () => {
-		const text = stringify(await session.read(branch.path), 2)
-		if (text.length > COPY_UNITS) return fail(`${format.bytes(text.length)} are too much to copy: export them.`)
-		copy(text, `${format.bytes(text.length)} of JSON copied`)
+		const value = await session.read(branch.path, COPY_UNITS)
+		if (value === undefined) return fail(`More than ${format.bytes(COPY_UNITS)} are too much to copy: export them.`)
+		copy(stringify(value, 2), "Copied as JSON")
 	})
 }
 
@@ -152,11 +149,8 @@ async function find(event) {
 	await attempt("Search", level.path, async () => {
 		const {offset, count, children = []} = await session.children(level.path, {from: text, limit: 1})
 		if (!children[0]?.key.startsWith(text)) toast(`No key begins with “${visible(text, 40)}”: ${children.length ? "the next one" : "the last one"} is selected.`)
-		const index = Math.min(offset, count - 1)
-		let row = model.rowOf(level) + 1 + index
-		for (const child of level.expanded) if (child.index < index) row += child.below
 		view.element.focus()
-		view.selectRow(row)
+		view.selectRow(model.rowOf({parent: level, index: Math.min(offset, count - 1)}))
 	})
 }
 
@@ -199,6 +193,7 @@ const showCode = async (place, keys) => fill(place, (await import("./snippets.js
 
 edit.onWritten(path => {
 	if (path) model?.touchPath(split(path))
+	else model?.changed()
 	showUndo()
 })
 showUndo()

@@ -26,12 +26,11 @@ const cut = h("p.hint")
 const wrote = h("p.together.writes")
 const changesElement = h("div")
 const restore = button("Restore…", askRestore, ".primary")
-const toData = h("a", "Data")
 // `at` is the moment that is shown, null for now; `end` is when `now` was read. `past`: writes up to the moment, where `writes` do not reach it.
 let keys, at, writes, past, hasMore, now, then, writer, end, since
 
 export const element = h(".page",
-	h("section.panel", h(".together", title, toData), h(".together.moment", reach, slider, button("Now", () => go(null))), h(".together.moment", when, steps, field), problem),
+	h("section.panel", h(".together", title), h(".together.moment", reach, slider, button("Now", () => go(null))), h(".together.moment", when, steps, field), problem),
 	h(".columns", panel("Writes", h(".scroll", {tabIndex: 0, role: "region", label: "Writes"}, listed, more)), panel(thenTitle, [wrote, value, cut]),
 		panel("Different now", changesElement, restore)))
 
@@ -41,7 +40,6 @@ export function show({keys: shownKeys, parameters}) {
 	[keys, at, writes, past, hasMore] = [shownKeys, Number(parameters.at) || null, [], [], false]
 	now = then = end = undefined
 	title.textContent = `History of ${visible(join(keys), 200)}`
-	toData.href = link("data", keys)
 	journal.now()
 }
 

@@ -1,6 +1,6 @@
 import {session, link} from "./session.js"
 import {feed} from "./feed.js"
-import {h, fill, svg, button, choice, definitions, panel, showTable, save, fail, toast, visible, format} from "./dom.js"
+import {h, fill, svg, button, definitions, panel, showTable, save, fail, toast, visible, format} from "./dom.js"
 import {join, split} from "./keys.js"
 import {readTable} from "./json.js"
 import {indexFix, queryLink} from "./rules-index.js"
@@ -14,7 +14,7 @@ const ROW_LIMIT = 15
 const PATH_LIMIT = 500
 const LOG_LIMIT = 500 // messages, as the server keeps them
 
-// Metrics (operating.md) of two looks: what is true now, or what came in a second between them.
+// Metrics (operating.md): what is true now, or came in a second since the last look.
 const metric = (stats, name) => stats.metrics[`pando_${name}`]
 const sum = (stats, name) => metric(stats, name).reduce((total, {value}) => total + value, 0)
 const milliseconds = value => (value ? value.toFixed(value < 10 ? 2 : 0) : "–")
@@ -52,7 +52,6 @@ const meters = METERS.map(([label, formatName, ...sources]) => {
 const state = h("span.hint", {role: "status"})
 const facts = h("div")
 const log = h("ol.writes.log", {tabIndex: 0, label: "Log"})
-const order = choice("Sort by", [["queue", "unread output"], "memory", "sent", "received", ["idle", "silence"], "age"], {onchange: () => lookAtLists()})
 const paths = new Map()
 let namespace, visit, before, lastMessage // visit: ends when the page is left
 
@@ -67,14 +66,14 @@ const lists = [
 		[...paths.values()].sort((a, b) => b.millis - a.millis).slice(0, ROW_LIMIT).map(({keys, count, millis, bytes, order}) =>
 			[placeLink(keys, namespace, order), format.count(count), millis.toFixed(2), format.bytes(bytes), order ? fix(keys, order) : ""]),
 	async () =>
-		(await session.inspect("connections", {sort: order.value, limit: ROW_LIMIT})).connections.map(one => [
+		(await session.inspect("connections", {sort: "queue", limit: ROW_LIMIT})).connections.map(one => [
 			one.peer ?? "", one.transport.replace("_", " "), one.administrator ? "administrator" : visible(one.uid ?? "", 40),
 			one.listens?.length ? [placeLink(split(one.listens[0]), one.database), one.listen_count > 1 && ` and ${format.count(one.listen_count - 1)} more`] : "",
 			...[one.queue_bytes, one.memory_bytes, one.sent_bytes].map(format.bytes), ...[one.idle_seconds, one.age_seconds].map(format.span)]),
 ].map((rows, number) => {
 	const [title, heads, empty] = LISTS[number]
 	const content = h("div")
-	return {element: panel([title, number === 2 && order], content), look: async () => showTable(content, heads, await rows(), empty)}
+	return {element: panel(title, content), look: async () => showTable(content, heads, await rows(), empty)}
 })
 lists.unshift(denialPanel())
 

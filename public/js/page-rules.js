@@ -4,7 +4,6 @@ import "../vendor/codemirror/show-hint.js"
 import "../vendor/diff.js"
 import {session, link} from "./session.js"
 import {h, fill, button, choice, dialog, failed, toast, visible, format} from "./dom.js"
-import {completions} from "./rules-completion.js"
 import * as playground from "./rules-playground.js"
 import {withIndex} from "./rules-index.js"
 import {denialPanel} from "./denials.js"
@@ -17,6 +16,20 @@ const CHECK_MS = 500 // after the last change
 const PATH = "/.settings/rules.json"
 
 CodeMirror.defineSimpleMode("rules", await readTable("rules-mode"))
+
+const {keys, variables, members} = await readTable("completions")
+
+// What may stand at the end of a line: {typed, words}, `typed` being its part that is there already.
+export function completions(line, source) {
+	const [typed] = /[\w$]*$/.exec(line)
+	const owner = line.slice(0, line.length - typed.length)
+	const isExpression = owner.replace(/\\./g, "").split('"').length % 2 === 0 && owner.includes(":")
+	let words = []
+	if (/^\s*"\.$/.test(owner)) words = keys
+	else if (isExpression && owner.endsWith(".")) words = members.find(([pattern]) => new RegExp(pattern).test(owner.slice(0, -1)))?.[1] ?? []
+	else if (isExpression && typed) words = [...variables, ...new Set(source.match(/\$\w+/g))]
+	return {typed, words: words.filter(word => word.startsWith(typed) && word !== typed)}
+}
 
 // The server's `line:column: message` lines.
 const readErrors = text => text.split("\n").filter(Boolean).map(text => {
@@ -34,7 +47,7 @@ const frame = h(".editor-frame")
 const styles = ["show-hint", "codemirror"].map(name => h("link", {rel: "stylesheet", href: `/vendor/codemirror/${name}.css`}))
 const editor = CodeMirror(frame, {
 	mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules", hintOptions: {hint, completeSingle: false},
-	extraKeys: {"Ctrl-Space": "autocomplete", "Ctrl-S": () => isDifferent() && publish(), Tab: false, "Shift-Tab": false},
+	extraKeys: {"Ctrl-Space": "autocomplete", Tab: false, "Shift-Tab": false},
 })
 const errorList = h("ol.errors", {role: "alert"})
 const state = h("span.hint", {role: "status"})
@@ -117,7 +130,7 @@ async function publish() {
 	const {failed, words} = await playground.runAll()
 	const current = await readPublished().catch(() => published)
 	const isOld = current !== published
-	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), h(failed ? "p.warning" : "p.hint", words), lineDiff(current, draft()), h("p", `They are in force for all clients of ${namespace} at once; listens that they no longer allow end.`)]
+	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), h(failed ? "p.warning" : "p.hint", words), lineDiff(current, draft()), h("p", `They take effect at once. Listens that they forbid end.`)]
 	if (!(await dialog({title: "Publish the rules?", confirm: "Publish", danger: isOld || failed > 0, wide: true, body}))) return
 	const error = await send({})
 	if (error) return showErrors(error)
@@ -181,7 +194,7 @@ export async function show({parameters: {line, column = 1, index, at = ""}}) {
 	if (!index) return
 	try {
 		editor.setValue(withIndex(draft(), split(at), index))
-		toast("The index is in the draft: look at it, then publish.")
+		toast("The index is in the draft. Publish it.")
 	} catch (error) {
 		failed(error)
 	}

@@ -88,7 +88,7 @@ export class Database {
 		clearTimeout(this.connectTimeout)
 		clearInterval(this.keepalive)
 		this.socket = null
-		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may or may not have been done.")
+		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may have been done.")
 		for (const request of this.requests.values()) request.reject(error)
 		this.requests.clear()
 		if (/closed|refused/.test(this.state)) return
@@ -157,7 +157,7 @@ export class Database {
 
 	/** Calls `onValue` with the value at the path, or what `query` selects, now and after changes; `onEnd` with an error. The result ends it. */
 	listen(path, query, onValue, onEnd = () => {}) {
-		const listen = {path, query, onValue, onEnd, tag: this.nextTag++, value: null, names: split(path)}
+		const listen = {path, query, onValue, onEnd, tag: this.nextTag++, value: null, isWhole: false, names: split(path)}
 		this.listens.set(listen.tag, listen)
 		if (this.socket?.readyState === WebSocket.OPEN && this.session) this.sendListen(listen)
 		return () => {
@@ -169,6 +169,7 @@ export class Database {
 	}
 
 	sendListen(listen) {
+		listen.isWhole = false
 		this.request("q", wireListen(listen)).catch(error => {
 			if (/disconnected|offline/.test(error.code)) return // it is sent again
 			if (this.listens.delete(listen.tag)) listen.onEnd(error)
@@ -182,7 +183,10 @@ export class Database {
 			let isChanged = false
 			for (const [names, value] of isMerge ? Object.entries(data).map(([name, value]) => [[...base, ...split(name)], value]) : [[base, data]]) {
 				if (!listen.names.every((name, index) => name === names[index])) continue
-				listen.value = replace(listen.value, names.slice(listen.names.length), value)
+				const inner = names.slice(listen.names.length)
+				listen.isWhole ||= inner.length === 0
+				if (!listen.isWhole) continue // another listen's part: the whole is on its way
+				listen.value = replace(listen.value, inner, value)
 				isChanged = true
 			}
 			if (isChanged) listen.onValue(listen.value)

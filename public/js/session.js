@@ -64,7 +64,7 @@ class Session extends Emitter {
 		})
 	}
 
-	async signIn(credential, {isKept}) {
+	async signIn(credential, isKept) {
 		Object.assign(this, {credential, actor: {kind: "self"}})
 		await this.connect()
 		this.auth = this.database.auth

@@ -1,5 +1,5 @@
 // The tree as far as it is looked at. Pages of rows, with kind and size in place of data, are loaded when they come into
-// view, and again when the feed names a write there; without a feed every second.
+// view, and again after a write there; without a feed every second.
 
 import {session, Emitter} from "./session.js"
 import {feed, isWrite} from "./feed.js"
@@ -8,6 +8,7 @@ import {join, isOnOneWay} from "./keys.js"
 
 const PAGE = 100 // rows
 const KEPT_PAGES = 300 // of one level
+const NEAR_PAGES = 3 // that stay then, on each side
 const LOAD_LIMIT = 4 // at the same time
 const REFRESH_MS = 150 // between two requests for what has changed
 const SWEEP_MS = 5000 // for what the feed does not tell
@@ -220,12 +221,12 @@ export class TreeModel extends Emitter {
 		} catch { /* the next page tells */ }
 	}
 
-	forgetPages(branch, near) {
-		if (branch.pages.size <= KEPT_PAGES) return
-		const farthest = [...branch.pages.keys()].sort((a, b) => Math.abs(b - near) - Math.abs(a - near))
-		for (const number of farthest.slice(0, branch.pages.size - KEPT_PAGES)) {
-			for (const row of branch.pages.get(number).rows) if (!row.isExpanded) branch.byKey.delete(row.key)
-			branch.pages.delete(number)
+	forgetPages({pages, byKey}, near) {
+		if (pages.size <= KEPT_PAGES) return
+		for (const [number, {rows}] of pages) {
+			if (Math.abs(number - near) <= NEAR_PAGES) continue
+			for (const row of rows) if (!row.isExpanded) byKey.delete(row.key)
+			pages.delete(number)
 		}
 	}
 

@@ -131,7 +131,7 @@ function placeRow(row, top, depth) {
 
 function makeRow() {
 	const row = h(".row", {role: "treeitem"})
-	row.parts = ["key", "badge", "value", "priority", "writer"].map(name => h("span", {class: name}))
+	row.parts = ["key", "badge", "value", "priority", "mark", "writer"].map(name => h("span", {class: name}))
 	row.append(h("span.twisty", {ariaHidden: true}, icon("right")), ...row.parts,
 		h("span.row-actions", {ariaHidden: true}, [["edit", "Edit"], ["add", "Add a child"], ["more", "More"]].map(([name, label]) =>
 			iconButton(name, label, undefined, {tabIndex: -1, "data-action": name}))))
@@ -145,10 +145,11 @@ function drawRow(rowElement, row, found, top) {
 	const isParent = kind === "object"
 	const [key, value] = [visible(branch.key, 160), visible(valueText(branch), 300)]
 	const children = isParent ? counted(count, "child", "children") : ""
-	const [keyPart, badge, valuePart, priorityPart, writerPart] = rowElement.parts
+	const [keyPart, badge, valuePart, priorityPart, markPart, writerPart] = rowElement.parts
+	const mark = branch === found ? actions.mark(branch) : ""
 	placeRow(rowElement, top, depth)
 	put(rowElement, {
-		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}`,
+		id: `row-${row}`, class: `row ${kind}${parent || kind === "placeholder" ? "" : " root"}${branch.isExpanded ? " expanded" : ""}`, "aria-label": `${key}: ${children || value}${mark && `, ${mark}`}`,
 		"aria-selected": row === currentRow, "aria-level": depth + 1, "aria-expanded": isParent && parent ? branch.isExpanded : null,
 		"aria-posinset": parent ? branch.index + 1 : null, "aria-setsize": parent ? parent.count : null,
 	})
@@ -156,6 +157,7 @@ function drawRow(rowElement, row, found, top) {
 	write(keyPart, key)
 	write(badge, isParent ? format.count(count) : length ? format.bytes(length) : "")
 	write(valuePart, value)
+	write(markPart, mark)
 	write(priorityPart, priority === undefined ? "" : `priority ${visible(JSON.stringify(priority), 40)}`)
 	const isSame = rowElement.branch === found
 	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches
