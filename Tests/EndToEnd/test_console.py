@@ -904,6 +904,22 @@ def test_a_moment_names_its_writer_and_is_reached_by_steps(desk):
     assert bottom < 800
 
 
+def test_a_step_back_before_the_history_was_read_does_nothing(desk):
+    page = desk.open({"a": 1}, place="history", keys="/a")
+    page.wait("document.querySelector('.snippet')?.textContent === '1'")
+    # Another path: nothing is known of it at the moment when its title is shown.
+    page.run("""new Promise((resolve) => {
+      const title = document.querySelector('.page h2');
+      new MutationObserver(() => {
+        [...document.querySelectorAll('button')].find((one) => one.textContent === '−1 min').click();
+        resolve();
+      }).observe(title, { childList: true });
+      location.hash = location.hash.replace('/a', '/b');
+    })""")
+    page.wait("document.querySelector('.snippet')?.textContent === 'Nothing was here.'")
+    assert "NaN" not in page.run("location.hash")
+
+
 def test_a_value_that_is_cut_says_so(desk):
     desk.rest.put("/doc", {"text": "x" * 3000, **{f"k{number}": "y" * 100 for number in range(1000)}})
     page = desk.open(place="history", keys="/doc")

@@ -77,6 +77,7 @@ function mergeWrites({writes: latest, more}) {
 }
 
 function go(moment) {
+	if (end === undefined) return
 	at = moment === null || moment >= end ? null : Math.max(since, Math.floor(moment))
 	history.replaceState(null, "", link("history", keys) + (at === null ? "" : `?at=${at}`))
 	drawMoment()
