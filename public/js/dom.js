@@ -84,7 +84,7 @@ export function formParts(label, run, done, kind = ".primary") {
 	return {problem, submit, onsubmit}
 }
 
-// Nothing behind a modal dialog can be clicked: messages move into the topmost one, which `dialog()` makes the first.
+// Behind a modal dialog nothing can be clicked: messages move into the topmost, which is the first.
 const placeToasts = () => (document.querySelector("dialog") ?? document.body).append(toasts)
 
 // Opens a dialog; resolves with whether it was confirmed. `check()` is as `run()` of a form. One that `asks` nothing is only closed.

@@ -38,11 +38,15 @@ export function compareValues(a, b) {
 }
 
 const PUSH_CHARACTERS = "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+let lastPush = 0n
 
 export function pushID(now = Date.now()) {
-	const digits = [...crypto.getRandomValues(new Uint8Array(12))]
-	for (let rest = now; digits.length < 20; rest = Math.floor(rest / 64)) digits.unshift(rest)
-	return digits.map(digit => PUSH_CHARACTERS[digit % 64]).join("")
+	const number = crypto.getRandomValues(new Uint8Array(9)).reduce((number, byte) => (number << 8n) | BigInt(byte), BigInt(now))
+	// Within a millisecond the next number.
+	lastPush = number >> 72n > lastPush >> 72n ? number : lastPush + 1n
+	let id = ""
+	for (let bit = 0n; bit < 120n; bit += 6n) id = PUSH_CHARACTERS[(lastPush >> bit) & 63n] + id
+	return id
 }
 
 function doubleText(value) {

@@ -185,7 +185,7 @@ export class Database {
 				if (!listen.names.every((name, index) => name === names[index])) continue
 				const inner = names.slice(listen.names.length)
 				listen.isWhole ||= inner.length === 0
-				if (!listen.isWhole) continue // another listen's part: the whole is on its way
+				if (!listen.isWhole) continue // the whole is on its way
 				listen.value = replace(listen.value, inner, value)
 				isChanged = true
 			}
