@@ -14,10 +14,12 @@ import time
 
 import pytest
 
+from admin import Admin
 from programs import needs
 from server import Server, clean_environment
 from test_storms import UPGRADE, read_until, text_frame
-from test_tls import DEADLINE, FIXTURES, client_context, copy, do_handshake, open_socket, split_records
+from test_tls import DEADLINE, FIXTURES, client_context, copy, do_handshake, open_socket, pair, split_records
+from waiting import wait_for
 
 pytestmark = needs("openssl", "curl")
 
@@ -28,7 +30,7 @@ SUITES += [
     for host, kind in (("localhost", "ECDSA"), ("rsa.example.com", "RSA"))
     for name in ("AES128-GCM-SHA256", "AES256-GCM-SHA384", "CHACHA20-POLY1305")]
 HEADER_BYTES, TAG_BYTES = 5, 16
-CHANGE_OF_CIPHERS = 20
+CHANGE_OF_CIPHERS, ALERT, APPLICATION_DATA = 20, 21, 23
 # The number of the client's record that holds the request. change_cipher_spec is not counted.
 REQUEST_NUMBER = {"1.2": 4, "1.3": 3}
 
@@ -341,6 +343,30 @@ def test_a_client_is_gone(server, version, end):
             plain.settimeout(DEADLINE)
             end(secure, plain)
             read_until(watcher, b'"d":"gone"')
+
+
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_a_stream_ends_with_a_bad_record(servers, version):
+    """Its listen is gone while the connection is still there: that waits for its client to close, too, or ten seconds."""
+    server = servers(arguments=[*pair("localhost"), "--admin-listen", "127.0.0.1:0"])
+    with open_socket(server.port, client_context(maximum_version=ssl.TLSVersion[version])) as secure:
+        secure.sendall(b"GET /stream.json HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
+        read_until(secure, b"event: put")
+        assert listens_and_connections(server) == [1, 1]
+        with socket.socket(fileno=socket.dup(secure.fileno())) as plain:
+            plain.settimeout(DEADLINE)
+            after_a_bad_record(secure, plain)
+            wait_for(lambda: listens_and_connections(server)[0] == 0, "end of the stream")
+            assert listens_and_connections(server) == [0, 1]
+            # The alert that says why, which TLS 1.3 encrypts, and the end.
+            records = split_records(b"".join(iter(lambda: plain.recv(1 << 16), b"")))
+            assert [record[0] for record in records] == [APPLICATION_DATA if version == "TLSv1_3" else ALERT]
+
+
+def listens_and_connections(server):
+    lines = Admin(server).text().splitlines()
+    return [
+        sum(int(line.split()[-1]) for line in lines if line.startswith(name)) for name in ("pando_listens{", "pando_connections ")]
 
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])

@@ -207,6 +207,12 @@ extension HTTPConnection {
 
     /// A client that has nothing more to ask may still wait for the last response (RFC 9112 §9.6).
     package mutating func peerEnded(_ context: inout ConnectionContext) {
+        // It has broken TLS, and the socket is closing: no response would be sent.
+        guard context.socket.isOpen else {
+            release(inOrder: false, &context)
+            (state, activity) = (.ended, .idle)
+            return
+        }
         if polls.peerEnded(&context) { return context.append(.closeAfterFlush) }
         // It may be a long reading, and most clients that close their side have given up.
         if case .inspecting = rest.work { return context.append(.close) }
@@ -246,6 +252,11 @@ extension HTTPConnection {
     /// The connection is gone. The last event.
     /// - Parameter inOrder: It was closed by this side.
     package mutating func closed(inOrder: Bool, _ context: inout ConnectionContext) {
+        release(inOrder: inOrder, &context)
+    }
+
+    /// Ends what is in progress. Nothing is left of it the second time.
+    private mutating func release(inOrder: Bool, _ context: inout ConnectionContext) {
         // A worker may be measuring its first event.
         if case .streaming = state { context.append(.abandonJobs) }
         stream?.end(&context)

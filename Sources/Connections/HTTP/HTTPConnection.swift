@@ -48,7 +48,7 @@ package struct HTTPConnection {
     /// It was accepted in the administrators' reserve.
     private let isReserved: Bool
     var state = State.head
-    package private(set) var activity = Activity.silent
+    package internal(set) var activity = Activity.silent
     package internal(set) var pauses: PauseReasons = []
     var input: RequestInput
     private var client = RequestClient()

@@ -242,6 +242,7 @@ struct PollExchange {
     /// - Parameter inOrder: It was closed by this side.
     mutating func close(inOrder: Bool, _ context: inout ConnectionContext) {
         if let session { context.append(.http(.pollIsLost(of: session))) }
+        state = .none
         deliveries.end(inOrder: inOrder, &context)
     }
 }

@@ -1,3 +1,4 @@
+import PandoEngine
 import PandoREST
 import PandoTree
 import Testing
@@ -5,8 +6,8 @@ import Testing
 @testable import PandoConnections
 @testable import PandoDatabase
 
-/// How an HTTP connection ends, in each of its stages: the client closes its side, the process ends, memory
-/// is short, the socket is gone.
+/// How an HTTP connection ends, in each of its stages: the client closes its side, or breaks TLS, the process
+/// ends, memory is short, the socket is gone.
 @Suite struct ConnectionEndTests {
     /// A connection that waits in a stage, and what each end leads to there.
     struct Row: Sendable, CustomTestStringConvertible {
@@ -90,6 +91,23 @@ import Testing
         driver = reached()
         #expect(driver.event { $0.closed(inOrder: false, &$1) } == row.closed, "the socket is gone")
         #expect(driver.machine.heldByteCount == 0, "and nothing is held")
+        // The socket is closing before the connection learns of it, and lingers.
+        driver = reached()
+        driver.base.socket.end("TLS is broken")
+        #expect(driver.event { $0.peerEnded(&$1) } == row.closed, "the client has broken TLS")
+        #expect(driver.machine.hasEnded && driver.machine.heldByteCount == 0)
+        #expect(driver.event { $0.closed(inOrder: false, &$1) } == [], "the end is reported once")
+    }
+
+    /// A session by long polling learns at once that its poll is lost, and asks for no further sign of the
+    /// responses before it.
+    @Test func pollOfClientThatHasBrokenTLS() {
+        var driver = HTTPDriver()
+        #expect(driver.receive(request("GET /.lp?id=5&pw=k2Jd83hf0Q&ser=9")) == ["poll 9 of 5"])
+        _ = driver.event { machine, _ in machine.holdPoll(of: SessionID(5)) }
+        driver.base.socket.end("TLS is broken")
+        #expect(driver.event { $0.peerEnded(&$1) } == ["poll is lost of 5"])
+        #expect(driver.event { $0.closed(inOrder: false, &$1) } == [])
     }
 
     /// A client that has closed its side, and a process that ends, wait for the response in progress, and no
