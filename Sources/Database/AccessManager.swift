@@ -98,9 +98,9 @@ final class AccessManager {
         guard hosted.database.engine.access.decisionWithoutRules(for: credential) != true else {
             return .applied
         }
-        let minute = processor.clock.now() / 60_000
+        let minute = UInt32(truncatingIfNeeded: processor.clock.now() / 60_000)
         if hosted.rechecks.minute != minute { hosted.rechecks = (minute, 0) }
-        hosted.rechecks.count += hosted.database.engine.tree.listenCount(of: session)
+        hosted.rechecks.count += UInt32(clamping: hosted.database.engine.tree.listenCount(of: session))
         guard hosted.rechecks.count <= Self.recheckLimit else { return .tooManyChecks }
         var left = Self.checkedAtOnce
         check(session, hosted, &left)

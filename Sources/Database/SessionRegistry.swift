@@ -13,13 +13,17 @@ final class HostedSession {
     /// Whose rights it has: its listens are checked again when the rules change.
     var credential = Credential.anonymous
     /// Listens that were checked again in this minute because the credential changed.
-    var rechecks: (minute: Int64, count: Int) = (0, 0)
+    var rechecks: (minute: UInt32, count: UInt32) = (0, 0)
     /// The queries of its filtered listens by tag, as the client spelled them: a revoked listen is named by
     /// its text (realtime §5.4).
     var queryTexts = QueryTexts()
     /// The held bytes that were last published to its connection
     /// (``CommandProcessor/publishHeldBytes(of:)``).
-    var publishedByteCount = 0
+    var publishedByteCount: Int {
+        get { Int(storedPublishedByteCount) }
+        set { storedPublishedByteCount = UInt32(clamping: newValue) }
+    }
+    private var storedPublishedByteCount: UInt32 = 0
 
     init(database: StoredDatabase, publicID: PublicSessionID?, credential: Credential = .anonymous) {
         self.database = database

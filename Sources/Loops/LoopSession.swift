@@ -33,10 +33,9 @@ class LoopSession {
     private var deadline: TimerToken?
     private var expiry: WallTimer?
     /// Bytes that the loop has counted for this session.
-    private var countedUnfinishedBytes = 0
-    private var countedWaitingBytes = 0
-    /// Bytes that the databases hold for this session: its listens, and its queued onDisconnect writes.
-    private(set) final var databaseByteCount = 0
+    private var countedUnfinishedBytes: UInt32 = 0
+    private var countedWaitingBytes: UInt32 = 0
+    private var countedDatabaseBytes: UInt32 = 0
 
     init(_ id: SessionID, _ services: SessionServices) {
         self.id = id
@@ -54,7 +53,10 @@ class LoopSession {
     var connectionByteCount: Int { 0 }
 
     /// The part of that which the loop has counted: what is not complete, or waits.
-    final var countedByteCount: Int { countedUnfinishedBytes + countedWaitingBytes }
+    final var countedByteCount: Int { Int(countedUnfinishedBytes) + Int(countedWaitingBytes) }
+
+    /// Bytes that the databases hold for this session: its listens, and its queued onDisconnect writes.
+    final var databaseByteCount: Int { Int(countedDatabaseBytes) }
 
     /// Bytes for the client that the kernel has not taken yet are there.
     var hasUnsentOutput: Bool { false }
@@ -196,9 +198,10 @@ class LoopSession {
 
     /// Counts what the session holds, and what it has posted.
     final func count(unfinished: Int, waiting: Int) {
-        services.unfinishedByteCount += unfinished - countedUnfinishedBytes
+        let (unfinished, waiting) = (UInt32(clamping: unfinished), UInt32(clamping: waiting))
+        services.unfinishedByteCount += Int(unfinished) - Int(countedUnfinishedBytes)
         countedUnfinishedBytes = unfinished
-        services.waitingByteCount += waiting - countedWaitingBytes
+        services.waitingByteCount += Int(waiting) - Int(countedWaitingBytes)
         countedWaitingBytes = waiting
         if services.countPosted(hasManyRequests: hasManyRequests) {
             pauseForCongestion()
@@ -211,8 +214,9 @@ class LoopSession {
 
     /// Counts what the databases hold for the session.
     final func hold(inDatabases byteCount: Int) {
-        services.databaseByteCount += byteCount - databaseByteCount
-        databaseByteCount = byteCount
+        let byteCount = UInt32(clamping: byteCount)
+        services.databaseByteCount += Int(byteCount) - databaseByteCount
+        countedDatabaseBytes = byteCount
     }
 
     /// Reads the socket while there is no reason to pause.

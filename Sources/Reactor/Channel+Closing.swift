@@ -112,13 +112,14 @@ extension Channel {
 
     func finish(_ reason: ChannelCloseReason) {
         guard phase != .closed else { return }
-        if remembersAcknowledgedBytes { acknowledgedAtClose = acknowledgedByteCount }
+        let acknowledged = remembersAcknowledgedBytes ? acknowledgedByteCount : nil
         phase = .closed
         metrics.droppedBytes.add(output.removeAll(in: buffers))
         if let secure { leave(secure) }
         closeAndCount()
         let failure = reason == .requested ? secure?.failure : nil
-        closeReason = failure.map { ChannelCloseReason.insecure($0) } ?? reason
+        let closeReason = failure.map { ChannelCloseReason.insecure($0) } ?? reason
+        ending = Ending(closeReason, acknowledgedByteCount: acknowledged)
         metrics.ended.add(LoopMetrics.End(closeReason))
         loop.closes.append(self)
     }

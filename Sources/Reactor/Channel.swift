@@ -14,7 +14,7 @@ import PandoTime
 /// Lingering is needed because closing a socket with unread input sends RST, and the peer may drop the last
 /// reply when it gets the RST.
 ///
-/// An idle channel costs its object (about 100 bytes) and a slot in the loop.
+/// An idle channel costs its object (about 200 bytes) and a slot in the loop.
 package final class Channel: Pollable {
     enum Phase { case open, flushing, lingering, closed }
 
@@ -51,6 +51,9 @@ package final class Channel: Pollable {
     var hasEnded = false
     var isInFlushList = false
     var readPace = ReadPace()
+    /// Set it where ``acknowledgedByteCount`` is needed after the connection is closed: the count is then
+    /// stored when it closes, which costs a system call.
+    package var remembersAcknowledgedBytes = false
     /// Whether it was accepted in the administrators' reserve (``ConnectionLimiter``).
     package private(set) var isReserved = false
     var limiter: ConnectionLimiter?
@@ -58,8 +61,20 @@ package final class Channel: Pollable {
     var secure: SecureStage?
     /// What the proxy says of its client; nil where the peer is no trusted proxy.
     var proxy: ProxyStage?
-    /// Why it was closed.
-    var closeReason = ChannelCloseReason.requested
+    /// How it was closed; nil while it is not.
+    var ending: Ending?
+
+    /// A channel that is open needs no place for it.
+    final class Ending {
+        let reason: ChannelCloseReason
+        /// ``acknowledgedByteCount`` when the channel closed, if ``remembersAcknowledgedBytes``.
+        let acknowledgedByteCount: Int?
+
+        init(_ reason: ChannelCloseReason, acknowledgedByteCount: Int?) {
+            self.reason = reason
+            self.acknowledgedByteCount = acknowledgedByteCount
+        }
+    }
 
     /// Counts the connection of its address until it is closed; nil where that is not limited.
     package var grant: AddressLimiter.Grant?
@@ -135,17 +150,11 @@ package final class Channel: Pollable {
     /// Whether the descriptor is closed. `channelDidClose` was called, or is called at the end of a tick.
     package var isClosed: Bool { phase == .closed }
 
-    /// Set it where ``acknowledgedByteCount`` is needed after the connection is closed: the count is then
-    /// stored when it closes, which costs a system call.
-    package var remembersAcknowledgedBytes = false
-    /// ``acknowledgedByteCount`` when the channel closed, if ``remembersAcknowledgedBytes``.
-    var acknowledgedAtClose: Int?
-
     /// Bytes that the peer's system has acknowledged (TCP): those written, less those that wait here or in
     /// the kernel. Once the connection is closed: the count of that moment if ``remembersAcknowledgedBytes``,
     /// else all bytes. One system call.
     package var acknowledgedByteCount: Int {
-        guard phase != .closed else { return acknowledgedAtClose ?? writtenByteCount }
+        guard phase != .closed else { return ending?.acknowledgedByteCount ?? writtenByteCount }
         let accepted = writtenByteCount - output.unsentByteCount
         let unacknowledged = max(0, Int(pando_unacknowledged(descriptor)))
         return secure?.acknowledgedByteCount(accepted: accepted, unacknowledged: unacknowledged)
@@ -182,7 +191,7 @@ package final class Channel: Pollable {
 
     override func notifyClosed() {
         // The delegate commonly holds the channel: this ends the reference cycle.
-        exchange(&currentDelegate, with: nil)?.channelDidClose(self, reason: closeReason)
+        exchange(&currentDelegate, with: nil)?.channelDidClose(self, reason: ending?.reason ?? .requested)
     }
 
     override func loopDidStop() {

@@ -42,15 +42,13 @@ package struct Reassembler: Sendable {
         case assembled([UInt8])
     }
 
-    /// Most chunks of a message.
-    package let chunkLimit: Int
-    /// Most bytes of a message.
-    package let messageByteLimit: Int
-
+    // Numbers of 32 bits: each WebSocket has a reassembler, and most have nothing to join.
+    private let storedChunkLimit: Int32
+    private let storedMessageByteLimit: Int32
     /// Chunks that were announced and not received; 0 when idle.
-    private var missing = 0
+    private var missing: Int32 = 0
     /// Chunks that were received.
-    private var received = 0
+    private var received: Int32 = 0
     /// Their bytes.
     private var gathered: [UInt8] = []
     /// Where the object of the message ends; nil when a chunk was not full (see
@@ -60,9 +58,15 @@ package struct Reassembler: Sendable {
     package init(
         chunkLimit: Int = Limits.chunkCount, messageByteLimit: Int = Limits.messageByteCount
     ) {
-        self.chunkLimit = chunkLimit
-        self.messageByteLimit = messageByteLimit
+        storedChunkLimit = Int32(clamping: chunkLimit)
+        storedMessageByteLimit = Int32(clamping: messageByteLimit)
     }
+
+    /// Most chunks of a message.
+    package var chunkLimit: Int { Int(storedChunkLimit) }
+
+    /// Most bytes of a message; less than 2 GiB.
+    package var messageByteLimit: Int { Int(storedMessageByteLimit) }
 
     /// Whether chunks are missing. Frames must not be checked for UTF-8 then: a character may continue in the
     /// next one.
@@ -88,7 +92,7 @@ package struct Reassembler: Sendable {
         gathered.appendGrowing(payload)
         missing -= 1
         received += 1
-        assert(missing + received <= chunkLimit && gathered.count <= messageByteLimit)
+        assert(Int(missing + received) <= chunkLimit && gathered.count <= messageByteLimit)
         if payload.byteCount == Segmenter.chunkUnitLimit { objectEnd?.scan(payload) } else { objectEnd = nil }
         guard missing == 0 || (missing == 1 && isCompleteWithoutLastChunk) else { return .nothing }
         missing = 0
@@ -104,7 +108,7 @@ package struct Reassembler: Sendable {
         case let count?:
             guard count <= chunkLimit else { throw .tooManyChunks(count) }
             // The announced count reserves no memory.
-            missing = count
+            missing = Int32(count)
             objectEnd = ObjectEnd()
             return .nothing
         }
@@ -141,7 +145,7 @@ package struct Reassembler: Sendable {
 /// Finds the `}` that closes the `{` at the beginning of a message, piece by piece. Knows only strings and
 /// brackets; the parser checks the rest.
 private struct ObjectEnd: Sendable {
-    private var depth = 0
+    private var depth: Int32 = 0
     private var isInString = false
     private var isEscaped = false
     private var hasBegun = false

@@ -15,12 +15,11 @@ struct FrameInput {
     var isReading = false
     /// What follows is read when others have had their turn.
     private(set) var isYielding = false
+    /// A message does not fit in one small read.
+    private var readsLargePieces = false
     private var rate = InputRate()
     /// Bytes of a message that is not complete, or not read.
     private(set) var unfinishedByteCount = 0
-    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is
-    /// not read stays in the socket. A message that does not fit in one read is read in large pieces.
-    private(set) var readByteLimit = Self.smallReadByteCount
 
     init(_ reader: MessageReader, _ reassembler: Reassembler) {
         self.reader = reader
@@ -33,6 +32,10 @@ struct FrameInput {
     }
     static var emptyReassembler: Reassembler { Reassembler(chunkLimit: 0, messageByteLimit: 0) }
 
+    /// Bytes of the socket's next reads: as many small requests as a ``RequestWindow`` takes, about. What is
+    /// not read stays in the socket. A message that does not fit in one read is read in large pieces.
+    var readByteLimit: Int { readsLargePieces ? .max : Self.smallReadByteCount }
+
     /// A message is not complete.
     var hasUnfinishedMessage: Bool { messageByteCount > 0 }
 
@@ -43,7 +46,7 @@ struct FrameInput {
         let messageByteCount = messageByteCount + session
         let byteCount = messageByteCount + ahead.byteCount
         guard byteCount != unfinishedByteCount else { return }
-        readByteLimit = messageByteCount >= Self.smallReadByteCount / 2 ? .max : Self.smallReadByteCount
+        readsLargePieces = messageByteCount >= Self.smallReadByteCount / 2
         unfinishedByteCount = byteCount
     }
 

@@ -18,7 +18,8 @@ package struct Liveness {
         case active
         /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last
         /// moved.
-        case pinged(behind: Int, taken: Int, at: MonotonicTime)
+        /// Indirect, so that all others take a word less for each number of it.
+        indirect case pinged(behind: Int, taken: Int, at: MonotonicTime)
         /// The ping has arrived.
         case arrived(at: MonotonicTime)
     }

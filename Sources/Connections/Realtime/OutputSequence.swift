@@ -25,36 +25,60 @@ struct OutputSequence {
         case sending(LargeMessage, next: Int)
     }
 
-    /// Capacity for outputs that is kept when none wait.
-    private static let keptCapacity = 64
+    /// A large message in progress, and what waits behind it. Most sessions have none: a word where there is
+    /// none.
+    private final class Backlog {
+        var stage = Stage.ready
+        /// Outputs behind a large message, from `head` on, and the memory that each takes; nil where it was
+        /// sent.
+        var waiting: [(output: Output?, byteCount: Int)] = []
+        var head = 0
+        /// Bytes of memory that the waiting outputs take.
+        var waitingByteCount = 0
+
+        var isEmpty: Bool { if case .ready = stage { head == waiting.count } else { false } }
+    }
+
+    /// Outputs that were sent whose places are used again.
+    private static let sentLimit = 64
     /// Bytes that one client leaves unread count for less where others may hold them, too.
     private static let sharedWeight = 16
 
     /// For which the receiver's messages are compressed; nil where they are not.
     let window: DeflateWindow?
-    private var stage = Stage.ready
-    /// Outputs behind a large message, from `head` on, and the memory that each takes; nil where it was sent.
-    private var waiting: [(output: Output?, byteCount: Int)] = []
-    private var head = 0
-    /// Bytes of memory that the waiting outputs take.
-    private(set) var waitingByteCount = 0
+    /// Nil when it is empty.
+    private var backlog: Backlog?
 
     init(window: DeflateWindow? = nil) {
         self.window = window
     }
 
     /// Outputs that wait.
-    var waitingCount: Int { waiting.count - head }
+    var waitingCount: Int { backlog.map { $0.waiting.count - $0.head } ?? 0 }
+
+    /// Bytes of memory that the waiting outputs take.
+    var waitingByteCount: Int { backlog?.waitingByteCount ?? 0 }
 
     /// Whether an output may be sent at once.
-    var isReady: Bool { if case .ready = stage { true } else { false } }
+    var isReady: Bool {
+        guard let backlog else { return true }
+        return if case .ready = backlog.stage { true } else { false }
+    }
 
     /// Whether nothing is left to be sent.
-    var isEmpty: Bool { isReady && waitingCount == 0 }
+    var isEmpty: Bool { backlog == nil }
+
+    private mutating func madeBacklog() -> Backlog {
+        let made = backlog ?? Backlog()
+        backlog = made
+        return made
+    }
 
     /// Bytes of memory that this client takes: what others share counts little.
     var heldByteCount: Int {
-        guard case .sending(let message, let next) = stage else { return waitingByteCount }
+        guard let backlog, case .sending(let message, let next) = backlog.stage else {
+            return waitingByteCount
+        }
         // From the piece on that the connection has.
         let pieces = message.byteCount(from: max(0, next - 1), for: window)
         return waitingByteCount + (message.isShared ? pieces / Self.sharedWeight : pieces)
@@ -62,22 +86,23 @@ struct OutputSequence {
 
     /// Keeps an output that may not be sent yet.
     mutating func append(_ output: Output, byteCount: Int) {
-        waitingByteCount += byteCount
-        if head > Self.keptCapacity, head * 2 > waiting.count {
-            waiting.removeFirst(head)
-            head = 0
+        let backlog = madeBacklog()
+        backlog.waitingByteCount += byteCount
+        if backlog.head > Self.sentLimit, backlog.head * 2 > backlog.waiting.count {
+            backlog.waiting.removeFirst(backlog.head)
+            backlog.head = 0
         }
-        waiting.append((output, byteCount))
+        backlog.waiting.append((output, byteCount))
     }
 
     /// The next output that may be sent; nil where none is, or a large message is in its way.
     mutating func removeFirst() -> Output? {
-        guard isReady, head < waiting.count else { return nil }
-        let (output, byteCount) = waiting[head]
-        waiting[head].output = nil
-        head += 1
-        waitingByteCount -= byteCount
-        if head == waiting.count { removeWaiting() }
+        guard isReady, let backlog, backlog.head < backlog.waiting.count else { return nil }
+        let (output, byteCount) = backlog.waiting[backlog.head]
+        backlog.waiting[backlog.head].output = nil
+        backlog.head += 1
+        backlog.waitingByteCount -= byteCount
+        dropIfEmpty()
         return output
     }
 
@@ -85,14 +110,17 @@ struct OutputSequence {
     /// - Precondition: ``isReady``.
     mutating func begin(_ message: LargeMessage) {
         assert(isReady)
-        stage = .encoding(message)
+        madeBacklog().stage = .encoding(message)
     }
 
     /// A worker has encoded a message.
     /// - Returns: false for another message than the one that is awaited.
     mutating func endEncoding(of message: LargeMessage) -> Bool {
-        guard case .encoding(let expected) = stage, expected === message else { return false }
-        stage = .ready
+        guard let backlog, case .encoding(let expected) = backlog.stage, expected === message else {
+            return false
+        }
+        backlog.stage = .ready
+        dropIfEmpty()
         return true
     }
 
@@ -100,29 +128,27 @@ struct OutputSequence {
     /// - Precondition: It has pieces, and ``isReady``.
     mutating func send(_ message: LargeMessage) {
         assert(isReady && message.pieces?.isEmpty == false)
-        stage = .sending(message, next: 0)
+        madeBacklog().stage = .sending(message, next: 0)
     }
 
     /// The next piece of a large message; nil where none is in progress.
     mutating func nextPiece() -> SharedBytes? {
-        guard case .sending(let message, let next) = stage, let pieces = message.pieces(for: window)
+        guard let backlog, case .sending(let message, let next) = backlog.stage,
+            let pieces = message.pieces(for: window)
         else { return nil }
-        stage = next + 1 < pieces.count ? .sending(message, next: next + 1) : .ready
+        backlog.stage = next + 1 < pieces.count ? .sending(message, next: next + 1) : .ready
+        dropIfEmpty()
         return pieces[next]
     }
 
     /// Drops everything.
     /// - Returns: Whether a worker was to encode a message.
     mutating func removeAll() -> Bool {
-        let wasEncoding = if case .encoding = stage { true } else { false }
-        stage = .ready
-        removeWaiting()
-        return wasEncoding
+        guard let backlog = exchange(&backlog, with: nil) else { return false }
+        return if case .encoding = backlog.stage { true } else { false }
     }
 
-    private mutating func removeWaiting() {
-        waiting.removeAll(keepingCapacity: waiting.capacity <= Self.keptCapacity)
-        head = 0
-        waitingByteCount = 0
+    private mutating func dropIfEmpty() {
+        if backlog?.isEmpty == true { backlog = nil }
     }
 }

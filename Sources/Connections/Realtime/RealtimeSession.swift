@@ -55,7 +55,7 @@ package struct RealtimeSession {
 
     /// Tokens that may be refused one after the other before the connection ends. Our own limit: clients
     /// close after one.
-    private static let refusalLimit = 64
+    private static let refusalLimit: UInt8 = 64
     /// Sign-ins of one connection that may queue onDisconnect writes; at one more the connection ends, and
     /// the client connects again. Our own limit: with a new sign-in each hour it is reached after ten
     /// days.
@@ -66,7 +66,7 @@ package struct RealtimeSession {
     private var credential = Credential.anonymous
     /// What is being verified, and the number to answer with.
     private var verifying: Box<(asked: AuthenticationRequest, number: Int64)>?
-    private var refusalCount = 0
+    private var refusalCount: UInt8 = 0
     /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Box<Identity>?
     /// The sign-ins that have queued onDisconnect writes, each once; the number of a sign-in is its index

@@ -4,7 +4,7 @@ import PandoBytes
 struct InputAhead {
     private var bytes: [UInt8] = []
     /// How much of it was read.
-    private var offset = 0
+    private var offset: UInt32 = 0
     /// It is being read: what is not, stays here.
     private(set) var isReading = false
 
@@ -17,7 +17,7 @@ struct InputAhead {
         guard !bytes.isEmpty else { return nil }
         isReading = true
         defer { offset = 0 }
-        return (exchange(&bytes, with: []), offset)
+        return (exchange(&bytes, with: []), Int(offset))
     }
 
     /// Puts the bytes back, of which those before `offset` were read. They wait where they are: copied behind
@@ -26,6 +26,7 @@ struct InputAhead {
         isReading = false
         guard offset < read.count else { return }
         bytes = read
-        self.offset = offset
+        // A connection keeps what one read has brought, and a little: far less than 4 GiB.
+        self.offset = UInt32(offset)
     }
 }

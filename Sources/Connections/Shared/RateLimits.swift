@@ -8,11 +8,18 @@ import PandoTime
 /// in bytes: at the lowest rate, a client may be behind by what it could have taken in the stall timeout, and
 /// by sixteen times as much after it has taken as much.
 struct OutputRate {
-    private struct Account {
+    /// Most clients have none: a word where there is none.
+    private final class Account {
         var takenByteCount: Int
         /// Bytes by which the client may still fall behind the lowest rate.
         var credit: Double
         var time: MonotonicTime
+
+        init(takenByteCount: Int, credit: Double, time: MonotonicTime) {
+            self.takenByteCount = takenByteCount
+            self.credit = credit
+            self.time = time
+        }
     }
 
     /// Nil while nothing is unsent, and before the first look.
@@ -36,7 +43,7 @@ struct OutputRate {
         let rate = Double(ConnectionLimits.slowestBytesPerSecond)
         let initialCredit = rate * (context.settings.stallTimeout / .seconds(1))
         let limit = initialCredit * Self.creditLimit
-        guard var account else {
+        guard let account else {
             // What the client's system has taken before may be what its program reads now.
             let credit = min(initialCredit + Double(count), limit)
             account = Account(takenByteCount: count, credit: credit, time: context.now)
@@ -46,7 +53,6 @@ struct OutputRate {
         account.credit = min(account.credit + Double(count - account.takenByteCount), limit)
         account.takenByteCount = count
         account.time = context.now
-        self.account = account
         return account.credit < 0
     }
 }
@@ -56,7 +62,7 @@ struct InputRate {
     /// Bytes of input so far.
     var receivedByteCount = 0
     /// Nil while no message is expected.
-    private var monitor: MinimumRateMonitor?
+    private var monitor: Box<MinimumRateMonitor>?
 
     /// - Parameter isExpected: A message is not complete, and the client may send.
     mutating func isTooSlow(whileExpected isExpected: Bool, _ context: inout ConnectionContext) -> Bool {
@@ -64,8 +70,8 @@ struct InputRate {
             monitor = nil
             return false
         }
-        var current = monitor ?? MinimumRateMonitor(receivedByteCount, at: context.now)
-        defer { monitor = current }
+        var current = monitor?.value ?? MinimumRateMonitor(receivedByteCount, at: context.now)
+        defer { monitor = Box(current) }
         return current.isTooSlow(
             receivedByteCount, at: context.now, window: context.settings.requestTimeout,
             bytesPerSecond: ConnectionLimits.slowestBytesPerSecond)
