@@ -191,7 +191,7 @@ let package = Package(
             "Simulation",
             on: [
                 "Connections", "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Identity",
-                "Journal", "SimulatedDisk", "Reactor", "Time", "Random", "Bytes",
+                "Journal", "SimulatedDisk", "Reactor", "TLS", "Time", "Random", "Bytes",
             ],
             libraries: [logging]),
 

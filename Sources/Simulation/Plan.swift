@@ -66,6 +66,7 @@ struct Plan: CustomStringConvertible {
             : SimulatedNetwork.Plan(
                 piecesPercent: random.pick([0, 40, 80]), slowPercent: random.pick([0, 0, 20]),
                 resetsInTenThousand: random.pick([0, 20, 100]))
+        network.securePercent = random.pick([0, 0, 40, 100])
         let step = random.pick([50_000, 100_000, 300_000]) as UInt64
         let isChosen = random.chance(Self.floodPercent)
         workStep = floods ?? isChosen ? step : 0
@@ -84,7 +85,7 @@ struct Plan: CustomStringConvertible {
             + (failuresInTenThousand > 0 ? ", \(failuresInTenThousand) failures in 10 000" : "")
             + (hasRot ? ", rot" : "") + ", indexes above \(unindexedChildCount) children"
             + ", network: \(network.piecesPercent) % in pieces, \(network.slowPercent) % slow, "
-            + "\(network.resetsInTenThousand) resets in 10 000"
+            + "\(network.securePercent) % TLS, \(network.resetsInTenThousand) resets in 10 000"
             + (hasFloods ? ", floods of requests of \(workStep / 1000) µs" : "")
     }
 }

@@ -68,6 +68,7 @@ extension Simulation {
         clients.append(client)
         server?.loop.accept(link)
         totals.connections += 1
+        if link.secure != nil { totals.secureConnections += 1 }
         return client
     }
 
@@ -82,6 +83,8 @@ extension Simulation {
         totals.departures += 1
         if flooders.remove(client.link.number) != nil { totals.hangUps += 1 }
         client.leave(end, &random)
+        if client.hasInterruptedHandshake { totals.interruptedHandshakes += 1 }
+        if client.hasBrokenTLS { totals.brokenTLS += 1 }
     }
 
     private func presenceDraft(of client: SimulatedClient, _ random: inout SeededGenerator) -> Draft? {
@@ -113,7 +116,10 @@ extension Simulation {
         }
         if let client = idle.first, random.chance(60) { return ask(action, by: client) }
         if let client = open.first, open.count >= Self.restLimit || random.chance(5) { return leave(client) }
-        ask(action, by: makeClient(person, in: namespace, isRealtime: false))
+        let client = makeClient(person, in: namespace, isRealtime: false)
+        ask(action, by: client)
+        // It has nothing more to ask, and waits for the response.
+        if random.chance(20), mayHangUp { leave(client) }
     }
 
     // MARK: Floods

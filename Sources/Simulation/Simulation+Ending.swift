@@ -60,11 +60,23 @@ extension Simulation {
     private var isAnyClientWaiting: Bool {
         clients.contains {
             isLive($0) && ($0.unansweredCount > 0 || checker.deliveries.dueCount(on: $0.link.number) > 0)
+                || isOwedResponse($0)
         }
+    }
+
+    /// A client that has closed its side gets the response to what it has asked for before.
+    private func isOwedResponse(_ client: SimulatedClient) -> Bool {
+        client.isOwedResponse && plan.network.resetsInTenThousand == 0
     }
 
     /// Nothing is on its way, and no thread has anything to do.
     private func checkRest() throws {
+        if let client = clients.first(where: { isOwedResponse($0) }) {
+            throw BrokenPromise(
+                description:
+                    "connection \(client.link.number) has closed its side, and gets no response to the "
+                    + "request before")
+        }
         for client in clients where isLive(client) {
             guard client.unansweredCount == 0 else {
                 throw BrokenPromise(

@@ -78,17 +78,15 @@ extension Simulation {
         /// Links of clients that read the rules; the others read the data.
         var rulesReaders: Set<Int> = []
         var missingCount = 0
+        /// Clients that ask again when time has passed.
+        var refused: [SimulatedClient] = []
         onDecoded = { client, decoded in
             switch decoded {
             case .message(let bytes):
                 time = try Value(json: bytes)["d"]["d"]["ts"].number.map { Int64($0) } ?? time
             case .response(let response) where response.status == 503:
                 // The disk was asked for space too early.
-                if rulesReaders.contains(client.link.number) {
-                    client.requestRules()
-                } else {
-                    client.send(.restGet([], nil), &self.random)
-                }
+                refused.append(client)
             case .response(let response) where rulesReaders.contains(client.link.number):
                 guard
                     let rules = RulesDocument.allCases.first(where: { Array($0.source.utf8) == response.body }
@@ -116,6 +114,13 @@ extension Simulation {
             while try settleOnce() {}
             // The moment of the start is known: now the disk may be asked for space again.
             if time != nil { environment.advance(by: 1100) }
+            for client in exchange(&refused, with: []) {
+                if rulesReaders.contains(client.link.number) {
+                    client.requestRules()
+                } else {
+                    client.send(.restGet([], nil), &random)
+                }
+            }
         }
         guard let time, missingCount == 0 else {
             throw BrokenPromise(

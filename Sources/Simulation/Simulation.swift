@@ -251,6 +251,7 @@ package final class Simulation {
         guard let server, !hasDied, onDecoded == nil, !plan.hasFloods, random.chance(40) else { return }
         note("sweep")
         totals.sweeps += 1
+        for client in clients { client.swept() }
         server.loop.sweep()
         do { try settleReleased() } catch { found = found ?? error }
     }

@@ -17,6 +17,9 @@ package struct Totals: CustomStringConvertible, Sendable {
     var droppedReads = 0
     var overtakings = 0
     var connections = 0
+    var secureConnections = 0
+    var interruptedHandshakes = 0
+    var brokenTLS = 0
     var pieces = 0
     var networkResets = 0
     var departures = 0
@@ -48,6 +51,9 @@ package struct Totals: CustomStringConvertible, Sendable {
         sum.droppedReads += one.droppedReads
         sum.overtakings += one.overtakings
         sum.connections += one.connections
+        sum.secureConnections += one.secureConnections
+        sum.interruptedHandshakes += one.interruptedHandshakes
+        sum.brokenTLS += one.brokenTLS
         sum.pieces += one.pieces
         sum.networkResets += one.networkResets
         sum.departures += one.departures
@@ -67,7 +73,9 @@ package struct Totals: CustomStringConvertible, Sendable {
             (checkpoints, "checkpoints"), (takenSegments, "prepared segments taken"),
             (clockJumps, "clocks set back"), (floodedRequests, "requests in floods"),
             (hangUps, "floods that hung up"), (droppedReads, "reads dropped"),
-            (connections, "connections"), (pieces, "cuts of their bytes"),
+            (connections, "connections"), (secureConnections, "of them with TLS"),
+            (interruptedHandshakes, "handshakes interrupted"), (brokenTLS, "bad records"),
+            (pieces, "cuts of their bytes"),
             (networkResets, "connections reset by the network"), (departures, "clients that left"),
             (pings, "pings"), (events, "events of streams"), (sweeps, "sweeps"),
             (indexes, "indexes at ends of servers"),

@@ -36,8 +36,8 @@ package final class TLSConnection {
     /// (RFC 8446 §5.5).
     static let recordLimitOfKeys: UInt64 = 1 << 23
 
-    /// For tests.
-    var recordLimitOfKeys = TLSConnection.recordLimitOfKeys
+    /// For tests and the simulator.
+    package var recordLimitOfKeys = TLSConnection.recordLimitOfKeys
 
     private let isServer: Bool
     /// Until the handshake is done: after a reload, connections do not keep former certificates.

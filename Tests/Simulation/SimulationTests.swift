@@ -35,6 +35,7 @@ import Testing
             (.sendsPushAfterReply, false, "the order is wrong"),
             (.sendsBeforeDurable, false, "after the start"),
             (.forgetsResume, false, "nothing is left to do"),
+            (.losesDataBeforeClose, false, "gets no response"),
             (.swapsRequests, true, "out of its order"),
             (.starves, true, "starves"),
             (.losesWrite, true, "out of its order"),
@@ -48,5 +49,5 @@ import Testing
     }
 
     /// Seeds within which each planted fault is found.
-    private static let seedLimit: UInt64 = 30
+    private static let seedLimit: UInt64 = 60
 }

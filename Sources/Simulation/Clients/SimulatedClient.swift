@@ -30,6 +30,20 @@ final class SimulatedClient {
     /// By which the databases know it; nil before its first request has come there.
     var session: UInt64?
     private var state: State
+    /// Encrypts and decrypts; nil without TLS.
+    private let secure: SecureEnd?
+    /// Data that waits until the handshake of TLS is done.
+    private var waitingData: [UInt8] = []
+    /// It ends its direction when the handshake is done.
+    private var endsLater = false
+    /// It has sent what is no record of TLS.
+    private(set) var hasBrokenTLS = false
+    /// It has ended its direction while the handshake of TLS was in progress.
+    private(set) var hasInterruptedHandshake = false
+    /// It has ended its direction behind all that it has written.
+    private var hasEndedInOrder = false
+    /// The server has looked for connections to give up while an answer was due.
+    private var mayBeGivenUp = false
     private var input = InputBuffer()
     private var frames = ServerFrames()
     /// Frames that wait for the end of the handshake; nil for a client that does not wait.
@@ -65,8 +79,10 @@ final class SimulatedClient {
         self.person = person
         self.isRealtime = isRealtime
         state = isRealtime ? .handshaking : .responses
+        secure = link.secure.map { SecureEnd($0) }
+        sendRecords()
         guard isRealtime else { return }
-        link.toServer.write(RequestEncoding.handshake(namespace: namespace))
+        transmit(RequestEncoding.handshake(namespace: namespace))
         sent.append(Sent(number: nil, action: .open))
         if !isHasty { waiting = [] }
     }
@@ -86,7 +102,7 @@ final class SimulatedClient {
             let request = RequestEncoding.request(action, as: person, in: namespace, &random)
             sent.append(Sent(number: nil, action: action))
             unansweredRESTCount += 1
-            link.toServer.write(request)
+            transmit(request)
             return request
         }
         switch action {
@@ -105,7 +121,7 @@ final class SimulatedClient {
     /// Reads the rules, which is no action of the reference.
     func requestRules() {
         unansweredRESTCount += 1
-        link.toServer.write(RequestEncoding.rulesRequest(in: namespace))
+        transmit(RequestEncoding.rulesRequest(in: namespace))
     }
 
     /// Pings, as clients do that have nothing else to send: with a frame, or in the protocol (realtime §2.3).
@@ -120,7 +136,81 @@ final class SimulatedClient {
 
     private func write(_ frames: [UInt8]) {
         guard !hasEnded else { return }
-        if waiting != nil { waiting?.append(contentsOf: frames) } else { link.toServer.write(frames) }
+        if waiting != nil { waiting?.append(contentsOf: frames) } else { transmit(frames) }
+    }
+
+    // MARK: TLS
+
+    /// Sends data: encrypted, where the connection speaks TLS and its handshake is done.
+    private func transmit(_ data: [UInt8]) {
+        guard let secure, let choice = link.secure else { return link.toServer.write(data) }
+        guard secure.isEstablished else { return waitingData += data }
+        var rest = data[...]
+        while !rest.isEmpty {
+            let piece = rest.prefix(choice.recordByteLimit)
+            secure.seal(piece)
+            rest = rest.dropFirst(piece.count)
+        }
+        sendRecords()
+    }
+
+    private func sendRecords() {
+        if let secure { link.toServer.write(secure.takeOutput()) }
+    }
+
+    /// Sends nothing more.
+    private func endSending() {
+        guard let secure, let choice = link.secure, !hasBrokenTLS else {
+            hasEndedInOrder = !hasBrokenTLS
+            return link.toServer.end()
+        }
+        guard secure.isHandshakeDone else {
+            guard choice.interruptsHandshake else { return endsLater = true }
+            hasInterruptedHandshake = true
+            return link.toServer.end()
+        }
+        hasEndedInOrder = choice.end != .badRecord
+        switch choice.end {
+        case .inOrder, .noticeOnly: secure.close()
+        case .finOnly: break
+        case .badRecord:
+            hasBrokenTLS = true
+            link.toServer.write(Self.badRecord)
+        }
+        sendRecords()
+        if choice.end == .inOrder || choice.end == .finOnly { link.toServer.end() }
+    }
+
+    /// Application data that no key has encrypted.
+    private static let badRecord: [UInt8] = [23, 3, 3, 0, 64] + [UInt8](repeating: 0, count: 64)
+
+    /// Decrypts what has arrived.
+    /// - Throws: ``BrokenPromise`` where the server breaks TLS.
+    private func decrypt(_ bytes: [UInt8]) throws(BrokenPromise) -> [UInt8] {
+        guard let secure, !bytes.isEmpty else { return bytes }
+        let wasDone = secure.isHandshakeDone
+        let received = secure.receive(bytes)
+        if let failure = received.failure, !hasBrokenTLS {
+            throw BrokenPromise(description: "the server has broken TLS: \(failure)")
+        }
+        sendRecords()
+        if secure.isHandshakeDone, !wasDone {
+            transmit(exchange(&waitingData, with: []))
+            if endsLater { endSending() }
+        }
+        return received.data
+    }
+
+    /// The server has ended the connection.
+    /// - Throws: ``BrokenPromise`` where its client cannot tell that from a cut.
+    private func endOfServer() throws(BrokenPromise) {
+        guard !isOwedResponse else {
+            throw BrokenPromise(
+                description:
+                    "connection \(link.number) has closed its side, and gets no response to its request")
+        }
+        guard let secure, secure.isHandshakeDone, secure.failure == nil, !secure.hasEnded else { return }
+        throw BrokenPromise(description: "the server ends TLS without close_notify")
     }
 
     /// How a client leaves.
@@ -138,15 +228,23 @@ final class SimulatedClient {
         case .reset:
             link.reset()
             isGone = true
-        case .halfClose: link.toServer.end()
+        case .halfClose: endSending()
         case .closeFrame:
             if isRealtime { write(ClientFrames.close([0x03, 0xE8], &random)) }
-            if waiting == nil { link.toServer.end() }
+            if waiting == nil { endSending() }
         }
         hasEnded = true
     }
 
     // MARK: Requests on their way
+
+    /// A REST client that has closed its side behind its request: the server has to answer it.
+    var isOwedResponse: Bool {
+        !isRealtime && hasEndedInOrder && !mayBeGivenUp && unansweredRESTCount > 0
+    }
+
+    /// The server looks for connections that are too slow.
+    func swept() { if unansweredCount > 0, !isGone { mayBeGivenUp = true } }
 
     /// The next request has come to the databases.
     func arrived() -> Sent? {
@@ -181,11 +279,12 @@ final class SimulatedClient {
     func receive(_ random: inout SeededGenerator) throws(BrokenPromise) -> [Decoded] {
         guard !isGone else { return [] }
         var decoded: [Decoded] = []
-        input.append(link.toClient.read(atMost: .max))
+        input.append(try decrypt(link.toClient.read(atMost: .max)))
         while input.count > 0, let next = try decode(&random) { decoded += next }
         if link.isReset {
             isGone = true
         } else if link.toClient.hasEndArrived, link.toClient.isQuiet {
+            try endOfServer()
             link.toServer.end()
             (isGone, wasClosed) = (true, true)
         }
@@ -207,8 +306,8 @@ final class SimulatedClient {
             }
             state = .frames
             if let frames = exchange(&waiting, with: nil) {
-                link.toServer.write(frames)
-                if hasEnded { link.toServer.end() }
+                transmit(frames)
+                if hasEnded { endSending() }
             }
             return []
         case .frames:
@@ -245,7 +344,7 @@ final class SimulatedClient {
         case .close(let payload):
             wasClosed = true
             write(ClientFrames.close(Array(payload.prefix(2)), &random))
-            link.toServer.end()
+            endSending()
             hasEnded = true
         }
         return []

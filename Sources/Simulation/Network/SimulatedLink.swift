@@ -14,14 +14,17 @@ final class SimulatedLink {
     /// Connections of one life are counted from 0.
     let number: Int
     let rate: Rate
+    /// What its client does with TLS; nil without TLS.
+    let secure: SecureChoice?
     var toServer = BytePipe()
     var toClient = BytePipe()
     /// Both sides get an error; what was not read is lost.
     private(set) var isReset = false
 
-    init(number: Int, rate: Rate) {
+    init(number: Int, rate: Rate, secure: SecureChoice? = nil) {
         self.number = number
         self.rate = rate
+        self.secure = secure
         if case .slow(let byteCount) = rate { toClient.windowByteCount = byteCount }
     }
 

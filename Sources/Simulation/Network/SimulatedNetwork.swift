@@ -8,6 +8,8 @@ struct SimulatedNetwork {
         /// Of a hundred connections, those whose bytes are cut into pieces, and those that are slow, too.
         var piecesPercent = 0
         var slowPercent = 0
+        /// Of a hundred connections, those that speak TLS.
+        var securePercent = 0
         /// Of ten thousand moves, those that reset a connection.
         var resetsInTenThousand = 0
     }
@@ -26,7 +28,9 @@ struct SimulatedNetwork {
             if choice < plan.slowPercent {
                 .slow(windowByteCount: random.pick([40, 300, 2000, 20_000]))
             } else if choice < plan.slowPercent + plan.piecesPercent { .pieces } else { .whole }
-        let link = SimulatedLink(number: links.count, rate: rate)
+        let isSecure = plan.securePercent > 0 && random.chance(plan.securePercent)
+        let link = SimulatedLink(
+            number: links.count, rate: rate, secure: isSecure ? SecureChoice(&random) : nil)
         links.append(link)
         return link
     }

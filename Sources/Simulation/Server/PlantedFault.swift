@@ -23,6 +23,8 @@ enum PlantedFault: CaseIterable {
     case sendsBeforeDurable
     /// A connection that was paused is not read again.
     case forgetsResume
+    /// What came together with the end of TLS (close_notify) is dropped.
+    case losesDataBeforeClose
 }
 
 /// Commits a ``PlantedFault`` in one life of a server.
@@ -64,7 +66,7 @@ final class FaultInjector {
             keepBack(&messages) { $0.requestingSession == victim }
         case .servesEndedSession:
             keepBack(&messages) { if case .closed = $0 { true } else { false } }
-        case .sendsPushAfterReply, .sendsBeforeDurable, .forgetsResume: break
+        case .sendsPushAfterReply, .sendsBeforeDurable, .forgetsResume, .losesDataBeforeClose: break
         }
     }
 

@@ -69,7 +69,8 @@ final class SimulatedLoop {
     func accept(_ link: SimulatedLink) {
         precondition(link.number == connections.count, "links are counted")
         let channel = SimulatedChannel(
-            link, lowWaterByteCount: services.context.settings.outboundLowWaterByteCount)
+            link, lowWaterByteCount: services.context.settings.outboundLowWaterByteCount,
+            losesDataBeforeClose: fault?.fault == .losesDataBeforeClose)
         add(HTTPLoopConnection(makeID(), channel, services))
     }
 
@@ -141,7 +142,12 @@ final class SimulatedLoop {
     private func serve(_ connection: LoopConnection) {
         while let event = connection.channel.nextEvent(byteLimit: min(connection.readByteLimit, 256 << 10)) {
             switch event {
-            case .received(var bytes): return connection.received(&bytes)
+            case .received(var bytes):
+                connection.received(&bytes)
+                // It goes to whoever has the channel now.
+                guard connection.channel.hasFoundEnd, let owner = connections[connection.channel.link.number]
+                else { return }
+                return serve(owner)
             case .drained: connection.drained()
             case .ended: connection.peerEnded()
             case .closed(let inOrder):
