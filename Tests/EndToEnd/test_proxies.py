@@ -212,8 +212,9 @@ def guide_blocks(folder):
     section = (REPOSITORY / "public/docs/guide.md").read_text().split("**With a proxy in front.**")[1].split("\n**")[0]
     block, requests = re.findall(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
     places = {"/var/lib/pando": str(folder / "data"), "/run/pando.sock": str(folder / "pando.sock")}
-    before, command = replaced(block, **places).rsplit("pando serve", 1)
-    return before, command, replaced(requests, **{"/run/pando.sock": places["/run/pando.sock"]})
+    before, command = replaced(block, **places).removesuffix(")\n").rsplit("pando serve", 1)
+    before, umask = before.rsplit("(", 1)
+    return before + umask, command, replaced(requests, **{"/run/pando.sock": places["/run/pando.sock"]})
 
 
 class GuideServer(Server):
@@ -382,6 +383,15 @@ def test_plain_http_is_redirected(world):
 def test_the_proxy_finds_nothing_to_warn_of(world):
     lines = [line for line in world.proxy.log().splitlines() if not any(one in line for one in world.proxy.harmless)]
     assert not [line for line in lines if "warn" in line.lower()], world.proxy.log()
+
+
+def test_the_guides_block_leaves_the_shells_umask_as_it_was(tmp_path):
+    """As a user copies it, with a program that only says which umask it has."""
+    section = (REPOSITORY / "public/docs/guide.md").read_text().split("**With a proxy in front.**")[1]
+    block = re.search(r"^```\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)[1]
+    shell = "pando() { umask; }\numask 0022\n" + block + "umask\n"
+    done = subprocess.run(["bash", "-euc", shell], capture_output=True, text=True, cwd=tmp_path, timeout=DEADLINE)
+    assert (done.returncode, done.stdout) == (0, "0007\n0022\n"), done.stderr
 
 
 def test_the_guides_server_behind_a_proxy(tmp_path):
