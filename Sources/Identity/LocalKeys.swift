@@ -93,7 +93,7 @@ struct LocalKeys: Sendable {
             return .success(Array(data))
         } catch {
             return .failure(
-                UnreadableKeys(description: "\(path): can't be read: \(error.localizedDescription)"))
+                UnreadableKeys(description: "\(path): can't be read: \(error.fileReason)"))
         }
     }
 

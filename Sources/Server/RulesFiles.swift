@@ -1,4 +1,5 @@
 import Foundation
+import PandoBytes
 import PandoEngine
 import PandoRules
 import PandoStorage
@@ -48,27 +49,36 @@ package struct RulesFiles: Sendable {
     private static let suffix = ".json"
 
     private mutating func read(_ file: String, for namespace: String, _ old: [String: Ruleset]) {
-        do throws(InvalidRules) {
-            rulesets[namespace] = try Ruleset(loading: try Self.content(of: file))
-        } catch {
+        rulesets[namespace] = old[namespace]
+        let content: [UInt8]
+        do throws(Unreadable) { content = try Self.content(of: file) } catch {
+            problems.append("\(file): can't be read: \(error.reason)")
+            return
+        }
+        do throws(InvalidRules) { rulesets[namespace] = try Ruleset(loading: content) } catch {
             problems += error.problems.map { "\(file):\($0)" }
-            rulesets[namespace] = old[namespace]
         }
     }
 
+    private struct Unreadable: Error {
+        var reason: String
+    }
+
     /// One byte more than a document may have, so that a larger one is recognised.
-    private static func content(of file: String) throws(InvalidRules) -> [UInt8] {
+    private static func content(of file: String) throws(Unreadable) -> [UInt8] {
         do {
             let url = URL(fileURLWithPath: file).resolvingSymlinksInPath()
             // Not a pipe, which might never end.
             guard try url.resourceValues(forKeys: [.isRegularFileKey]).isRegularFile == true else {
-                throw CocoaError(.fileReadUnknown)
+                throw Unreadable(reason: "it is not a file")
             }
             let handle = try FileHandle(forReadingFrom: url)
             defer { try? handle.close() }
             return Array(try handle.read(upToCount: RulesLimits.sourceByteCount + 1) ?? Data())
+        } catch let error as Unreadable {
+            throw error
         } catch {
-            throw InvalidRules(SourcePosition(), "can't be read: \(error.localizedDescription)")
+            throw Unreadable(reason: error.fileReason)
         }
     }
 }

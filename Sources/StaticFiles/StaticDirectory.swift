@@ -1,4 +1,5 @@
 import Foundation
+import PandoBytes
 
 /// Reads the files of a directory for a ``StaticSite``. Links, and files whose names begin with a dot, are
 /// left out, so nothing outside of the directory is served.
@@ -61,7 +62,7 @@ package enum StaticDirectory {
             do {
                 names = try FileManager.default.contentsOfDirectory(atPath: root + path)
             } catch {
-                throw Unusable(description: "\(root)\(path) can't be read: \(error.localizedDescription)")
+                throw Unusable(description: "\(root)\(path) can't be read: \(error.fileReason)")
             }
             for name in names.sorted() where !name.hasPrefix(".") {
                 let place = "\(path)/\(name)"
@@ -83,7 +84,7 @@ package enum StaticDirectory {
                 defer { try? handle.close() }
                 bytes = Array(try handle.read(upToCount: StaticDirectory.fileByteLimit + 1) ?? Data())
             } catch {
-                throw Unusable(description: "\(root)\(path) can't be read: \(error.localizedDescription)")
+                throw Unusable(description: "\(root)\(path) can't be read: \(error.fileReason)")
             }
             byteCount += bytes.count
             guard bytes.count <= StaticDirectory.fileByteLimit, byteCount <= StaticDirectory.totalByteLimit,

@@ -112,7 +112,7 @@ def test_a_bad_file_never_replaces_a_good_one(servers, rules):
     assert all(f"{rules}:{problem}" in server.stderr() for problem in BAD_PROBLEMS)
     assert may(server) == "r"
     rules.unlink()
-    hang_up(server, f"{rules}:1:1: can't be read")
+    hang_up(server, f"{rules}: can't be read: No such file or directory")
     assert may(server) == "r"
     rules.write_text(OPEN)
     hang_up(server, "rules read again; default changed")
@@ -123,7 +123,19 @@ def test_a_pipe_is_no_rules_file(servers, tmp_path):
     """No process writes into the pipe: a server that waited for its end would handle no signal any more."""
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    assert "can't be read" in fails_to_start(servers, BAD_CONFIGURATION, arguments=["--rules", pipe])
+    said = fails_to_start(servers, BAD_CONFIGURATION, arguments=["--rules", pipe])
+    assert f"pando: {pipe}: can't be read: it is not a file\n" in said
+
+
+@pytest.mark.parametrize("path, reason", [
+    ("file/rules.json", "Not a directory"), ("missing.json", "No such file or directory"),
+    ("missing/rules.json", "No such file or directory")])
+def test_a_file_that_can_not_be_read_is_named_with_the_reason(servers, tmp_path, path, reason):
+    """In the system's words, and without a line and column, which nobody has found."""
+    (tmp_path / "file").write_text(OPEN)
+    said = f"{tmp_path / path}: can't be read: {reason}\n"
+    assert server_module.run("check", "rules", tmp_path / path).stdout == said
+    assert fails_to_start(servers, BAD_CONFIGURATION, arguments=["--rules", tmp_path / path]) == f"pando: {said}"
 
 
 def test_a_bad_file_refuses_to_start_with_all_problems(servers, rules):
