@@ -1,4 +1,6 @@
 import ArgumentParser
+import Foundation
+import PandoLog
 import PandoSettings
 
 /// The `pando` binary: every command of it, and nothing else.
@@ -17,4 +19,23 @@ struct Pando: ParsableCommand {
             PrintJournal.self, NamespaceCommand.self, Token.self, Top.self,
         ]
     )
+
+    /// Runs the command of the arguments. What was wrong with them is shown as a terminal may show it.
+    static func main() {
+        do {
+            var command = try parseAsRoot()
+            try command.run()
+        } catch {
+            var message = fullMessage(for: error)
+            guard !exitCode(for: error).isSuccess, !message.isEmpty else { exit(withError: error) }
+            for argument in CommandLine.arguments where argument.contains("\n") {
+                let shown = String(decoding: LogLine.bytes("\(argument)\n").dropLast(), as: UTF8.self)
+                message = message.replacingOccurrences(of: argument, with: shown)
+            }
+            for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
+                StandardError().write("\(line)\n")
+            }
+            Foundation.exit(exitCode(for: error).rawValue)
+        }
+    }
 }

@@ -17,13 +17,16 @@ package enum StartError: Error, CustomStringConvertible {
     /// The machine has no descriptors, threads or memory left.
     case machine(String)
 
-    package var description: String {
+    /// At least one, a line for each.
+    package var problems: [String] {
         switch self {
-        case .rules(let problems), .certificates(let problems): problems.joined(separator: "\n")
-        case .storage(let error): error.description
-        case .address(let text), .descriptors(let text), .files(let text), .machine(let text): text
+        case .rules(let problems), .certificates(let problems): problems
+        case .storage(let error): [error.description]
+        case .address(let text), .descriptors(let text), .files(let text), .machine(let text): [text]
         }
     }
+
+    package var description: String { problems.joined(separator: "\n") }
 
     package var exitCode: Int32 {
         switch self {

@@ -421,3 +421,62 @@ def test_check_config_has_no_problem_with_files_that_are_there(tmp_path):
     file = tmp_path / "pando.json"
     file.write_text(json.dumps({"memory": True, "rules": str(tmp_path / "rules.json")}))
     assert run("check", "config", file).returncode == 0
+
+
+# What a terminal would take as a command (C0, C1), and what would change the order of letters or not be shown.
+NASTY = "a\x1b[31m\x9b2Jb\u202ec"
+SHOWN = r"a\u{1B}[31m\u{9B}2Jb\u{202E}c"
+
+
+@pytest.mark.parametrize("command", [
+    ["import", "FILE", "--data", "new"], ["import", "FILE", "--url", "http://127.0.0.1:1"], ["export", "--data", "FILE"],
+    ["backup", "--data", "FILE", "--output", "b"], ["restore", "FILE", "--data", "new"], ["restore", "--verify", "FILE"],
+    ["check", "data", "FILE"], ["check", "config", "FILE"], ["check", "rules", "FILE"], ["check", "backup", "FILE"],
+    ["test", "rules", "FILE", "FILE"], ["log", "FILE"], ["namespace", "list", "--data", "FILE"],
+    ["token", "--uid", "u", "--secret-file", "FILE"], ["serve", "--memory", "--rules", "FILE"],
+    ["serve", "--memory", "--jwks-file", "FILE", "--jwks-issuer", "i", "--jwks-audience", "a"], ["serve", "--memory", "FILE"],
+    ["namespace", "create", "--data", "new", "FILE"], ["check", "health", "FILE"], ["top", "FILE"]],
+    ids=lambda command: " ".join(command[:2]) + "-" + command[-2])
+@pytest.mark.parametrize("name, shown", [(NASTY, SHOWN), ("a\nforged: all is well", None)], ids=["control", "newline"])
+def test_names_that_a_terminal_would_obey_are_escaped(tmp_path, command, name, shown):
+    done = server_module.run(*(word.replace("FILE", name) for word in command), cwd=tmp_path)
+    assert done.returncode != 0
+    said = done.stdout + done.stderr
+    if shown:
+        assert shown in said
+    assert not [letter for letter in said if letter in "\x1b\x9b\u202e"]
+    assert not [line for line in said.splitlines() if line.startswith("forged")], said
+
+
+def test_data_that_a_terminal_would_obey_is_escaped(servers, tmp_path):
+    """Keys, values and user ids in what is printed for people."""
+    key = NASTY.replace("\x1b[31m", "")
+    (tmp_path / "good.json").write_text(json.dumps({"users": {key: NASTY}}))
+    assert run("import", tmp_path / "good.json", "--data", tmp_path / "data").returncode == 0
+    server = servers(data=tmp_path / "data")
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": f"/{key}/x", "d": NASTY})
+    assert server.terminate() == 0
+    log = run("log", tmp_path / "data", "--checkpoints").stdout
+    assert log.count(r"a\u{9B}2Jb\u{202E}c") >= 2
+    assert not [letter for letter in log if letter in "\x1b\x9b\u202e"]
+    assert {line.count("\t") for line in log.splitlines()} <= {4, 5}
+    (tmp_path / "bad.json").write_text(json.dumps({key: {"users": {"a\x1b[31mb": 1}}}))
+    refused = run("import", tmp_path / "bad.json", "--data", tmp_path / "data", "--replace")
+    assert refused.returncode == BAD_DATA and r"a\u{1B}[31mb" in refused.stderr
+    assert not [letter for letter in refused.stderr if letter in "\x1b\x9b\u202e"]
+    (tmp_path / "data" / f"checkpoint-{NASTY}").write_text("")
+    said = run("check", "data", tmp_path / "data")
+    assert not [letter for letter in said.stdout + said.stderr if letter in "\x1b\x9b\u202e"]
+
+
+def test_warnings_of_commands_are_escaped(servers, tmp_path):
+    """What a command logs while it opens a directory: a damaged checkpoint is named, in a directory of a name like that."""
+    data = tmp_path / NASTY
+    (tmp_path / "a.json").write_text('{"a":1}')
+    for _ in range(2):
+        assert run("import", tmp_path / "a.json", "--data", data, "--replace").returncode == 0
+    newest = max(data.glob("checkpoint-*"))
+    newest.write_bytes(newest.read_bytes()[:-1] + b"?")
+    done = run("import", tmp_path / "a.json", "--data", data)
+    assert done.stderr and not [letter for letter in done.stderr if letter in "\x1b\x9b\u202e"]

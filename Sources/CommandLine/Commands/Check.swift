@@ -80,7 +80,7 @@ struct CheckData: ParsableCommand {
             throw ExitCode(error.exitCode)
         }
         for problem in report.problems where !problem.isDamage {
-            try writeOutput(Array("\(problem): left by a crash; the next start removes it\n".utf8))
+            try writeLine("\(problem): left by a crash; the next start removes it")
         }
         let problems = replay.problems + report.problems.filter(\.isDamage).map(\.description)
         try conclude(

@@ -3,6 +3,7 @@ import Foundation
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoLog
 import PandoStorage
 
 /// `pando log DIR`: the journal as lines for people and scripts.
@@ -31,14 +32,12 @@ struct PrintJournal: ParsableCommand {
         do throws(StorageError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
                 guard checkpoints || !record.isOfCheckpoint else { return }
-                var line: [UInt8] = []
-                line.append(
-                    utf8: "\(record.sequence)\t\(Moment.text(record.timestamp))\t\(record.namespace)\t")
-                line.append(utf8: "\(record.kind.nameWithoutWriter)\t")
-                line.append(utf8: describe(record, payload))
-                line.append(UInt8(ascii: "\n"))
                 guard failure == nil else { return }
-                do { try writeOutput(line) } catch { failure = error }
+                do {
+                    try write(
+                        ["\(record.sequence)", Moment.text(record.timestamp), "\(record.namespace)"]
+                            + [record.kind.nameWithoutWriter] + describe(record, payload))
+                } catch { failure = error }
             }
         } catch {
             printError(error.description)
@@ -48,35 +47,44 @@ struct PrintJournal: ParsableCommand {
         for checkpoint in report.checkpoints {
             let header = checkpoint.header
             let size = "\(checkpoint.file): \(checkpoint.recordCount) records, \(checkpoint.byteCount) bytes"
-            try writeOutput(
-                Array("\(header.sequence)\t\(Moment.text(header.timestamp))\t-\tcheckpoint\t\(size)\n".utf8))
+            try write(["\(header.sequence)", Moment.text(header.timestamp), "-", "checkpoint", size])
         }
         for problem in report.problems { printError(problem.description) }
         if report.problems.contains(where: \.isDamage) { throw Exit.badData }
     }
 
-    private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> String {
+    /// Writes a line, each column as a terminal may show it: clients have chosen paths, values and user ids.
+    private func write(_ columns: [String]) throws {
+        let printed = columns.map { LogLine.bytes("\($0)\n").dropLast() }
+        try writeOutput(Array(printed.joined(separator: [UInt8(ascii: "\t")])) + [UInt8(ascii: "\n")])
+    }
+
+    /// The columns about what changed, and who wrote it.
+    private func describe(_ record: InspectedRecord, _ payload: RawSpan) -> [String] {
         switch record.kind {
         case .delta:
-            guard let changes = try? EngineRecord.changes(reading: payload) else { return "unreadable" }
-            return changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
+            guard let changes = try? EngineRecord.changes(reading: payload) else { return ["unreadable"] }
+            return [text(of: changes)]
         case .authoredDelta:
             guard let (authorship, changes) = try? EngineRecord.authoredChanges(reading: payload) else {
-                return "unreadable"
+                return ["unreadable"]
             }
-            let text = changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
-            return "\(text)\t\(authorship)"
+            return [text(of: changes), "\(authorship)"]
         case .tree:
-            guard let part = try? EngineRecord.treePart(reading: payload) else { return "unreadable" }
-            return "\(part.path) = \(cut(part.node.description))"
+            guard let part = try? EngineRecord.treePart(reading: payload) else { return ["unreadable"] }
+            return ["\(part.path) = \(cut(part.node.description))"]
         case .publishedRules:
-            guard let rules = try? RulesPublication(reading: payload) else { return "unreadable" }
+            guard let rules = try? RulesPublication(reading: payload) else { return ["unreadable"] }
             let uid = Authorship(.user(Text(rules.uid)), isOnDisconnect: false)
             let publisher = rules.uid.isEmpty ? "administrator" : "administrator, \(uid)"
-            return "\(rules.source.count) bytes\t\(publisher)"
-        case .namespaceMade: return withCursor(over: payload) { $0.string(0..<$0.count) }
-        default: return "\(payload.byteCount) bytes"
+            return ["\(rules.source.count) bytes", publisher]
+        case .namespaceMade: return [withCursor(over: payload) { $0.string(0..<$0.count) }]
+        default: return ["\(payload.byteCount) bytes"]
         }
+    }
+
+    private func text(of changes: [Change]) -> String {
+        changes.map { "\($0.path) = \(cut($0.node.description))" }.joined(separator: ", ")
     }
 
     private func cut(_ text: String) -> String {

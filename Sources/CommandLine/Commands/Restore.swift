@@ -206,12 +206,10 @@ struct Restore: ParsableCommand {
             }
             let databases = report.databases.map { "\($0.name) with \($0.leafCount) leaves" }
             let seconds = String(format: "%.1f", Date().timeIntervalSince(began))
-            try? writeOutput(
-                Array(
-                    ("\(source.path): the restore test has passed: everything up to "
-                        + "\(Moment.text(report.summary.sequence, at: report.summary.timestamp)); "
-                        + "\(databases.joined(separator: ", ")); digest \(report.digest); \(seconds) s\n")
-                        .utf8))
+            try? writeLine(
+                "\(source.path): the restore test has passed: everything up to "
+                    + "\(Moment.text(report.summary.sequence, at: report.summary.timestamp)); "
+                    + "\(databases.joined(separator: ", ")); digest \(report.digest); \(seconds) s")
             if source.path != backup { note(source.path) }
         } catch {
             throw Exit.reporting(error)

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import PandoBytes
 import PandoEngine
 import PandoRules
 
@@ -95,12 +96,12 @@ struct TestRules: ParsableCommand {
         do {
             return Array(try Data(contentsOf: URL(fileURLWithPath: path)))
         } catch {
-            printError("\(path): can't be read: \(error.localizedDescription)")
+            printError("\(path): can't be read: \(error.fileReason)")
             throw Exit.badData
         }
     }
 
     private func say(_ line: String) throws {
-        try writeOutput(Array((line + "\n").utf8))
+        try writeLine(line)
     }
 }

@@ -45,7 +45,7 @@ enum ServerProcess {
             server = try Server(
                 starting: configuration, authenticator: authenticator, log: log, readOptions: readOptions)
         } catch {
-            report(error.description, isJSON, logger)
+            for problem in error.problems { report(problem, isJSON, logger) }
             throw ExitCode(error.exitCode)
         }
         do throws(SocketError) {

@@ -48,9 +48,11 @@ struct DataOptions: ParsableArguments {
 
 }
 
-/// A logger that says warnings and errors.
+/// A logger that says warnings and errors, as a terminal may show them.
 var quietLogger: Logger {
-    var logger = Logger(label: "pando") { StreamLogHandler.standardError(label: $0) }
+    var logger = Logger(label: "pando") {
+        StreamLogHandler(label: $0, stream: StandardError(), metadataProvider: nil)
+    }
     logger.logLevel = .warning
     return logger
 }

@@ -1,8 +1,21 @@
 import Foundation
+import PandoBytes
+import PandoLog
 
-/// Writes a line to stderr. An error of the write is ignored: there is no other place to report it.
-func printError(_ line: String) {
-    try? FileHandle.standardError.write(contentsOf: Data("pando: \(line)\n".utf8))
+/// Writes a line to stderr, as a terminal may show it (``PandoLog/LogLine``). An error of the write is
+/// ignored: there is no other place to report it.
+func printError(_ line: String) { StandardError().write("pando: \(line)\n") }
+
+/// Writes a line to standard output, as a terminal may show it (``PandoLog/LogLine``): it holds names of
+/// files, or data.
+/// - Throws: Exit code 74, after a message, when it cannot be written.
+func writeLine(_ line: String) throws { try writeOutput(LogLine.bytes(line + "\n")) }
+
+/// Standard error: lines, as a terminal may show them.
+struct StandardError: TextOutputStream, Sendable {
+    func write(_ line: String) {
+        try? FileHandle.standardError.write(contentsOf: Data(LogLine.bytes(line)))
+    }
 }
 
 /// Writes to standard output.
@@ -11,7 +24,7 @@ func writeOutput(_ bytes: [UInt8]) throws {
     do {
         try FileHandle.standardOutput.write(contentsOf: Data(bytes))
     } catch {
-        printError("standard output can't be written: \(error.localizedDescription)")
+        printError("standard output can't be written: \(error.fileReason)")
         throw Exit.diskFailure
     }
 }

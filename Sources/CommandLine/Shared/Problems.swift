@@ -1,7 +1,6 @@
 /// Prints the problems, or the line that there are none.
 /// - Throws: ``Exit/checkFailed`` when there is one.
 func conclude(_ problems: [String], otherwise success: String) throws {
-    let lines = problems.isEmpty ? [success] : problems
-    try writeOutput(Array((lines.joined(separator: "\n") + "\n").utf8))
+    for line in problems.isEmpty ? [success] : problems { try writeLine(line) }
     guard problems.isEmpty else { throw Exit.checkFailed }
 }

@@ -1,4 +1,5 @@
 import Foundation
+import PandoLog
 
 /// One line on a terminal with the progress of a long command, its rate and the time left; nothing where
 /// stderr is not a terminal.
@@ -47,7 +48,7 @@ struct Progress {
     func finish(_ result: String) {
         if isShown { show(result) }
         guard printsResult else { return }
-        try? FileHandle.standardError.write(contentsOf: Data((isShown ? "\n" : "\(result)\n").utf8))
+        StandardError().write(isShown ? "\n" : "\(result)\n")
     }
 
     /// Ends the line, before an error message.
@@ -60,6 +61,7 @@ struct Progress {
     }
 
     private func show(_ text: String) {
-        try? FileHandle.standardError.write(contentsOf: Data("\r\u{1B}[K\(title): \(text)".utf8))
+        let line = Data("\r\u{1B}[K".utf8) + LogLine.bytes("\(title): \(text)")
+        try? FileHandle.standardError.write(contentsOf: line)
     }
 }
