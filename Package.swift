@@ -182,7 +182,7 @@ let package = Package(
             "Server",
             on: [
                 "Administration", "Loops", "Settings", "Log", "Database", "Storage", "Engine", "Rules",
-                "StaticFiles", "HTTP", "Journal", "Reactor", "TLS", "Identity", "Time", "Bytes",
+                "Tree", "StaticFiles", "HTTP", "Journal", "Reactor", "TLS", "Identity", "Time", "Bytes",
             ],
             libraries: [logging]),
 
@@ -280,7 +280,10 @@ let package = Package(
         tests(
             "Administration",
             on: ["Administration", "Loops", "Database", "Engine", "Tree", "Time"], libraries: [logging]),
-        tests("Server", on: ["Server", "Settings", "Reactor", "Time"]),
+        tests(
+            "Server",
+            on: ["Server", "Settings", "Storage", "Engine", "Tree", "Journal", "Reactor", "Time"],
+            libraries: [logging]),
     ]
 )
 

@@ -240,14 +240,7 @@ package final class Server: @unchecked Sendable {
 
     /// Ends the journal thread, and gives up a last checkpoint that takes too long.
     private func stopJournal() {
-        guard let journal else { return }
-        let expired = { @Sendable [logger] in
-            logger.notice(
-                "stopping: the last checkpoint is given up after \(Self.lastCheckpointTimeout.components.seconds) s; the next start reads the journal instead"
-            )
-            journal.cancelCheckpoint()
-        }
-        withDeadline(Self.lastCheckpointTimeout, expired: expired) { journal.stop() }
+        journal?.stop(checkpointTimeout: Self.lastCheckpointTimeout, logger)
     }
 
     /// Stack for what recurses: JSON nests up to 1024 deep.
