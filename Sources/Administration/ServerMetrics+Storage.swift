@@ -47,13 +47,13 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .gauge, "pando_tree_nodes",
-                "Locations that have data, leaves and objects, of all databases, as of the last checkpoint or start; 0 with --memory."
+                "Locations that have data, leaves and objects, of all databases. Counted each 10 s; large trees less often."
             ) {
                 .integer(storage.treeNodes.value)
             },
             MetricFamily(
                 .gauge, "pando_tree_bytes",
-                "About how many bytes the JSON of all databases has, as of the last checkpoint or start; 0 with --memory."
+                "About how many bytes the JSON of all databases has. Counted each 10 s; large trees less often."
             ) {
                 .integer(storage.treeBytes.value)
             },

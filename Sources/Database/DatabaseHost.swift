@@ -150,7 +150,7 @@ package final class DatabaseHost {
             .revoked(let session, _), .lagging(let session), .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
         case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
-            .usage, .backup:
+            .usage, .backup, .trees:
             0
         }
     }

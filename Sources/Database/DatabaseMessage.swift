@@ -53,6 +53,8 @@ package enum DatabaseMessage: Sendable {
     case usage(@Sendable ([PathUsage]) -> Void)
     /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
     case backup(@Sendable (CheckpointJob) -> Void)
+    /// Give the trees of all databases, as they are in memory, to a function that does little.
+    case trees(@Sendable ([Node]) -> Void)
 }
 
 extension DatabaseMessage {
@@ -69,7 +71,8 @@ extension DatabaseMessage {
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
         case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+            .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup,
+            .trees:
             false
         }
     }

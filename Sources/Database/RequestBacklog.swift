@@ -166,7 +166,7 @@ final class RequestBacklog {
             // `AccessManager` posts the next one when this one was executed.
             assert(check == nil)
             return check = message
-        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup:
+        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup, .trees:
             return urgent.append(message)
         case .drain:
             // It ends all sessions.
@@ -202,7 +202,7 @@ extension DatabaseMessage {
             .caughtUp(let session), .closed(let session):
             session
         case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
-            .usage, .backup:
+            .usage, .backup, .trees:
             nil
         }
     }
@@ -213,7 +213,7 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
         case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .listenChecks,
-            .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+            .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
             0
         }
     }
@@ -222,7 +222,7 @@ extension DatabaseMessage {
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
         case .closed, .listenChecks, .prepared, .storage, .outputsDelivered, .drain, .statistics, .usage,
-            .backup:
+            .backup, .trees:
             true
         case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
@@ -237,7 +237,7 @@ extension DatabaseMessage {
         case .rest(_, let call, _): call.isWrite || call.isRefused
         case .open, .identity, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .listenChecks, .storage,
-            .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup:
+            .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
             false
         }
     }

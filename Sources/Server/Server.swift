@@ -27,6 +27,7 @@ import Synchronization
 ///     pando-heavy       the same of very large ones
 ///     pando-index       building of indexes
 ///     pando-trim        giving freed memory back to the system         (HeapTrimmer)
+///     pando-measure     counting of nodes and bytes, for the metrics   (TreeMeter)
 ///     pando-bodies      inflating and reading of bodies up to 1 MiB    (BodyThread)
 ///     pando-uploads     the same of larger ones
 ///     pando-history     what the journal holds of the past             (HistoryThread)
@@ -53,6 +54,7 @@ package final class Server: @unchecked Sendable {
     private let listeners: ServerListeners
     private let journal: JournalThread?
     private let trimmer: HeapTrimmer
+    private let meter: TreeMeter
     private let descriptors: DescriptorBudget
     private let reload: ServerReload
     private let admin: AdminServer
@@ -153,6 +155,7 @@ package final class Server: @unchecked Sendable {
             for loop in ioLoops { loop.skipGenerations(upTo: used) }
         }
         resources.database.open(Self.makeHost(storage, resources, databaseMetrics))
+        meter = try TreeMeter(resources.database, databaseMetrics, storageMetrics)
         backups = try BackupServices(
             configuration, in: directories, origin: storage.origin, mark: mark,
             beginning: storage.beginning, metrics: backupMetrics, logger: logger,
@@ -230,6 +233,7 @@ package final class Server: @unchecked Sendable {
         if let ending { ending.join() } else { endStorage() }
         resources.stopWorkers()
         trimmer.stop()
+        meter.stop()
         admin.stop()
     }
 

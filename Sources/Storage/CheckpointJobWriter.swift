@@ -60,7 +60,6 @@ package struct CheckpointJobWriter<Storage: Disk> {
         metrics.checkpointTimes.observe((.now - began).nanosecondCount)
         metrics.lastCheckpointBytes.set(written.byteCount)
         metrics.lastCheckpointTime.set(Int(Environment.machine.wallMilliseconds / 1000))
-        metrics.set(job.snapshot.treeSize)
         try removeSuperseded(of: job.header.timeline)
         return true
     }

@@ -29,8 +29,7 @@ package final class StorageMetrics: Sendable {
     /// When the last one was finished: seconds since 1970; 0 for none since the start.
     package let lastCheckpointTime = Gauge()
 
-    /// How large the trees were in the last checkpoint, or at the start: set by the thread that recovers,
-    /// then by that of checkpoints.
+    /// How large the trees are: set by the thread that recovers, then by the one that counts them.
     package let treeNodes = Gauge()
     package let treeBytes = Gauge()
 

@@ -32,19 +32,23 @@ extension Node {
     }
 
     /// Adds the node, and all nodes below it, to a count. O(nodes).
-    package func count(into size: inout TreeSize) {
-        guard !isEmpty else { return }
+    /// - Parameter goesOn: Asked at each object: false gives the count up.
+    /// - Returns: Whether all were counted.
+    @discardableResult
+    package func count(into size: inout TreeSize, while goesOn: () -> Bool = { true }) -> Bool {
+        guard !isEmpty else { return true }
         size.nodeCount += 1
         switch withoutPriority {
         case .object(let children):
-            _ = children.forEach { key, child in
+            guard goesOn() else { return false }
+            return children.forEach { key, child in
                 size.byteCount += key.utf8Count + 4
-                child.count(into: &size)
-                return true
+                return child.count(into: &size, while: goesOn)
             }
         case .string(let text): size.byteCount += text.utf8Count + 2
         default: size.byteCount += 8
         }
+        return true
     }
 }
 

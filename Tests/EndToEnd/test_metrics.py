@@ -98,12 +98,26 @@ class TestMetrics:
             connection.must("p", {"p": "/rows", "d": rows})
         admin = Admin(server)
         wait_for(lambda: values(admin.text())[("pando_index_entries", ())] == 1000)
-        assert values(admin.text())[("pando_tree_nodes", ())] == 0
+        self.has_size_of_rows(admin)
         server.restart()
         found = values(Admin(server).text())
-        assert found[("pando_tree_nodes", ())] == 2 + 3 * 1000
+        assert found[("pando_tree_nodes", ())] == 2 + 3 * 1000, "from the first moment"
+
+    def has_size_of_rows(self, admin):
+        wait_for(lambda: values(admin.text())[("pando_tree_nodes", ())] == 2 + 3 * 1000, "count of the tree")
         # 7 characters of the key, 3 and 4 of the names, a number and 20 characters, with quotes and separators.
-        assert found[("pando_tree_bytes", ())] == 8 + 1000 * (11 + 7 + 8 + 8 + 22)
+        assert values(admin.text())[("pando_tree_bytes", ())] == 8 + 1000 * (11 + 7 + 8 + 8 + 22)
+
+    def test_the_size_of_trees_without_a_disk_grows_and_shrinks(self, server):
+        """No checkpoint counts them with --memory."""
+        rows = {f"row{number:04d}": {"age": number, "name": "x" * 20} for number in range(1000)}
+        admin = Admin(server)
+        with Connection(server.port, "default") as connection:
+            connection.must("p", {"p": "/rows", "d": rows})
+            self.has_size_of_rows(admin)
+            connection.must("p", {"p": "/rows", "d": None})
+        wait_for(lambda: values(admin.text())[("pando_tree_nodes", ())] == 0, "count of an empty tree")
+        assert values(admin.text())[("pando_tree_bytes", ())] == 0
 
     def test_values_move_when_things_happen(self, servers, tmp_path):
         rules = tmp_path / "rules.json"

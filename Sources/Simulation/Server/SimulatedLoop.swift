@@ -205,7 +205,7 @@ final class SimulatedLoop {
         case .closed(let id): (session, input) = (id, .closed(id))
         case .identity, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared, .indexed, .rules,
             .storage,
-            .outputsDelivered, .drain, .statistics, .usage, .backup:
+            .outputsDelivered, .drain, .statistics, .usage, .backup, .trees:
             return
         }
         observer?.posted(input, from: link(of: session))

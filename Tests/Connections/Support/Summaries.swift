@@ -134,7 +134,7 @@ extension DatabaseMessage {
         case .caughtUp: "caught up"
         case .closed: "closed"
         case .listenChecks, .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics,
-            .usage, .backup:
+            .usage, .backup, .trees:
             "not of a connection"
         }
     }
