@@ -438,7 +438,7 @@ SHOWN = r"a\u{1B}[31m\u{9B}2Jb\u{202E}c"
     ["namespace", "create", "--data", "new", "FILE"], ["check", "health", "FILE"], ["top", "FILE"]],
     ids=lambda command: " ".join(command[:2]) + "-" + command[-2])
 @pytest.mark.parametrize("name, shown", [(NASTY, SHOWN), ("a\nforged: all is well", None)], ids=["control", "newline"])
-def test_names_that_a_terminal_would_obey_are_escaped(tmp_path, command, name, shown):
+def test_control_characters_in_names_are_escaped(tmp_path, command, name, shown):
     done = server_module.run(*(word.replace("FILE", name) for word in command), cwd=tmp_path)
     assert done.returncode != 0
     said = done.stdout + done.stderr
@@ -448,7 +448,7 @@ def test_names_that_a_terminal_would_obey_are_escaped(tmp_path, command, name, s
     assert not [line for line in said.splitlines() if line.startswith("forged")], said
 
 
-def test_data_that_a_terminal_would_obey_is_escaped(servers, tmp_path):
+def test_control_characters_in_data_are_escaped(servers, tmp_path):
     """Keys, values and user ids in what is printed for people."""
     key = NASTY.replace("\x1b[31m", "")
     (tmp_path / "good.json").write_text(json.dumps({"users": {key: NASTY}}))

@@ -226,7 +226,7 @@ def test_gathered_edits_are_written_as_one_step_and_undone_as_one(desk):  # noqa
         page.dialog("Write 4 edits")
         assert page.run("[...document.querySelectorAll('dialog .diff > div')].map((row) => row.textContent)") == [
             "−/a1", "+/a7", "−/gone3", '+/b/new"text"']
-        assert page.run("document.querySelector('dialog .warning').textContent") == "Edited more than once, the last edit is written: /a."
+        assert page.run("document.querySelector('dialog .warning').textContent") == "Edited more than once: /a. Only the last edit is written."
         page.confirm()
         desk.wait_for("/", {"a": 7, "b": {"c": True, "new": "text"}, "kept": 4})
         other.fence()

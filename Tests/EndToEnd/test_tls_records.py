@@ -347,7 +347,7 @@ def test_a_client_is_gone(server, version, end):
 
 @pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
 def test_a_stream_ends_with_a_bad_record(servers, version):
-    """Its listen is gone while the connection is still there: that waits for its client to close, too, or ten seconds."""
+    """The listen ends at once. The connection stays until the client closes it, at most 10 s."""
     server = servers(arguments=[*pair("localhost"), "--admin-listen", "127.0.0.1:0"])
     with open_socket(server.port, client_context(maximum_version=ssl.TLSVersion[version])) as secure:
         secure.sendall(b"GET /stream.json HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")

@@ -113,7 +113,7 @@ async function chooseActor() {
 	field.show(session.actor)
 	await dialog({
 		title: "Run as", confirm: "Use", check: () => session.actAs(field.read()),
-		body: [h("p.hint", "Data and queries are as the rules allow this user."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))],
+		body: [h("p.hint", "Data and Query show what this user may read."), field.element, h("p", button("Sign out", () => session.signOut(), ".link"))],
 	})
 }
 

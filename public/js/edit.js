@@ -149,7 +149,7 @@ export async function gather() {
 		const all = changesOf(steps)
 		const changes = [...new Map(all.map(change => [change.path, change])).values()]
 		const again = changes.filter(({path}) => all.filter(one => one.path === path)[1])
-		const words = again.length > 0 && h("p.warning", `Edited more than once, the last edit is written: ${again.map(nameOf).join(", ")}.`)
+		const words = again.length > 0 && h("p.warning", `Edited more than once: ${again.map(nameOf).join(", ")}. Only the last edit is written.`)
 		const label = `Write ${counted(steps.length, "edit")}`
 		if (isForeign(steps[0]) || !(await confirmChanges(label, changes, words))) return
 		sent = steps

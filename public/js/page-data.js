@@ -132,7 +132,7 @@ function showMenu(branch, anchor) {
 function copyJSON(branch) {
 	attempt("Copy", branch.path, async () => {
 		const value = await session.read(branch.path, COPY_UNITS)
-		if (value === undefined) return fail(`More than ${format.bytes(COPY_UNITS)} are too much to copy: export them.`)
+		if (value === undefined) return fail(`Larger than ${format.bytes(COPY_UNITS)}: export it instead.`)
 		copy(stringify(value, 2), "Copied as JSON")
 	})
 }

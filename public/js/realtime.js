@@ -88,7 +88,7 @@ export class Database {
 		clearTimeout(this.connectTimeout)
 		clearInterval(this.keepalive)
 		this.socket = null
-		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may have been done.")
+		const error = new DatabaseError("disconnected", "The connection was lost. What was sent may or may not have been done.")
 		for (const request of this.requests.values()) request.reject(error)
 		this.requests.clear()
 		if (/closed|refused/.test(this.state)) return
