@@ -20,22 +20,30 @@ struct Pando: ParsableCommand {
         ]
     )
 
-    /// Runs the command of the arguments. What was wrong with them is shown as a terminal may show it.
+    /// Runs the command of the arguments. Errors are printed with control characters escaped
+    /// (``PandoLog/LogLine``).
     static func main() {
-        do {
-            var command = try parseAsRoot()
-            try command.run()
-        } catch {
-            var message = fullMessage(for: error)
-            guard !exitCode(for: error).isSuccess, !message.isEmpty else { exit(withError: error) }
-            for argument in CommandLine.arguments where argument.contains("\n") {
-                let shown = String(decoding: LogLine.bytes("\(argument)\n").dropLast(), as: UTF8.self)
-                message = message.replacingOccurrences(of: argument, with: shown)
-            }
-            for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
-                StandardError().write("\(line)\n")
-            }
-            Foundation.exit(exitCode(for: error).rawValue)
+        var command: any ParsableCommand
+        do { command = try parseAsRoot() } catch { exit(reporting: errorWithEscapedArguments ?? error) }
+        do { try command.run() } catch { exit(reporting: error) }
+    }
+
+    /// What is wrong with the arguments after control characters in them were escaped: its message may quote
+    /// any part of them. nil where nothing is wrong then.
+    private static var errorWithEscapedArguments: (any Error)? {
+        let escaped = CommandLine.arguments.dropFirst().map {
+            String(decoding: LogLine.bytes("\($0)\n").dropLast(), as: UTF8.self)
         }
+        do { _ = try parseAsRoot(escaped) } catch { return error }
+        return nil
+    }
+
+    private static func exit(reporting error: any Error) -> Never {
+        let message = fullMessage(for: error)
+        guard !exitCode(for: error).isSuccess, !message.isEmpty else { exit(withError: error) }
+        for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
+            StandardError().write("\(line)\n")
+        }
+        Foundation.exit(exitCode(for: error).rawValue)
     }
 }

@@ -5,9 +5,11 @@ package enum LogLine {
     /// order in which others are shown, or are not shown at all, are written as in a Swift literal:
     /// `\u{1B}`, `\u{202E}`. So a client cannot add a line of its own. (A text may hold these characters
     /// themselves, a backslash and so on; they stay as they are.)
-    /// - Parameter line: Ends with a line feed, which stays as it is.
+    /// - Parameters:
+    ///   - line: Ends with a line feed, which stays as it is.
+    ///   - isJSON: They are written as JSON writes them, `\u202e`, so that JSON in the line stays JSON.
     /// - Complexity: O(bytes).
-    package static func bytes(_ line: String) -> [UInt8] {
+    package static func bytes(_ line: String, isJSON: Bool = false) -> [UInt8] {
         let bytes = Array(line.utf8)
         let end = bytes.last == UInt8(ascii: "\n") ? bytes.count - 1 : bytes.count
         guard bytes[..<end].contains(where: { !printableASCII.contains($0) }) else { return bytes }
@@ -18,6 +20,11 @@ package enum LogLine {
                 escaped.append(UInt8(ascii: scalar))
             } else if isShown(scalar) {
                 escaped.append(contentsOf: UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter)
+            } else if isJSON {
+                for unit in UTF16.encode(scalar) ?? UTF16.encodedReplacementCharacter {
+                    escaped.append(contentsOf: #"\u"#.utf8)
+                    for shift in [12, 8, 4, 0] { escaped.append(hexDigits[Int(unit >> UInt16(shift)) & 15]) }
+                }
             } else {
                 escaped.append(contentsOf: #"\u{\#(String(scalar.value, radix: 16, uppercase: true))}"#.utf8)
             }
@@ -26,6 +33,7 @@ package enum LogLine {
         return escaped
     }
 
+    private static let hexDigits = Array("0123456789abcdef".utf8)
     private static let printableASCII: ClosedRange<UInt8> = 0x20...0x7E
     /// It says that the character before it is to be shown in colour, and stands in many texts.
     private static let emojiVariationSelector: Unicode.Scalar = "\u{FE0F}"

@@ -435,7 +435,8 @@ SHOWN = r"a\u{1B}[31m\u{9B}2Jb\u{202E}c"
     ["test", "rules", "FILE", "FILE"], ["log", "FILE"], ["namespace", "list", "--data", "FILE"],
     ["token", "--uid", "u", "--secret-file", "FILE"], ["serve", "--memory", "--rules", "FILE"],
     ["serve", "--memory", "--jwks-file", "FILE", "--jwks-issuer", "i", "--jwks-audience", "a"], ["serve", "--memory", "FILE"],
-    ["namespace", "create", "--data", "new", "FILE"], ["check", "health", "FILE"], ["top", "FILE"]],
+    ["namespace", "create", "--data", "new", "FILE"], ["check", "health", "FILE"], ["top", "FILE"],
+    ["serve", "--memory", "--port=1FILE"], ["log", "--width=FILE", "d"]],
     ids=lambda command: " ".join(command[:2]) + "-" + command[-2])
 @pytest.mark.parametrize("name, shown", [(NASTY, SHOWN), ("a\nforged: all is well", None)], ids=["control", "newline"])
 def test_control_characters_in_names_are_escaped(tmp_path, command, name, shown):
@@ -448,6 +449,12 @@ def test_control_characters_in_names_are_escaped(tmp_path, command, name, shown)
     assert not [line for line in said.splitlines() if line.startswith("forged")], said
 
 
+def test_line_feed_as_an_argument_leaves_the_other_lines_of_the_message(tmp_path):
+    done = server_module.run("serve", "--memory", "\n", cwd=tmp_path)
+    assert done.returncode == 64 and r"'\u{A}'" in done.stderr.splitlines()[0]
+    assert [line for line in done.stderr.splitlines() if line.startswith("Usage:")]
+
+
 def test_control_characters_in_data_are_escaped(servers, tmp_path):
     """Keys, values and user ids in what is printed for people."""
     key = NASTY.replace("\x1b[31m", "")
@@ -456,9 +463,12 @@ def test_control_characters_in_data_are_escaped(servers, tmp_path):
     server = servers(data=tmp_path / "data")
     with Connection(server.port, "default") as connection:
         connection.must("p", {"p": f"/{key}/x", "d": NASTY})
+        connection.must("p", {"p": "/persian", "d": {"نمی\u200cخواهم": "👩\u200d👧"}})
     assert server.terminate() == 0
     log = run("log", tmp_path / "data", "--checkpoints").stdout
-    assert log.count(r"a\u{9B}2Jb\u{202E}c") >= 2
+    assert log.count(r"a\u009b2Jb\u202ec") >= 2
+    values = [line.split(" = ", 1)[1].split("\t")[0] for line in log.splitlines() if "/persian = " in line]
+    assert [json.loads(value) for value in values] == [{"نمی\u200cخواهم": "👩\u200d👧"}], "values stay JSON"
     assert not [letter for letter in log if letter in "\x1b\x9b\u202e"]
     assert {line.count("\t") for line in log.splitlines()} <= {4, 5}
     (tmp_path / "bad.json").write_text(json.dumps({key: {"users": {"a\x1b[31mb": 1}}}))

@@ -53,9 +53,10 @@ struct PrintJournal: ParsableCommand {
         if report.problems.contains(where: \.isDamage) { throw Exit.badData }
     }
 
-    /// Writes a line, each column as a terminal may show it: clients have chosen paths, values and user ids.
+    /// Writes a line. Clients have chosen paths, values and user ids, so control characters are escaped, as
+    /// JSON escapes them: values stay JSON.
     private func write(_ columns: [String]) throws {
-        let printed = columns.map { LogLine.bytes("\($0)\n").dropLast() }
+        let printed = columns.map { LogLine.bytes("\($0)\n", isJSON: true).dropLast() }
         try writeOutput(Array(printed.joined(separator: [UInt8(ascii: "\t")])) + [UInt8(ascii: "\n")])
     }
 
