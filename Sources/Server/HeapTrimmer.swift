@@ -17,8 +17,8 @@ final class HeapTrimmer: Sendable {
 
     private let thread: WorkerThread<Never>
 
-    /// - Parameter heldByteCount: Any thread: the bytes that clients hold, which are freed when they are
-    ///   disconnected.
+    /// - Parameter heldByteCount: Called on the trim thread; returns the bytes that clients hold, which are
+    ///   freed when they are disconnected.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init(_ logger: Logger, heldByteCount: @escaping @Sendable () -> Int) throws(SocketError) {
         thread = try WorkerThread("pando-trim")
@@ -34,9 +34,9 @@ final class HeapTrimmer: Sendable {
                 case .check: trims = Self.hasMuchFree
                 case .trim: trims = true
                 }
-                if trims { Self.trim(logger) }
+                let released = trims ? Self.trim(logger) : nil
                 let ended = MonotonicTime.now
-                schedule.ended(now: ended, after: ended - began, wasTrimmed: trims)
+                schedule.ended(now: ended, after: ended - began, releasedByteCount: released)
             }
         }
     }
@@ -50,11 +50,13 @@ final class HeapTrimmer: Sendable {
         return free > minimumFreeByteCount && free > resident / minimumFreeShare
     }
 
-    private static func trim(_ logger: Logger) {
+    /// - Returns: Bytes that went back to the system.
+    private static func trim(_ logger: Logger) -> Int {
         let (began, resident) = (MonotonicTime.now, FreedMemory.residentByteCount)
         FreedMemory.release()
         let released = resident - FreedMemory.residentByteCount
         logger.debug(
             "gave \(released >> 20) MiB of freed memory back to the system in \(MonotonicTime.now - began)")
+        return released
     }
 }

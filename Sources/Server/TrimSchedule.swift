@@ -1,11 +1,13 @@
 import PandoTime
 
-/// When freed memory is given back to the system: each second it is checked whether much is free; and as
-/// soon as clients hold much less than before, their memory goes back in portions, so that no trim has much
-/// to do.
+/// When freed memory is given back to the system. There are two reasons to trim:
 ///
-/// Trims hold locks that others need. Those of the first kind take at most a hundredth of the time, those of
-/// the second a tenth, for as long as clients' memory is freed.
+/// - A check, once a second, finds much free memory. Checks and their trims take at most a hundredth of the
+///   time.
+/// - Clients hold 32 MiB less than before. These trims take at most a tenth of the time, and none has much to
+///   do.
+///
+/// A trim holds locks for which other threads wait.
 struct TrimSchedule {
     enum Step: Equatable {
         case nothing
@@ -15,13 +17,16 @@ struct TrimSchedule {
     }
 
     static let interval: Duration = .seconds(1)
-    /// Between two looks at what clients hold, while they hold more than ``portionByteCount``.
+    /// The time between two looks at what clients hold, while they hold more than ``portionByteCount``.
     static let lookInterval: Duration = .milliseconds(50)
     /// Bytes that clients hold less than before: a trim of so many takes about 5 ms.
     static let portionByteCount = 32 << 20
     /// The time between two checks, and between two portions, as multiples of the duration of the last.
     static let checkPauseFactor = 100.0
     static let portionPauseFactor = 10.0
+    /// Where a portion brought less than this back to the system, as when what clients held has become data,
+    /// the next one is as far away as a check.
+    static let releasedByteCount = portionByteCount / 2
 
     /// Before the next call of ``next(heldByteCount:now:)``.
     private(set) var pause = interval
@@ -36,18 +41,24 @@ struct TrimSchedule {
         nextPortion = now
     }
 
+    /// What to do now.
+    /// - Parameter heldByteCount: The bytes that clients hold.
     mutating func next(heldByteCount: Int, now: MonotonicTime) -> Step {
         self.heldByteCount = heldByteCount
         highestByteCount = max(highestByteCount, heldByteCount)
-        pause = highestByteCount > Self.portionByteCount ? Self.lookInterval : Self.interval
-        if highestByteCount - heldByteCount >= Self.portionByteCount, now >= nextPortion { return .trim }
+        let isPortionFree = highestByteCount - heldByteCount >= Self.portionByteCount
+        pause = isPortionFree || heldByteCount > Self.portionByteCount ? Self.lookInterval : Self.interval
+        if isPortionFree, now >= nextPortion { return .trim }
         return now >= nextCheck ? .check : .nothing
     }
 
     /// A check or a trim has ended.
-    mutating func ended(now: MonotonicTime, after duration: Duration, wasTrimmed: Bool) {
-        if wasTrimmed { highestByteCount = heldByteCount }
+    /// - Parameter releasedByteCount: What the trim gave back to the system; nil for a check without a trim.
+    mutating func ended(now: MonotonicTime, after duration: Duration, releasedByteCount: Int?) {
+        highestByteCount = heldByteCount
         nextCheck = now + max(Self.interval, duration * Self.checkPauseFactor)
-        nextPortion = now + duration * Self.portionPauseFactor
+        guard let releasedByteCount else { return }
+        let isWorthIt = releasedByteCount >= Self.releasedByteCount
+        nextPortion = now + duration * (isWorthIt ? Self.portionPauseFactor : Self.checkPauseFactor)
     }
 }

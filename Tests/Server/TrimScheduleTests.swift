@@ -15,7 +15,8 @@ import Testing
         let milliseconds: Int
         let held: Int
         let step: TrimSchedule.Step
-        var wasTrimmed = true
+        /// By the trim; nil for a check without one.
+        var released: Int? = portion
         let because: String
     }
 
@@ -33,11 +34,15 @@ import Testing
             milliseconds: 1369, held: 8 * portion, step: .nothing,
             because: "the last step was less than a second before"),
         Look(
-            milliseconds: 1370, held: 8 * portion, step: .check, wasTrimmed: false,
+            milliseconds: 1370, held: 8 * portion, step: .check, released: nil,
             because: "a second after the last step"),
         Look(
-            milliseconds: 1500, held: 7 * portion, step: .trim,
-            because: "a check without a trim changes nothing"),
+            milliseconds: 1500, held: 7 * portion, step: .trim, released: portion / 2 - 1,
+            because: "a portion less than at the check"),
+        Look(
+            milliseconds: 2004, held: 6 * portion, step: .nothing,
+            because: "the last one gave little back: a hundred times 5 ms"),
+        Look(milliseconds: 2005, held: 6 * portion, step: .trim, because: "they are over"),
     ]
 
     @Test func memoryOfDisconnectedClientsGoesBackInPortions() {
@@ -48,7 +53,8 @@ import Testing
             #expect(schedule.pause == TrimSchedule.lookInterval)
             guard step != .nothing else { continue }
             schedule.ended(
-                now: Self.time(look.milliseconds + 5), after: .milliseconds(5), wasTrimmed: look.wasTrimmed)
+                now: Self.time(look.milliseconds + 5), after: .milliseconds(5),
+                releasedByteCount: look.released)
         }
     }
 
@@ -58,15 +64,23 @@ import Testing
         #expect(schedule.next(heldByteCount: Self.portion, now: Self.time(999)) == .nothing)
         #expect(schedule.pause == TrimSchedule.interval)
         #expect(schedule.next(heldByteCount: 0, now: Self.time(1000)) == .trim, "a portion was freed")
-        schedule.ended(now: Self.time(1001), after: .milliseconds(1), wasTrimmed: true)
+        schedule.ended(now: Self.time(1001), after: .milliseconds(1), releasedByteCount: Self.portion)
         #expect(schedule.next(heldByteCount: 0, now: Self.time(2000)) == .nothing)
         #expect(schedule.next(heldByteCount: 0, now: Self.time(2001)) == .check)
+    }
+
+    @Test func afterAPeakItLooksOnceASecondAgain() {
+        var schedule = TrimSchedule(now: Self.time(0))
+        #expect(schedule.next(heldByteCount: Self.portion + 1, now: Self.time(10)) == .nothing)
+        #expect(schedule.pause == TrimSchedule.lookInterval)
+        #expect(schedule.next(heldByteCount: 2, now: Self.time(60)) == .nothing, "a byte less than a portion")
+        #expect(schedule.pause == TrimSchedule.interval)
     }
 
     @Test func checksTakeAHundredthOfTheTime() {
         var schedule = TrimSchedule(now: Self.time(0))
         #expect(schedule.next(heldByteCount: 0, now: Self.time(1000)) == .check)
-        schedule.ended(now: Self.time(1050), after: .milliseconds(50), wasTrimmed: false)
+        schedule.ended(now: Self.time(1050), after: .milliseconds(50), releasedByteCount: nil)
         #expect(schedule.next(heldByteCount: 0, now: Self.time(6049)) == .nothing)
         #expect(schedule.next(heldByteCount: 0, now: Self.time(6050)) == .check)
     }

@@ -254,7 +254,7 @@ final class Bystander: @unchecked Sendable {
         let now = now
         let wait = max(0, now - due)
         measure.latencies[operation.rawValue].record(UInt64(wait))
-        measure.slowest.record(.init(operation: operation, ended: now - start, nanoseconds: wait))
+        measure.slowest.record(.init(operation: operation, endedNanoseconds: now - start, nanoseconds: wait))
     }
 
     private func finishIfDone() {

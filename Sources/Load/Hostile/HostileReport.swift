@@ -50,7 +50,7 @@ enum HostileReport {
     /// Such as `echo 12.5 ms at 1.04 s`, longest first.
     private static func slowest(_ phase: HostilePhase) -> String {
         phase.measure.slowest.waits.map { wait in
-            let moment = Figures.decimal(Double(wait.ended) / 1e9, places: 2)
+            let moment = Figures.decimal(Double(wait.endedNanoseconds) / 1e9, places: 2)
             return "\(wait.operation.name) \(BrokenPromise.milliseconds(wait.nanoseconds)) ms at \(moment) s"
         }.joined(separator: ", ")
     }
@@ -129,7 +129,7 @@ enum HostileReport {
     private static func object(_ wait: SlowestOperations.Wait) -> String {
         Figures.object([
             ("operation", Figures.quoted(wait.operation.name)),
-            ("ended", microseconds(wait.ended)), ("wait", microseconds(wait.nanoseconds)),
+            ("ended", microseconds(wait.endedNanoseconds)), ("wait", microseconds(wait.nanoseconds)),
         ])
     }
 
