@@ -53,7 +53,7 @@ package enum DatabaseMessage: Sendable {
     case usage(@Sendable ([PathUsage]) -> Void)
     /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
     case backup(@Sendable (CheckpointJob) -> Void)
-    /// Give the trees of all databases, as they are in memory, to a function that does little.
+    /// Give the trees of all databases, as they are in memory, to a function that does little. O(databases).
     case trees(@Sendable ([Node]) -> Void)
 }
 

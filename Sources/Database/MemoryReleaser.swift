@@ -3,7 +3,7 @@ import PandoTree
 
 /// Frees values on a worker thread: nodes 4096 at a time, any other value in one piece. After about 4096
 /// nodes it has the freed blocks merged (``Heaps``), which takes about a millisecond. Confined to its thread.
-struct MemoryReleaser {
+package struct MemoryReleaser {
     /// Nodes that were freed since the last merge.
     private var releasedCount = 0
 
@@ -12,8 +12,10 @@ struct MemoryReleaser {
     /// A value that is not an array of nodes counts as so many nodes.
     private static let otherNodeCount = 256
 
+    package init() {}
+
     /// Releases a value, which is freed if that was its last reference. O(its nodes).
-    mutating func release(_ value: consuming any Sendable) {
+    package mutating func release(_ value: consuming any Sendable) {
         guard let nodes = value as? [Node] else {
             value = ()
             return noteReleased(Self.otherNodeCount)
