@@ -74,8 +74,8 @@ extension Simulation {
         if let client = clients.first(where: { isOwedResponse($0) }) {
             throw BrokenPromise(
                 description:
-                    "connection \(client.link.number) has closed its side, and gets no response to the "
-                    + "request before")
+                    "connection \(client.link.number) has closed its side, and gets no response to its "
+                    + "request")
         }
         for client in clients where isLive(client) {
             guard client.unansweredCount == 0 else {

@@ -47,13 +47,17 @@ package final class TLSIdentity: @unchecked Sendable {
     ///   - key: PEM: its private key.
     ///   - clientIssuers: PEM: whose certificates administrators have; nil where none is asked for.
     ///   - tickets: The same for all identities of a server.
+    ///   - sendsTickets: Whether clients of TLS 1.3 get a session ticket. The length of a ticket depends on
+    ///     random numbers in it.
     /// - Throws: ``InvalidCertificate``.
-    package init(chain: [UInt8], key: [UInt8], clientIssuers: [UInt8]? = nil, tickets: TicketKeys)
-        throws(InvalidCertificate)
-    {
+    package init(
+        chain: [UInt8], key: [UInt8], clientIssuers: [UInt8]? = nil, tickets: TicketKeys,
+        sendsTickets: Bool = true
+    ) throws(InvalidCertificate) {
         guard let context = unsafe pando_tls_server_context(tickets.keys) else {
             throw InvalidCertificate(reason: "no memory for a TLS context")
         }
+        if !sendsTickets { unsafe pando_tls_context_set_ticket_count(context, 0) }
         var reason = [CChar](repeating: 0, count: Int(PANDO_TLS_ERROR_BYTE_COUNT))
         var result = unsafe pando_tls_context_use(context, chain, chain.count, key, key.count, &reason)
         if result == 0, let clientIssuers {

@@ -49,5 +49,5 @@ import Testing
     }
 
     /// Seeds within which each planted fault is found.
-    private static let seedLimit: UInt64 = 60
+    private static let seedLimit: UInt64 = 30
 }

@@ -187,6 +187,10 @@ pando_tls_context *pando_tls_server_context(pando_tls_tickets *tickets) {
     return (pando_tls_context *)context;
 }
 
+void pando_tls_context_set_ticket_count(pando_tls_context *context, size_t count) {
+    SSL_CTX_set_num_tickets(AS_SSL_CTX(context), count);
+}
+
 pando_tls_context *pando_tls_client_context(void) {
     SSL_CTX *context = new_context(TLS_client_method());
     if (!context) return NULL;

@@ -35,15 +35,15 @@ final class SimulatedClient {
     /// Data that waits until the handshake of TLS is done.
     private var waitingData: [UInt8] = []
     /// It ends its direction when the handshake is done.
-    private var endsLater = false
-    /// It has sent what is no record of TLS.
+    private var endsAfterHandshake = false
+    /// It has sent bytes that are not a TLS record.
     private(set) var hasBrokenTLS = false
     /// It has ended its direction while the handshake of TLS was in progress.
     private(set) var hasInterruptedHandshake = false
-    /// It has ended its direction behind all that it has written.
+    /// It has ended its direction after all that it has written.
     private var hasEndedInOrder = false
-    /// The server has looked for connections to give up while an answer was due.
-    private var mayBeGivenUp = false
+    /// The server has looked for slow connections while a response was due.
+    private var mayBeDisconnectedAsSlow = false
     private var input = InputBuffer()
     private var frames = ServerFrames()
     /// Frames that wait for the end of the handshake; nil for a client that does not wait.
@@ -144,7 +144,7 @@ final class SimulatedClient {
     /// Sends data: encrypted, where the connection speaks TLS and its handshake is done.
     private func transmit(_ data: [UInt8]) {
         guard let secure, let choice = link.secure else { return link.toServer.write(data) }
-        guard secure.isEstablished else { return waitingData += data }
+        guard secure.canSend else { return waitingData += data }
         var rest = data[...]
         while !rest.isEmpty {
             let piece = rest.prefix(choice.recordByteLimit)
@@ -165,7 +165,7 @@ final class SimulatedClient {
             return link.toServer.end()
         }
         guard secure.isHandshakeDone else {
-            guard choice.interruptsHandshake else { return endsLater = true }
+            guard choice.interruptsHandshake else { return endsAfterHandshake = true }
             hasInterruptedHandshake = true
             return link.toServer.end()
         }
@@ -196,13 +196,13 @@ final class SimulatedClient {
         sendRecords()
         if secure.isHandshakeDone, !wasDone {
             transmit(exchange(&waitingData, with: []))
-            if endsLater { endSending() }
+            if endsAfterHandshake { endSending() }
         }
         return received.data
     }
 
     /// The server has ended the connection.
-    /// - Throws: ``BrokenPromise`` where its client cannot tell that from a cut.
+    /// - Throws: ``BrokenPromise`` where a response is missing, or TLS ends without close_notify.
     private func endOfServer() throws(BrokenPromise) {
         guard !isOwedResponse else {
             throw BrokenPromise(
@@ -238,13 +238,13 @@ final class SimulatedClient {
 
     // MARK: Requests on their way
 
-    /// A REST client that has closed its side behind its request: the server has to answer it.
+    /// A REST client that has closed its side after its request: the server has to answer it.
     var isOwedResponse: Bool {
-        !isRealtime && hasEndedInOrder && !mayBeGivenUp && unansweredRESTCount > 0
+        !isRealtime && hasEndedInOrder && !mayBeDisconnectedAsSlow && unansweredRESTCount > 0
     }
 
     /// The server looks for connections that are too slow.
-    func swept() { if unansweredCount > 0, !isGone { mayBeGivenUp = true } }
+    func swept() { if unansweredCount > 0, !isGone { mayBeDisconnectedAsSlow = true } }
 
     /// The next request has come to the databases.
     func arrived() -> Sent? {

@@ -19,11 +19,12 @@ final class SecureEnd {
 
     private let tls: TLSConnection
     private let output = SealedBuffer()
-    /// Records after which it goes on to new keys, a few times: a peer that does so all the time is cut off
-    /// (``TLSConnection/controlRecordLimit``).
+    /// TLS 1.3 only: the records after which it updates its keys (KeyUpdate), in its first
+    /// ``writesWithKeyUpdates`` writes: a peer with more than ``TLSConnection/controlRecordLimit`` control
+    /// records is disconnected.
     private let recordLimitOfKeys: UInt64
     private var sealedCount: UInt64 = 0
-    private static let keysCount: UInt64 = 10
+    private static let writesWithKeyUpdates: UInt64 = 10
     /// close_notify of the peer was read.
     private(set) var hasEnded = false
     /// Why the connection cannot go on.
@@ -44,7 +45,9 @@ final class SecureEnd {
         tls.begin(to: output)
     }
 
-    var isEstablished: Bool { tls.isEstablished }
+    /// The handshake is done, and the connection has neither failed nor been closed.
+    var canSend: Bool { tls.isEstablished }
+    /// Stays true after the end.
     var isHandshakeDone: Bool { tls.facts != nil }
 
     /// Takes bytes of the peer. What must be sent to it is in ``takeOutput()``.
@@ -64,11 +67,11 @@ final class SecureEnd {
     }
 
     /// Encrypts data, as one write.
-    /// - Precondition: ``isEstablished``.
+    /// - Precondition: ``canSend``.
     func seal(_ data: some Collection<UInt8>) {
         let data = Array(data)
         sealedCount += 1
-        tls.recordLimitOfKeys = sealedCount <= Self.keysCount ? recordLimitOfKeys : .max
+        tls.recordLimitOfKeys = sealedCount <= Self.writesWithKeyUpdates ? recordLimitOfKeys : .max
         do {
             let taken = try unsafe data.withUnsafeBytes { bytes in
                 try unsafe tls.seal(sliceCount: 1, byteLimit: bytes.count, to: output) { _ in unsafe bytes }
@@ -97,7 +100,8 @@ final class SecureEnd {
         do {
             return TLSServerContext(
                 standard: try TLSIdentity(
-                    chain: Array(certificate.utf8), key: Array(key.utf8), tickets: TicketKeys()))
+                    chain: Array(certificate.utf8), key: Array(key.utf8), tickets: TicketKeys(),
+                    sendsTickets: false))
         } catch { preconditionFailure("the certificate of the simulation: \(error)") }
     }()
 
@@ -141,7 +145,7 @@ struct SecureChoice {
         case noticeOnly
         /// FIN alone.
         case finOnly
-        /// A record that is none, and no FIN.
+        /// Bytes that are not a TLS record; TCP stays open.
         case badRecord
     }
 

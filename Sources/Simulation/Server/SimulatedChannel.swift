@@ -89,7 +89,7 @@ final class SimulatedChannel {
     func closeAfterFlush() {
         guard isOpen else { return }
         // Before the handshake is done, nothing can be said.
-        guard secure?.isEstablished ?? true else { return reset() }
+        guard secure?.canSend ?? true else { return reset() }
         phase = .flushing
         flush()
     }
@@ -172,7 +172,7 @@ final class SimulatedChannel {
         sendRecords()
         while true {
             link.toClient.accept(link.toClient.acceptableCount)
-            guard link.toClient.unsentCount == 0, !waiting.isEmpty, secure.isEstablished else { return }
+            guard link.toClient.unsentCount == 0, !waiting.isEmpty, secure.canSend else { return }
             batchByteCount = min(waiting.count, Self.batchByteLimit)
             secure.seal(waiting.prefix(batchByteCount))
             waiting.removeFirst(batchByteCount)
@@ -185,7 +185,7 @@ final class SimulatedChannel {
         guard !isClosed else { return }
         sendData()
         guard phase == .flushing, waiting.isEmpty, link.toClient.unsentCount == 0 else { return }
-        if let secure, secure.isEstablished {
+        if let secure, secure.canSend {
             secure.close()
             // Comes back here when the network has accepted it.
             return flush()

@@ -144,7 +144,7 @@ final class SimulatedLoop {
             switch event {
             case .received(var bytes):
                 connection.received(&bytes)
-                // It goes to whoever has the channel now.
+                // It goes to the owner of the channel.
                 guard connection.channel.hasFoundEnd, let owner = connections[connection.channel.link.number]
                 else { return }
                 return serve(owner)

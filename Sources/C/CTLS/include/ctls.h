@@ -33,6 +33,8 @@ typedef pando_tls_context *(*pando_tls_choose)(const void *chooser, const char *
 
 /// For TLS 1.2 and 1.3 as a server. `tickets` must outlive it.
 pando_tls_context *pando_tls_server_context(pando_tls_tickets *tickets);
+/// Session tickets that a client of TLS 1.3 gets with each connection: 1 unless this is called.
+void pando_tls_context_set_ticket_count(pando_tls_context *context, size_t count);
 /// For TLS 1.2 and 1.3 as a client, without trusted issuers at first.
 pando_tls_context *pando_tls_client_context(void);
 void pando_tls_context_free(pando_tls_context *context);
