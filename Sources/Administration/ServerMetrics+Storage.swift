@@ -47,13 +47,13 @@ extension ServerMetrics {
             },
             MetricFamily(
                 .gauge, "pando_tree_nodes",
-                "Locations that have data, leaves and objects, of all databases. Counted each 10 s; large trees less often."
+                "Locations that have data, leaves and objects, of all databases. Counted every 10 s after a write; large trees less often."
             ) {
                 .integer(storage.treeNodes.value)
             },
             MetricFamily(
                 .gauge, "pando_tree_bytes",
-                "About how many bytes the JSON of all databases has. Counted each 10 s; large trees less often."
+                "About how many bytes the JSON of all databases has. Counted every 10 s after a write; large trees less often."
             ) {
                 .integer(storage.treeBytes.value)
             },

@@ -7,7 +7,7 @@ import PandoTree
 /// sessions that lag share the note (``ChangedLocations``).
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
-///         └──▶ session lags: the push's paths are noted ──▶    one push for each listen, with the values of then
+///         └──▶ session lags: the push's paths are noted ──▶    one push for each listen, with the values now
 ///
 /// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``):
 /// it gets nothing until the check is done, and then what it still listens to.

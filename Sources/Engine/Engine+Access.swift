@@ -10,7 +10,7 @@ import PandoTree
 ///
 /// `@unchecked Sendable`: owned by one ``Engine`` and never handed out. An engine belongs to one thread and
 /// cannot be copied, so no two threads use it at the same time.
-final class RuleWork: @unchecked Sendable {
+final class RuleStepBudget: @unchecked Sendable {
     var writeStepCount = RulesLimits.requestStepCount
     var readStepCount = RulesLimits.requestStepCount
     /// A write was denied for its steps.
@@ -61,7 +61,7 @@ extension Engine {
     ///   - query: Nil for none. A query that only names the default order is not none.
     ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
-        var left = ruleWork.readStepCount
+        var left = ruleStepBudget.readStepCount
         return mayRead(path, query, as: credential, at: time, spending: &left)
     }
 
@@ -98,13 +98,13 @@ extension Engine {
             return []
         }
         var denied: [Listen] = []
-        var (left, work, steps) = (count, Self.deniedWorkLimit, ruleWork.writeStepCount)
+        var (left, work, steps) = (count, Self.deniedWorkLimit, ruleStepBudget.writeStepCount)
         while left > 0, work > 0, steps > 0, let listen = cursor.next(of: own) {
             left -= 1
-            var stepsLeft = ruleWork.readStepCount
+            var stepsLeft = ruleStepBudget.readStepCount
             let isAllowed = mayRead(
                 listen.path, Self.visible(listen.query), as: credential, at: time, spending: &stepsLeft)
-            steps -= ruleWork.readStepCount - stepsLeft
+            steps -= ruleStepBudget.readStepCount - stepsLeft
             if isAllowed { continue }
             work -= ListenCost.work(at: listen.path)
             denied.append(listen)
@@ -133,18 +133,18 @@ extension Engine {
             return isAllowed
         }
         let scope = RuleScope(credential: credential, milliseconds: time, root: tree.root)
-        var left = ruleWork.writeStepCount
+        var left = ruleStepBudget.writeStepCount
         let isAllowed = access.allowsWrite(
             at: targets(), after: tree.root.applying(changes()), in: scope, spending: &left)
-        if left < 0, !isAllowed { ruleWork.isExhausted = true }
+        if left < 0, !isAllowed { ruleStepBudget.isExhausted = true }
         return isAllowed
     }
 
     /// Whether a write counts as denied, since the last call, because its rules would have taken more steps
     /// than there are at once: whether it is permitted, another thread has to find out.
     package func takeExhaustion() -> Bool {
-        guard ruleWork.isExhausted else { return false }
-        ruleWork.isExhausted = false
+        guard ruleStepBudget.isExhausted else { return false }
+        ruleStepBudget.isExhausted = false
         return true
     }
 }

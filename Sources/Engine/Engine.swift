@@ -21,7 +21,7 @@ package struct Engine: ~Copyable, Sendable {
     /// What was done before for the next write; nil mostly.
     package internal(set) var preparedWrite: PreparedWrite?
     /// What the rules of one command may cost.
-    let ruleWork = RuleWork()
+    let ruleStepBudget = RuleStepBudget()
     /// Queues of sessions that have ended, as far as they take long to free.
     private var endedQueues: [DisconnectQueue] = []
     /// Of a prepared merge: its location's data when it is done.
@@ -45,8 +45,8 @@ package struct Engine: ~Copyable, Sendable {
     /// From now on the rules of one command take no more steps than a thread may take that others wait for:
     /// what takes more, the caller has another thread decide (``takeExhaustion()``).
     package func limitRuleSteps() {
-        ruleWork.writeStepCount = RulesLimits.stepsAtOnce
-        ruleWork.readStepCount = RulesLimits.readStepCount
+        ruleStepBudget.writeStepCount = RulesLimits.stepsAtOnce
+        ruleStepBudget.readStepCount = RulesLimits.readStepCount
     }
 
     /// Removes and returns the large queues of sessions that have ended since the last call; nil for none.

@@ -10,8 +10,8 @@ package enum RESTLocation: Equatable, Sendable {
     case rules
     /// Another `/.settings/<name>.json`; nil where there is no setting of this name.
     case settings(Setting?)
-    /// `/.inspect/<name>.json`, or without the suffix for what is no JSON; nil where there is no page of this
-    /// name.
+    /// `/.inspect/<name>.json`, or without the suffix for what is not JSON; nil where there is no page of
+    /// this name.
     case inspect(InspectionPage?)
 
     /// Reads the path of the request target, undecoded. O(bytes).
@@ -54,7 +54,7 @@ package enum RESTLocation: Equatable, Sendable {
     private static let rulesName = "rules"
 
     /// The paths below `/.inspect` without a suffix: the backup, and the emulator's page of coverage,
-    /// which is not built.
+    /// which Pando does not implement.
     private static let pages: [[String?]] = [["coverage"], ["backup"]]
 
     /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not,

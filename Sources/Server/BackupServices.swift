@@ -44,12 +44,12 @@ final class BackupServices: @unchecked Sendable {
                 } catch {
                     guard error.isShortage else { throw .disk(error.description) }
                     logger.error(
-                        "\(directory.use.option): cannot record in the data directory that it uses \(directory.path); the next start tries again: \(error)"
+                        "\(directory.use.option): cannot record in the data directory that the server uses \(directory.path); the next start will try again: \(error)"
                     )
                 }
                 do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {
                     logger.error(
-                        "\(directory.use.option): cannot be used now; the server runs without it and tries again: \(error)"
+                        "\(directory.use.option): cannot be used now; the server runs without it and will try again: \(error)"
                     )
                 }
             }

@@ -74,7 +74,7 @@ final class ServerReload {
         rulesets = files.rulesets
         database.post(.rules(rulesets))
         logger.notice(
-            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : "; files with problems keep their previous rules")"
+            "SIGHUP: rules read again; \(changed.isEmpty ? "none" : changed.joined(separator: ", ")) changed\(files.problems.isEmpty ? "" : "; for each file with a problem (see above) the previous rules stay in force")"
         )
     }
 

@@ -4,7 +4,7 @@ import PandoJournal
 import PandoReactor
 
 /// The checkpoint thread: writes snapshots to the disk while everything else goes on, and removes the files
-/// that they make superfluous. Its priority is low: it runs when the other threads wait.
+/// that they make superfluous. Its niceness is 10: busy threads get most of the processor time.
 ///
 /// A full disk, or the lack of a descriptor, ends one attempt; any other failure of the disk ends the
 /// process, as a failure of the journal does.

@@ -285,7 +285,7 @@ package final class CertificateStore: Sendable {
                 Message(
                     level: .error,
                     text:
-                        "no certificate file is left; the previous certificates are used until the next start"
+                        "no certificate file is left; the previous certificates are used: put the files back before the next start"
                 ))
             return messages
         }

@@ -6,10 +6,9 @@ import Testing
 
 @testable import PandoDatabase
 
-/// The bytes in the databases that connections are sent as held by their sessions.
+/// The database reports to each connection how many bytes its session holds.
 @Suite struct HeldBytesTests {
-    /// A connection is sent the bytes that its session holds, down to 0.
-    @Test func connectionsGetTheBytesOfTheirSessions() throws {
+    @Test func heldByteCountIsPublishedToTheConnection() throws {
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1)])
         func published() -> [Int] {

@@ -41,8 +41,8 @@ import PandoStorage
         #expect(ranges(batch([])) == [])
     }
 
-    /// An emptied batch is as a new one, but for its room; much room is not kept.
-    @Test func emptiedBatchEqualsANewOne() {
+    /// An emptied batch equals a new one except for its capacity; a large capacity is not kept.
+    @Test func emptiedBatchHasNothingOfItsOldContent() {
         var used = batch([(one, 10), (two, 20)])
         used.append(.resumeReading)
         used.sharedByteCount = 7

@@ -92,8 +92,8 @@ import Testing
         _ = try held.open()
     }
 
-    /// Removing the lock file does not keep the server that uses the directory from it, and does not
-    /// let another server use it.
+    /// The server that uses the directory can go on after its lock file was removed, and no other server can
+    /// use the directory.
     @Test func lockFileThatWasRemovedIsMadeAgain() throws {
         let folder = try Folder()
         try folder.make(folder.data)

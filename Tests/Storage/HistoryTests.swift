@@ -112,7 +112,7 @@ import Testing
     /// Random writes in two databases, checkpoints now and then: at each moment that is kept, each path has
     /// the value and the writers of the plain list; before, the answer says since when.
     @Test(arguments: 0..<12 as Range<UInt64>)
-    func historyIsThatOfAPlainList(seed: UInt64) throws {
+    func historyEqualsAReferenceListOfWrites(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let world = try World()
         let keys = ["a", "b", "c"]

@@ -70,7 +70,7 @@ import Testing
         #expect(one.refused == 1000 && one.examples.count <= 8)
     }
 
-    @Test func streamAndNumberArePackedIntoOneNumber() {
+    @Test func streamAndNumberArePackedIntoOneInteger() {
         for (stream, number) in [(0, 1), (7, 999_999_999), (9_999_999, 5)] {
             let parts = Stream.parts(Stream.sequence(stream, number))
             #expect(parts.stream == stream && parts.number == number)

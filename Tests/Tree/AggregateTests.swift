@@ -368,8 +368,8 @@ extension Children {
         for (level, visits) in visited.enumerated() { #expect(visits <= 128 * (level + 2), "\(visited)") }
     }
 
-    @Test func sizesOfEntriesAndReferences() {
-        #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24, "entries are as they were")
+    @Test func entryTakes24Bytes() {
+        #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24, "24 bytes an entry")
         #expect(MemoryLayout<OrderedIndex.Ref>.stride <= 72)
     }
 }

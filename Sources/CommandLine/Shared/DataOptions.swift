@@ -48,7 +48,7 @@ struct DataOptions: ParsableArguments {
 
 }
 
-/// A logger that says warnings and errors, as a terminal may show them.
+/// A logger for warnings and errors, with control characters escaped.
 var quietLogger: Logger {
     var logger = Logger(label: "pando") {
         StreamLogHandler(label: $0, stream: StandardError(), metadataProvider: nil)

@@ -2,16 +2,16 @@ import Foundation
 import PandoBytes
 import PandoLog
 
-/// Writes a line to stderr, as a terminal may show it (``PandoLog/LogLine``). An error of the write is
+/// Writes a line to stderr, with control characters escaped (``PandoLog/LogLine``). An error of the write is
 /// ignored: there is no other place to report it.
 func printError(_ line: String) { StandardError().write("pando: \(line)\n") }
 
-/// Writes a line to standard output, as a terminal may show it (``PandoLog/LogLine``): it holds names of
-/// files, or data.
+/// Writes a line to standard output, with control characters escaped (``PandoLog/LogLine``): it holds names
+/// of files, or data.
 /// - Throws: Exit code 74, after a message, when it cannot be written.
 func writeLine(_ line: String) throws { try writeOutput(LogLine.bytes(line + "\n")) }
 
-/// Standard error: lines, as a terminal may show them.
+/// Standard error: lines, with control characters escaped.
 struct StandardError: TextOutputStream, Sendable {
     func write(_ line: String) {
         try? FileHandle.standardError.write(contentsOf: Data(LogLine.bytes(line)))

@@ -136,8 +136,8 @@ struct ServerClient {
             // URLSession has no code for most failures of TLS, which come before the head.
             default: isSecure && !hasHead
             }
-        // For a bad certificate URLSession has no code either: only libcurl's words, which name it, and which
-        // choose nothing but this advice.
+        // URLSession has no code for a bad certificate either. Only libcurl's message mentions it; it is used
+        // for this advice and for nothing else.
         let advice =
             isUnreachable && isSecure && words.lowercased().contains("certificate")
             ? "; if it is signed by an issuer of your own, put the issuer's certificate into /usr/local/share/ca-certificates/NAME.crt and run update-ca-certificates"

@@ -255,7 +255,7 @@ extension HTTPConnection {
         release(inOrder: inOrder, &context)
     }
 
-    /// Ends what is in progress. Nothing is left of it the second time.
+    /// Ends what is in progress. A second call does nothing.
     private mutating func release(inOrder: Bool, _ context: inout ConnectionContext) {
         // A worker may be measuring its first event.
         if case .streaming = state { context.append(.abandonJobs) }

@@ -16,9 +16,10 @@ package struct Liveness {
 
     private enum State {
         case active
-        /// Asked; the ping ends at this byte of all that was written. So much had been taken when it last
-        /// moved.
-        /// Indirect, so that all others take a word less for each number of it.
+        /// A ping was written; it ends at byte `behind` of the output. `taken`: the bytes that the client had
+        /// taken at `at`, when that count last changed.
+        ///
+        /// Indirect, so that states without a ping need no space for these numbers.
         indirect case pinged(behind: Int, taken: Int, at: MonotonicTime)
         /// The ping has arrived.
         case arrived(at: MonotonicTime)

@@ -25,8 +25,8 @@ struct OutputSequence {
         case sending(LargeMessage, next: Int)
     }
 
-    /// A large message in progress, and what waits behind it. Most sessions have none: a word where there is
-    /// none.
+    /// A large message in progress, and what waits behind it. A class, so that a session without one holds
+    /// only a nil pointer.
     private final class Backlog {
         var stage = Stage.ready
         /// Outputs behind a large message, from `head` on, and the memory that each takes; nil where it was
@@ -39,7 +39,7 @@ struct OutputSequence {
         var isEmpty: Bool { if case .ready = stage { head == waiting.count } else { false } }
     }
 
-    /// Outputs that were sent whose places are used again.
+    /// Sent outputs that may stay at the front of `waiting` before they are removed.
     private static let sentLimit = 64
     /// Bytes that one client leaves unread count for less where others may hold them, too.
     private static let sharedWeight = 16
@@ -68,7 +68,7 @@ struct OutputSequence {
     /// Whether nothing is left to be sent.
     var isEmpty: Bool { backlog == nil }
 
-    private mutating func madeBacklog() -> Backlog {
+    private mutating func makeBacklogIfNeeded() -> Backlog {
         let made = backlog ?? Backlog()
         backlog = made
         return made
@@ -86,7 +86,7 @@ struct OutputSequence {
 
     /// Keeps an output that may not be sent yet.
     mutating func append(_ output: Output, byteCount: Int) {
-        let backlog = madeBacklog()
+        let backlog = makeBacklogIfNeeded()
         backlog.waitingByteCount += byteCount
         if backlog.head > Self.sentLimit, backlog.head * 2 > backlog.waiting.count {
             backlog.waiting.removeFirst(backlog.head)
@@ -110,7 +110,7 @@ struct OutputSequence {
     /// - Precondition: ``isReady``.
     mutating func begin(_ message: LargeMessage) {
         assert(isReady)
-        madeBacklog().stage = .encoding(message)
+        makeBacklogIfNeeded().stage = .encoding(message)
     }
 
     /// A worker has encoded a message.
@@ -128,7 +128,7 @@ struct OutputSequence {
     /// - Precondition: It has pieces, and ``isReady``.
     mutating func send(_ message: LargeMessage) {
         assert(isReady && message.pieces?.isEmpty == false)
-        madeBacklog().stage = .sending(message, next: 0)
+        makeBacklogIfNeeded().stage = .sending(message, next: 0)
     }
 
     /// The next piece of a large message; nil where none is in progress.

@@ -8,7 +8,7 @@ import PandoTime
 /// in bytes: at the lowest rate, a client may be behind by what it could have taken in the stall timeout, and
 /// by sixteen times as much after it has taken as much.
 struct OutputRate {
-    /// Most clients have none: a word where there is none.
+    /// A class, so that a client without one holds only a nil pointer.
     private final class Account {
         var takenByteCount: Int
         /// Bytes by which the client may still fall behind the lowest rate.

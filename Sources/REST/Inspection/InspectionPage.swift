@@ -10,7 +10,7 @@ package enum InspectionPage: Equatable, Sendable {
     case history
     /// `evaluate.json`: whether rules allow an operation.
     case evaluate
-    /// `backup`, which is no JSON.
+    /// `backup`, which is not JSON.
     case backup
     /// What the server reports of itself.
     case server(ServerQuestion.Page)

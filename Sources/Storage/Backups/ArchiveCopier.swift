@@ -88,7 +88,7 @@ struct ArchiveCopier<Storage: Disk> {
         copied = nil
         hasFailed = true
         metrics.archiveFailures.add(reason)
-        logger.error("the journal cannot be archived; the server tries again: \(text)")
+        logger.error("the journal cannot be archived; the server will try again: \(text)")
     }
 
     private func note(_ event: ArchiveEvent) {

@@ -4,7 +4,7 @@ import PandoReactor
 import PandoTime
 
 /// The archive thread: copies the journal into an archive, each second what has become durable since. Its
-/// priority is low: it runs when the other threads wait.
+/// niceness is 10: busy threads get most of the processor time.
 ///
 /// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the
 /// journal is kept although its checkpoints do not need it (`heldSegmentLimit`); what is removed before it

@@ -4,8 +4,8 @@ import PandoReactor
 import PandoTime
 import Synchronization
 
-/// The backup thread: makes scheduled backups, from snapshots that it asks the databases for. Its priority is
-/// low: it runs when the other threads wait.
+/// The backup thread: makes scheduled backups, from snapshots that it asks the databases for. Its niceness is
+/// 10: busy threads get most of the processor time.
 package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
@@ -129,10 +129,10 @@ package final class BackupThread: Sendable {
         guard let owners = try? BackupOwners(of: backups, on: disk, timeline: timeline) else { return nil }
         if let timeline, let other = owners.foreign.last {
             let text =
-                "\(owners.foreign.count) backups in \(directory.path) are of other data directories than this one, \(timeline.directory), and are never removed; the newest, \(other.name.text), is of \(other.directory)"
+                "\(owners.foreign.count) backups in \(directory.path) belong to other data directories (this one is \(timeline.directory)), and are never removed; the newest, \(other.name.text), is of \(other.directory)"
             if owners.own.isEmpty {
                 logger.error(
-                    "\(text). It has no backup of this data directory: check that --data is right and that its disk is mounted"
+                    "\(text). \(directory.path) has no backup of this data directory: check that --data is the right directory and that its disk is mounted"
                 )
             } else {
                 logger.warning("\(text)")

@@ -106,7 +106,7 @@ package struct BackupWriter<Storage: Disk> {
     /// Counts and logs a backup that could not be made.
     package func noteFailure(_ reason: String) {
         metrics.backups.add(.failed)
-        logger.error("the backup failed and will be tried again: \(reason)")
+        logger.error("the backup failed; the server will try again: \(reason)")
     }
 
     // MARK: Restore tests

@@ -9,7 +9,7 @@ import Testing
 @testable import PandoStorage
 
 /// Rules that take longer than the databases have at once: over stored texts, whose size no request shows.
-@Suite("rules that take long") struct RuleWorkTests {
+@Suite("rules that take long") struct RuleStepBudgetTests {
     private static let rules = #"""
         {"rules":{"t":{".write":true},"n":{".write":true},
           "w":{".write":true,".validate":"!root.child('t').val().contains('z')"},
