@@ -708,7 +708,7 @@ def test_a_path_and_a_query_are_written_for_each_sdk(desk):
         r'''onValue(ref(database, "a b/$x\"y"), (snapshot) => console.log(snapshot.val()));''',
         r'''Database.database().reference(withPath: "a b/$x\"y").observe(.value) { print($0.value ?? "nil") }''',
         r'''Firebase.database.getReference("a b/\$x\"y").get().addOnSuccessListener { println(it.value) }''',
-        r'''db.reference("/" + "a b/$x\"y").get()''']
+        r'''db.reference("a b/$x\"y").get()''']
     query = '{"orderBy": "age", "startAt": 5, "endBefore": "x", "limitToLast": 2}'
     assert page.run(LINES.format(keys='["u"]', query=query))[2:] == [
         'onValue(query(ref(database, "u"), orderByChild("age"), startAt(5), endBefore("x"), limitToLast(2)), (snapshot) => console.log(snapshot.val()));',
@@ -717,9 +717,9 @@ def test_a_path_and_a_query_are_written_for_each_sdk(desk):
         "(this SDK has no endBefore)"]
     assert page.run(LINES.format(keys="[]", query='{"orderBy": "$key", "equalTo": "a", "limitToFirst": 1}'))[2:] == [
         'onValue(query(ref(database, "/"), orderByKey(), equalTo("a"), limitToFirst(1)), (snapshot) => console.log(snapshot.val()));',
-        'Database.database().reference(withPath: "").queryOrderedByKey().queryEqual(toValue: "a").queryLimited(toFirst: 1).observe(.value) { print($0.value ?? "nil") }',
-        'Firebase.database.getReference("").orderByKey().equalTo("a").limitToFirst(1).get().addOnSuccessListener { println(it.value) }',
-        'db.reference("/" + "").order_by_key().equal_to("a").limit_to_first(1).get()']
+        'Database.database().reference(withPath: "/").queryOrderedByKey().queryEqual(toValue: "a").queryLimited(toFirst: 1).observe(.value) { print($0.value ?? "nil") }',
+        'Firebase.database.getReference("/").orderByKey().equalTo("a").limitToFirst(1).get().addOnSuccessListener { println(it.value) }',
+        'db.reference("/").order_by_key().equal_to("a").limit_to_first(1).get()']
     assert [line.count(word) for line, word in zip(page.run(LINES.format(keys='["u"]', query='{"orderBy": "$value", "equalTo": null}'))[3:], ["nil)", "null as String?", "None"])] == [1, 1, 1]
 
 

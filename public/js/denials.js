@@ -15,7 +15,7 @@ async function showDenial({denial, uid, time}) {
 		`, asked for ${visible(location, 200)}: `, h("b.problem", visible(outcome, 200)),
 		definitions(values.map(({expression, value}) => [visible(expression, 300), visible(value, 300)]))))
 	return dialog({
-		title: `Why ${operation} of ${visible(path)} was denied`, wide: true, asks: false,
+		title: `Why ${operation} of ${visible(path)} was denied`, wide: true,
 		body: [h("p", `${format.moment(time)}, ${userName(uid)}: ${(await causes)[cause]}.`), evaluated],
 	})
 }
@@ -50,10 +50,10 @@ export function denialPanel() {
 	const content = h("div")
 	async function look() {
 		const {denials} = await session.inspect("denials")
-		const words = await causes
+		const {heads, none, ...words} = await causes
 		const rows = denials.slice(0, LIST_LIMIT).map(entry => [button("Why?", () => showDenial(entry), ".small"), format.moment(entry.time), userName(entry.uid),
 			entry.denial.operation, visible(entry.denial.path, 160), words[entry.denial.cause]])
-		showTable(content, ["", "time", "user", "operation", "path", "because"], rows, "None since the server started.")
+		showTable(content, heads, rows, none)
 	}
 	return {element: panel("Latest denials", content), look}
 }

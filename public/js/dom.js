@@ -35,7 +35,7 @@ const icons = new XMLHttpRequest()
 icons.onload = () => document.body.append(icons.responseXML.documentElement)
 icons.open("GET", "/icons.svg")
 icons.send()
-export const icon = name => svg("svg", {viewBox: "0 0 16 16", width: 16, height: 16, "aria-hidden": true, class: "icon"}, svg("use", {href: "#" + name}))
+export const icon = name => svg("svg", {width: 16, height: 16, "aria-hidden": true, class: "icon"}, svg("use", {href: "#" + name}))
 
 export const button = (label, onclick, kind = "", properties) => h(`button${kind}`, {onclick, ...properties}, label)
 
@@ -87,12 +87,12 @@ export function formParts(label, run, done, kind = ".primary") {
 // Behind a modal dialog nothing can be clicked: messages move into the topmost, which is the first.
 const placeToasts = () => (document.querySelector("dialog") ?? document.body).append(toasts)
 
-// Opens a dialog; resolves with whether it was confirmed. `check()` is as `run()` of a form. One that `asks` nothing is only closed.
-export function dialog({title, body, confirm = "Close", danger, check = () => "", wide, asks = true}) {
+// Opens a dialog; resolves with whether it was confirmed. `check()` is as `run()` of a form. Without `confirm` it is only closed.
+export function dialog({title, body, confirm, danger, check = () => "", wide}) {
 	return new Promise(resolve => {
 		const close = () => element.close()
 		const cancel = button("Cancel", close)
-		const {problem, submit, onsubmit} = formParts(confirm, check, () => element.close("confirmed"), danger ? ".primary.danger" : ".primary")
+		const {problem, submit, onsubmit} = formParts(confirm ?? "Close", check, () => element.close("confirmed"), danger ? ".primary.danger" : ".primary")
 		const onclose = () => {
 			element.remove()
 			placeToasts()
@@ -100,7 +100,7 @@ export function dialog({title, body, confirm = "Close", danger, check = () => ""
 		}
 		const element = h(`dialog${wide ? ".wide" : ""}`, {label: title, onclose},
 			h("form", {method: "dialog", onsubmit}, h("header", {role: "none"}, h("h2.grow", title), iconButton("close", "Cancel", close)),
-				h(".dialog-body", body, problem), h("footer", {role: "none"}, asks && cancel, submit)))
+				h(".dialog-body", body, problem), h("footer", {role: "none"}, confirm && cancel, submit)))
 		document.body.prepend(element)
 		element.showModal()
 		placeToasts();

@@ -49,11 +49,7 @@ export function pushID(now = Date.now()) {
 	return id
 }
 
-function doubleText(value) {
-	const view = new DataView(new ArrayBuffer(8))
-	view.setFloat64(0, Number(value))
-	return new Uint8Array(view.buffer).toHex()
-}
+const doubleText = value => new Uint8Array(Float64Array.of(Number(value)).buffer).reverse().toHex() // big-endian
 
 const leafText = value =>
 	typeof value === "string" ? `string:${value}` : typeof value === "boolean" ? `boolean:${value}` : `number:${doubleText(value)}`

@@ -25,7 +25,6 @@ export function render(source, resolve) {
 			}
 			case "code": return h("pre", {tabIndex: 0}, h("code", text))
 			case "hr": case "br": return h(type)
-			case "blockquote": case "strong": case "em": case "del": case "paragraph": return inside(type.replace("paragraph", "p"), token)
 			case "list": return h(token.ordered ? "ol" : "ul", {}, token.items.map(item => inside("li", item)))
 			case "table": {
 				const row = (cells, tag) => h("tr", cells.map(cell => inside(tag, cell)))
@@ -35,7 +34,7 @@ export function render(source, resolve) {
 			case "link": return h(target ? "a" : "span", {href: target}, all(tokens))
 			case "image": return target ? h("img", {src: target, alt: plain(text), loading: "lazy"}) : plain(text)
 			case "text": case "escape": return tokens ? all(tokens) : plain(text)
-			default: return raw
+			default: return tokens ? inside(type.replace("paragraph", "p"), token) : raw
 		}
 	}
 	return all(marked.lexer(source)).flat(Infinity).filter(Boolean)

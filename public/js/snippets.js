@@ -7,17 +7,10 @@ import {stringify, readTable} from "./json.js"
 export const {orders: ORDERS, bounds: BOUNDS, limits: LIMITS, sides: SIDES} = await readTable("query")
 const NAMES = [...BOUNDS, ...LIMITS].map(([name]) => name)
 
-function restURL(keys, query) {
-	const parameters = new URLSearchParams()
-	for (const name of ["orderBy", ...NAMES]) if (query[name] !== undefined) parameters.set(name, stringify(query[name]))
-	parameters.set("ns", session.namespace)
-	return `${location.origin}/${encodePath(keys)}.json?${parameters}`
-}
-
 // The query object of the realtime protocol (§7.1).
 export function wireQuery(query) {
 	const wire = {}
-	if (query.orderBy !== "$priority") wire.i = {$key: ".key", $value: ".value"}[query.orderBy] ?? query.orderBy
+	if (query.orderBy !== "$priority") wire.i = query.orderBy.replace("$", ".")
 	if (query.equalTo !== undefined) Object.assign(wire, {sp: query.equalTo, sin: true, ep: query.equalTo, ein: true})
 	for (const [name, side, isInclusive, furthest] of SIDES) {
 		if (query[name] === undefined) continue
@@ -38,22 +31,23 @@ function literal(value, {words, escapes = [], wholeNumberEnd = ""}) {
 }
 
 export function codeTable(keys, query = {}) {
-	const path = keys.join("/")
+	const path = keys.join("/") || "/"
 	const {orderBy} = query
 	const [, , method] = ORDERS.find(([name]) => name === orderBy) ?? []
-	const methods = orderBy ? [method ? [method] : ["orderByChild", orderBy], ...NAMES.filter(name => name in query).map(name => [name, query[name]])] : []
-	const reference = `ref(database, ${JSON.stringify(path || "/")})`
-	const parts = methods.map(([name, value]) => `, ${name}(${value === undefined ? "" : stringify(value)})`).join("")
+	const given = ["orderBy", ...NAMES].filter(name => name in query).map(name => [name, query[name]])
+	const methods = orderBy ? [method ? [method] : ["orderByChild", orderBy], ...given.slice(1)] : []
 	const line = sdk => {
 		const lacking = methods.find(([name]) => sdk.lacks?.includes(name))
 		if (lacking) return `(this SDK has no ${lacking[0]})`
-		const calls = methods.map(([name, value]) => `.${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : literal(value, sdk)})`)
-		return sdk.begin.replace("PATH", () => literal(path, sdk)) + calls.join("") + sdk.end
+		const {whole, join = "."} = sdk
+		const calls = methods.map(([name, value]) => `${join}${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : literal(value, sdk)})`)
+		const code = calls[0] || !whole ? sdk.begin + calls.join("") + sdk.end : whole
+		return code.replace("PATH", () => literal(path, sdk))
 	}
+	const url = `${location.origin}/${encodePath(keys)}.json?${new URLSearchParams([...given.map(([name, value]) => [name, stringify(value)]), ["ns", session.namespace]])}`
 	const lines = [
-		["REST", restURL(keys, query)],
-		["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}'${restURL(keys, query).replaceAll("'", "'\\''")}'`],
-		["JavaScript", `onValue(${parts ? `query(${reference}${parts})` : reference}, (snapshot) => console.log(snapshot.val()));`],
+		["REST", url],
+		["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}'${url.replaceAll("'", "'\\''")}'`],
 		...Object.entries(SDKS).map(([name, sdk]) => [name, line(sdk)]),
 	]
 	return table(["", "in", "as"], lines.map(([name, text]) => [iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`)), name, text]))
