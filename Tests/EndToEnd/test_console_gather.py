@@ -3,6 +3,8 @@ several paths while another client writes."""
 
 import json
 
+import pytest
+
 from console_page import CONTROL, SHIFT
 from pando_client import Connection
 from test_console import act_as, desk, needs_browser, press_button, scene  # noqa: F401 (fixtures)
@@ -272,14 +274,15 @@ def test_a_gathered_edit_is_taken_back_and_a_conflict_is_asked_about(desk):  # n
     desk.wait_for("/", {"a": 1, "b": 22, "c": 3})
 
 
-# The next update waits until `window.goOn()` is called.
+# The next update waits until `window.goOn()` is called; with words it fails with them.
 HOLD_UPDATE = """import('/js/session.js').then(({ session }) => {
   const { database } = session, update = database.update;
   const held = new Promise((resolve) => (window.goOn = resolve));
   database.update = async (...parameters) => {
     database.update = update;
     window.isHeld = true;
-    await held;
+    const words = await held;
+    if (words) throw new Error(words);
     return update.apply(database, parameters);
   };
 })"""
@@ -319,6 +322,46 @@ def test_what_is_gathered_while_a_write_is_running_waits_for_the_next_one(desk):
     wait_written(page)
     page.undo("Write 2 edits")
     desk.wait_for("/", {"a": 10, "b": 20, "c": 3})
+
+
+@pytest.mark.parametrize("failure", [None, "Not written."])
+def test_undo_leaves_alone_what_is_on_its_way(desk, failure):  # noqa: F811
+    page = desk.open({"a": 1, "b": 2, "c": 3, "d": 4})
+    page.wait_row("d", "4")
+    gather(page)
+    gather_value(page, "a", "10", 1)
+    gather_value(page, "b", "20", 2)
+    page.run(HOLD_UPDATE)
+    press_button(page, "Write 2…")
+    page.dialog("Write 2 edits")
+    page.confirm()
+    page.wait("window.isHeld === true")
+    gather_value(page, "c", "30", 3)
+    page.undo("Set /c")
+    wait_count(page, 2)
+    for errors in [1, 2]:
+        page.focus_tree()
+        page.press("z", CONTROL)
+        page.wait(f"document.querySelectorAll('.toast.error').length === {errors}")
+    assert page.run("[...document.querySelectorAll('.toast > :first-child')].map((one) => one.textContent)") == [
+        "Undone: Set /c", "These edits are being written.", "These edits are being written."]
+    gather_value(page, "d", "40", 3)
+    page.run(f"window.goOn({json.dumps(failure)})")
+    if failure:
+        # All three wait again, in the order in which they were made.
+        page.wait("document.querySelector('button[title=\"Undo: Set /d\"]') !== null && [...document.querySelectorAll('.toast.error')].at(-1).textContent.startsWith('Write 2 edits: Not written.')")
+        wait_count(page, 3)
+        assert desk.rest.get("/") == {"a": 1, "b": 2, "c": 3, "d": 4}
+    else:
+        desk.wait_for("/", {"a": 10, "b": 20, "c": 3, "d": 4})
+        wait_count(page, 1)
+        page.wait("[...document.querySelectorAll('.row .mark')].filter((mark) => mark.textContent.startsWith('gathered')).length === 1", "one row marked")
+        assert [one[:2] for one in marks(page) if one[0] != desk.ns] == [["d", "gathered: 40"]]
+    press_button(page, "Write 3…" if failure else "Write 1…")
+    page.dialog("Write 3 edits" if failure else "Write 1 edit")
+    page.confirm()
+    desk.wait_for("/", {"a": 10, "b": 20, "c": 3, "d": 40})
+    wait_written(page)
 
 
 def test_gathered_edits_stay_with_their_database(desk):  # noqa: F811

@@ -1,8 +1,8 @@
 import {session, restPath} from "./session.js"
-import {h, button, choice, counted, dialog, formParts, fail, toast, save, visible, visibleLines, format} from "./dom.js"
+import {h, button, choice, counted, dialog, formParts, fail, failed, toast, save, visible, visibleLines, format} from "./dom.js"
 import {attempt, explain} from "./denials.js"
 import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
-import {hash, join, split, problemOfKey, pushID} from "./keys.js"
+import {hash, join, split, isOnOneWay, problemOfKey, pushID} from "./keys.js"
 import {openEditor, closeEditor} from "./tree-view.js"
 
 const UNDO_LIMIT = 100 // steps
@@ -17,9 +17,11 @@ const history = [] // {label, changes, namespace, units}
 export let gathered = null
 let sent = null // those that are being written
 const SENT = "These edits are being written."
+const marks = new Map() // by database and path: words, or how many are inside
 let written = () => {}
 export const onWritten = listener => (written = listener)
-export const lastStep = () => gathered?.at(-1) ?? history.at(-1)
+export const unwritten = () => [...(sent ?? []), ...(gathered ?? [])]
+export const lastStep = () => gathered?.at(-1) ?? (sent ? undefined : history.at(-1))
 
 function remember(label, changes) {
 	const kept = changes.map(({path, before, after}) => ({path, before, after: hasServerValue(after) ? undefined : after}))
@@ -115,61 +117,70 @@ function isForeign(step, subject = "The gathered edits belong") {
 	return isOther
 }
 
-const isInside = (path, outer) => path !== outer && (outer === "/" || path.startsWith(`${outer}/`))
-const isNested = (one, other) => isInside(one, other) || isInside(other, one)
+const isNested = (one, other) => one !== other && isOnOneWay(split(one), split(other))
 const changesOf = steps => steps.flatMap(({changes}) => changes)
 
-// What waits to be written at a node and inside it, in words; "" where nothing does.
+// What is gathered has changed.
+function mark() {
+	marks.clear()
+	for (const {changes, namespace} of unwritten()) for (const change of changes) {
+		const {path, after} = change
+		const outer = marks.has(namespace + path) ? [] : split(path).map((_, depth, keys) => namespace + join(keys.slice(0, depth)))
+		for (const one of outer) marks.set(one, (marks.get(one) ?? 0) + 1)
+		marks.set(namespace + path, change.words ??= `gathered: ${after === null ? "delete" : visible(stringify(after), 80)}`)
+	}
+	written()
+}
+
+// What is gathered at a node or inside it, in words; "" where nothing is.
 export function gatheredWords(branch) {
-	if (gathered?.[0]?.namespace !== session.namespace) return ""
-	const {path} = branch
-	const changes = changesOf(gathered)
-	const own = changes.findLast(change => change.path === path)
-	if (own) return `gathered: ${own.after === null ? "delete" : visible(stringify(own.after), 80)}`
-	const {size} = new Set(changes.map(change => change.path).filter(one => isInside(one, path)))
-	return size ? `${size} gathered inside` : ""
+	const found = marks.get(session.namespace + branch.path) ?? ""
+	return found > 0 ? `${found} gathered inside` : found
 }
 
 // Writes or gathers changes; whether that was done. The server takes no update of a place and of one inside it.
 async function commit(label, changes) {
 	if (!gathered) return await write(label, changes) ?? false
-	if (isForeign(gathered[0])) return false
-	const clash = changesOf(gathered).find(one => changes.some(({path}) => isNested(path, one.path)))
+	const steps = unwritten()
+	if (isForeign(steps[0])) return false
+	const clash = changesOf(steps).find(one => changes.some(({path}) => isNested(path, one.path)))
 	if (clash) return void fail(`${label}: one step can't change a place and another inside it, and ${nameOf(clash)} is gathered. Write or undo that first.`) ?? false
-	gathered = [...gathered, {label, changes, namespace: session.namespace}]
-	written()
+	gathered.push({label, changes, namespace: session.namespace})
+	mark()
 	return true
 }
 
 // Turns gathering on; or writes what is gathered, and turns it off. What comes meanwhile stays.
 export async function gather() {
 	if (sent) return fail(SENT)
-	const steps = gathered ?? []
-	if (steps.length) {
-		const all = changesOf(steps)
+	if (isForeign(gathered?.[0])) return
+	if (gathered?.length) {
+		const all = changesOf(gathered)
 		const changes = [...new Map(all.map(change => [change.path, change])).values()]
 		const again = changes.filter(({path}) => all.filter(one => one.path === path)[1])
 		const words = again.length > 0 && h("p.warning", `Edited more than once: ${again.map(nameOf).join(", ")}. Only the last edit is written.`)
-		const label = `Write ${counted(steps.length, "edit")}`
-		if (isForeign(steps[0]) || !(await confirmChanges(label, changes, words))) return
-		sent = steps
-		if (!(await write(label, changes).finally(() => (sent = null)))) return
+		const label = `Write ${counted(gathered.length, "edit")}`
+		const answer = confirmChanges(label, changes, words);
+		[sent, gathered] = [gathered, []]
+		const isWritten = await answer.then(isSure => isSure && write(label, changes)).catch(failed)
+		if (!isWritten) gathered.unshift(...sent)
+		sent = null
 	}
-	gathered = gathered?.length === steps.length ? null : (gathered ?? []).slice(steps.length)
-	written()
+	gathered = gathered?.length === 0 ? null : gathered ?? []
+	mark()
 }
 
-const confirmLabel = label => (gathered ? "Gather" : label)
+const confirmLabel = (label = "Write") => (gathered ? "Gather" : label)
 
 export async function undo() {
 	const isGathered = gathered?.length > 0
 	const steps = isGathered ? gathered : history
-	if (steps === sent) return fail(SENT)
+	if (sent && !isGathered) return fail(SENT)
 	const step = steps.pop()
 	if (!step) return
 	const {label, changes} = step
 	const back = changes.map(({path, before, after}) => ({path, before: after, after: before}))
-	if (isGathered) written()
+	if (isGathered) mark()
 	else if (isForeign(step, "The last step belongs") || !(await write("Undo", back, true))) return steps.push(step)
 	toast(`Undone: ${label}`)
 }
@@ -230,7 +241,7 @@ async function editText(branch, before) {
 	const {value, priority} = unwrap(before)
 	const text = h("textarea.code", {rows: 18, autofocus: true, label: "Text", value})
 	return dialog({
-		title: nameOf(branch), confirm: confirmLabel("Write"), wide: true, body: text,
+		title: nameOf(branch), confirm: confirmLabel(), wide: true, body: text,
 		check: () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}]),
 	})
 }
@@ -268,7 +279,7 @@ function review({path, keys}, title, label, body, read, seen) {
 		const changes = before === undefined ? [{path, after}] : differences(before, after, keys)
 		if (changes.length === 0) return void toast("Nothing is different.")
 		const warning = before === undefined && h("p.warning", `It replaces ${words}, and can't be undone.`)
-		return await confirmChanges(label, changes, warning, confirmLabel("Write")) && commit(label, [{path, before, after}])
+		return await confirmChanges(label, changes, warning, confirmLabel()) && commit(label, [{path, before, after}])
 	}
 	return dialog({title, confirm: "Review", wide: true, body, check})
 }
@@ -326,7 +337,7 @@ export async function move(branch, isCopy = false) {
 	const words = `${isCopy ? "Duplicate" : "Rename or move"} ${nameOf(branch)}`
 	if (!(await dialog({title: words, confirm: "Review", wide: true, body: h("label", "New path", field), check}))) return
 	const changes = [{path, before: await session.read(path).catch(() => {}), after: found.value}, ...(isCopy ? [] : [{path: from, before: found.value, after: null}])]
-	if (await confirmChanges(words, changes, null, confirmLabel("Write"))) await commit(words, changes)
+	if (await confirmChanges(words, changes, null, confirmLabel())) await commit(words, changes)
 }
 
 export function importJSON(branch) {

@@ -95,9 +95,9 @@ function showUndo() {
 	const step = edit.lastStep()
 	undoButton.disabled = !step
 	undoButton.title = step ? `Undo: ${step.label}` : "Nothing to undo"
-	const {gathered} = edit
-	gatherButton.ariaPressed = gathered !== null
-	gatherButton.lastChild.textContent = gathered?.length ? `Write ${gathered.length}…` : "Gather"
+	const {length} = edit.unwritten()
+	gatherButton.ariaPressed = edit.gathered !== null
+	gatherButton.lastChild.textContent = length ? `Write ${length}…` : "Gather"
 }
 
 function editLeaf(branch) {
