@@ -628,6 +628,45 @@ def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):
     page.wait_row(f"k{shown:07}x", '"between"')
 
 
+def test_the_rows_in_view_stay_loaded_when_a_far_page_comes(desk):
+    """Of a level about 300 pages of 100 rows are kept; never left out are those in view, and those that are on their way."""
+    desk.rest.ask("PATCH", "/many.json?print=silent", json.dumps({f"k{number:05}": number for number in range(31_000)})).expect(204)
+    page = desk.open()
+    page.wait_row("many")
+    assert page.run("""(async () => {
+      const { TreeModel } = await import('/js/tree-model.js'), { session } = await import('/js/session.js');
+      const model = new TreeModel(["many"]), { root } = model;
+      const until = async (condition) => { while (!condition()) await new Promise(requestAnimationFrame); };
+      await until(() => root.count > 0 && model.loads === 0);
+      let goOn;
+      const held = new Promise((resolve) => (goOn = resolve)), children = session.children;
+      session.children = async (path, parameters) => {
+        if (parameters.offset === 20000) await held;
+        return children.call(session, path, parameters);
+      };
+      model.show(15001, 15010);
+      await until(() => root.childAt(15005));
+      const late = model.load(root, 200);
+      for (let number = 0; number <= 300; number++) await model.load(root, number);
+      const kept = [...root.pages.keys()].sort((a, b) => a - b);
+      goOn();
+      await late;
+      delete session.children;
+      model.close();
+      return [kept, root.childAt(15005)?.key, root.childAt(20000)?.key];
+    })()""") == [[*range(147, 154), 200, 300], "k15005", "k20000"]
+
+
+@contextlib.contextmanager
+def before_each_page(page, script):
+    """Runs a script in each page that is opened meanwhile."""
+    added = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=script)
+    try:
+        yield
+    finally:
+        page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=added["identifier"])
+
+
 @contextlib.contextmanager
 def through_proxy(server, page):
     """The console of a server that holds 1 at `/n`, opened through a proxy."""
@@ -664,19 +703,15 @@ def test_a_dead_connection_is_found_by_its_silence(servers, scene):
     """Nothing arrives any more, and no close either, as after a sleep. The probes of each 45 s come each 0.3 s here."""
     _, page = scene
     server = servers()
-    quick = page.browser.call("Page.addScriptToEvaluateOnNewDocument", source=QUICK_PROBES)
-    try:
-        with through_proxy(server, page) as proxy:
-            page.wait("window.probes > 2")
-            assert page.run("document.getElementById('state').className") == "state open"
-            proxy.swallow()
-            page.wait("document.getElementById('state').className !== 'state open'")
-            Rest(server.port, "default").put("/n", 2)
-            proxy.swallows = False
-            page.wait("document.getElementById('state').className === 'state open'")
-            page.wait_row("n", "2")
-    finally:
-        page.browser.call("Page.removeScriptToEvaluateOnNewDocument", identifier=quick["identifier"])
+    with before_each_page(page, QUICK_PROBES), through_proxy(server, page) as proxy:
+        page.wait("window.probes > 2")
+        assert page.run("document.getElementById('state').className") == "state open"
+        proxy.swallow()
+        page.wait("document.getElementById('state').className !== 'state open'")
+        Rest(server.port, "default").put("/n", 2)
+        proxy.swallows = False
+        page.wait("document.getElementById('state').className === 'state open'")
+        page.wait_row("n", "2")
 
 
 def test_a_value_is_found_in_a_loaded_level(desk):
@@ -759,6 +794,27 @@ def test_rules_are_checked_as_they_are_typed_and_published(desk):
     page.confirm()
     page.wait("document.querySelector('.page .hint').textContent === 'as published'")
     assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == good
+
+
+def test_ctrl_s_in_the_rules_asks_once_to_publish_them(desk):
+    page = desk.open(place="rules")
+    page.wait(f"{EDITOR}.getValue().includes('rules')")
+    # The browser would save the page.
+    save = """(() => { const event = new KeyboardEvent('keydown', { key: 's', keyCode: 83, ctrlKey: true, bubbles: true, cancelable: true });
+      document.activeElement.dispatchEvent(event); return event.defaultPrevented; })()"""
+    page.run(f"{EDITOR}.focus()")
+    assert page.run(save)
+    page.run(f"{EDITOR}.setValue({json.dumps(DRAFT)})")
+    # A key that is held down.
+    page.run("""{ const { fetch } = window; window.ended = 0;
+      window.fetch = (...given) => fetch(...given).finally(() => /rules.json/.test(given[0]) && setTimeout(() => (window.ended += 1))); }""")
+    assert page.run(f"[{save}, {save}, {save}]") == [True, True, True]
+    page.dialog("Publish the rules?")
+    page.wait("window.ended >= 6", "each draft checked and compared")
+    assert page.run("document.querySelectorAll('dialog').length") == 1
+    page.confirm()
+    page.wait("document.querySelector('.page .hint').textContent === 'as published'")
+    assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == DRAFT
 
 
 def press_button(page, label, scope="#main"):
@@ -994,6 +1050,19 @@ def test_a_draft_of_rules_is_asked_and_its_cases_are_run(desk):
     assert desk.rest.ask("GET", "/.settings/rules.json").body.decode() == '{"rules":{".read":true,".write":true}}'
 
 
+def test_at_most_500_cases_are_kept(desk):
+    page = desk.open(place="rules")
+    page.wait(f"{EDITOR}.getValue().includes('rules')")
+    cases = [{"method": "read", "path": f"/{number}", "auth": None, "allowed": True} for number in range(499)]
+    page.run(f"sessionStorage.setItem('pando-rule-cases {desk.ns}', {json.dumps(json.dumps(cases))}); location.reload()")
+    page.wait("document.querySelectorAll('tbody tr').length === 499")
+    press_button(page, "Keep as a case")
+    page.wait("document.querySelectorAll('tbody tr').length === 500")
+    press_button(page, "Keep as a case")
+    page.wait("document.querySelector('.toast.error')?.textContent === 'There are 500 cases already.'")
+    assert page.run("document.querySelectorAll('tbody tr').length") == 500
+
+
 def test_published_rules_are_compared_and_rolled_back(desk):
     for text in [DRAFT, DRAFT.replace("true", "false")]:
         desk.rest.ask("PUT", "/.settings/rules.json", text).expect(200)
@@ -1084,6 +1153,8 @@ def test_a_slow_query_leads_to_its_index(desk):
     assert any((one["database"], one.get("order")) == (desk.ns, "age") for one in operations)
     page = desk.open(place="operations")
     page.wait("[...document.querySelectorAll('td')].some((cell) => cell.textContent.startsWith('no index: add \".indexOn\": [\"age\"]'))")
+    press_button(page, "Copy the line")
+    page.wait("[...document.querySelectorAll('.toast')].some((one) => one.textContent === 'Copied')")
     press = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'Add to the draft').click()"
     page.run(press)
     page.wait(f"document.querySelector('.CodeMirror') && {EDITOR}.getValue().includes('\"users\": {{ \".indexOn\": [\"age\"] }}')")
@@ -1452,6 +1523,42 @@ def test_a_page_that_was_not_opened_yet_is_shown_while_the_server_is_gone(server
         page.wait_row("n", "1")
         page.wait("!document.querySelector('.notice .problem')")
         assert page.complaints() == []
+
+
+def test_a_page_that_could_not_be_loaded_is_shown_when_the_server_is_back(servers, scene):
+    _, page = scene
+    server = servers()
+    # The other pages are not loaded ahead.
+    with before_each_page(page, "const later = setTimeout; window.setTimeout = (run, time) => (time === 2000 ? 0 : later(run, time));"), through_proxy(server, page) as proxy:
+        server.kill()
+        proxy.cut_all()
+        page.wait("!document.getElementById('state').className.includes('open')")
+        page.run("location.hash = '#/query/default/n'")
+        page.wait("[...document.querySelectorAll('.toast.error')].some((one) => one.textContent === 'The page is loaded when the server is back.')")
+        start_again(server, proxy, page)
+        page.wait("document.querySelector('.query-form') !== null && document.title.startsWith('Query')", "the page of queries")
+        assert page.run("document.querySelector('[aria-label=Path]').value") == "/n"
+
+
+# The first WebSocket of a page is closed at once.
+CLOSE_FIRST_SOCKET = """const Own = WebSocket; let count = 0;
+window.WebSocket = class extends Own { constructor(...parts) { super(...parts); if (count++ === 0) this.close(); } };"""
+
+
+def test_a_user_becomes_no_administrator_by_a_lost_connection(servers, scene, tmp_path):
+    """Under --dev a tab without a credential is the administrator's; one that keeps a user's token stays the user's."""
+    _, page = scene
+    server = servers()
+    Rest(server.port, "default", fields=[bearer("owner")]).put("/private", "confidential")
+    page.open(server.port, path="/favicon.svg")
+    page.wait("location.pathname === '/favicon.svg'")
+    page.run(f"sessionStorage.setItem('pando-credential', {json.dumps(unsigned('ann'))})")
+    with before_each_page(page, CLOSE_FIRST_SOCKET):
+        page.open(server.port)
+        page.wait("document.querySelector('.problem, .actor') !== null")
+        assert page.run("document.querySelector('.gate .problem')?.textContent") == "The server does not answer."
+        assert "confidential" not in page.text()
+    page.run("sessionStorage.clear()")
 
 
 def test_the_phone_by_use(desk):

@@ -24,17 +24,16 @@ function place() {
 async function start() {
 	session.namespace = place().namespace ?? new URLSearchParams(location.search).get("ns") ?? "default"
 	const stored = sessionStorage.getItem(STORED)
-	let words
-	// A --dev server takes the second one, on this machine only.
+	// A --dev server takes the second, on this machine only.
 	for (const credential of [stored, LOOPBACK.test(location.hostname) && "owner"].filter(Boolean)) {
 		try {
-			await session.signIn(credential, credential === stored)
+			await session.signIn(credential)
 			return showFrame()
 		} catch (error) {
-			if (error.code === "offline") words = error.message
+			if (error.code === "offline") return showSignIn(error.message)
 		}
 	}
-	showSignIn(words)
+	showSignIn()
 }
 
 function showSignIn(words = "") {
@@ -85,10 +84,10 @@ function showFrame() {
 	showActor()
 	showPage()
 	// Where the server is gone they are there already.
-	setTimeout(() => shown.slice(1).forEach(({name}) => load(name).catch(() => {})), IDLE_MS)
+	setTimeout(() => shown.slice(1).forEach(({name}) => load(name)), IDLE_MS)
 }
 
-const load = name => import(`./page-${name}.js`)
+const load = name => import(`./page-${name}.js`).catch(() => {})
 
 // The pages' links lead to what is selected; that of the tree, to the tree that is kept.
 function linkTo(keys) {
@@ -99,6 +98,7 @@ function showState({state, error}) {
 	stateElement.className = `state ${state}`
 	const refusal = session.isActing ? "not accepted, run as another" : "signed out, reload to sign in"
 	stateElement.textContent = error ? `${refusal}: ${visible(error.message)}` : STATES[state]
+	if (state === "open" && isMissing) showPage()
 }
 
 function showActor() {
@@ -119,13 +119,15 @@ async function chooseActor() {
 
 let page // a module: {element, show(place), opened(), close()}
 let wanted = 0
+let isMissing = false
 async function showPage() {
 	const number = ++wanted
 	const {name, namespace, keys} = place()
 	if (namespace && namespace !== session.namespace) return session.use(namespace)
-	const module = name === "data" ? data : await load(name).catch(() => {})
+	const module = await load(name)
 	if (number !== wanted) return
-	if (!module) return fail("The page can't be loaded: the server does not answer.")
+	isMissing = !module
+	if (isMissing) return fail("The page is loaded when the server is back.")
 	linkTo(keys)
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace

@@ -47,7 +47,7 @@ const frame = h(".editor-frame")
 const styles = ["show-hint", "codemirror"].map(name => h("link", {rel: "stylesheet", href: `/vendor/codemirror/${name}.css`}))
 const editor = CodeMirror(frame, {
 	mode: "rules", theme: "pando", lineNumbers: true, indentUnit: 2, screenReaderLabel: "Rules", hintOptions: {hint, completeSingle: false},
-	extraKeys: {"Ctrl-Space": "autocomplete", Tab: false, "Shift-Tab": false},
+	extraKeys: {"Ctrl-Space": "autocomplete", "Ctrl-S": () => isDifferent() && publish(), Tab: false, "Shift-Tab": false},
 })
 const errorList = h("ol.errors", {role: "alert"})
 const state = h("span.hint", {role: "status"})
@@ -129,6 +129,7 @@ async function publish() {
 	if (!(await check())) return
 	const {failed, words} = await playground.runAll()
 	const current = await readPublished().catch(() => published)
+	if (document.querySelector("dialog")) return // a held key
 	const isOld = current !== published
 	const body = [isOld && h("p.warning", "Others were published meanwhile: see Versions."), h(failed ? "p.warning" : "p.hint", words), lineDiff(current, draft()), h("p", `They take effect at once. Listens that they forbid end.`)]
 	if (!(await dialog({title: "Publish the rules?", confirm: "Publish", danger: isOld || failed > 0, wide: true, body}))) return

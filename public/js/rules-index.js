@@ -1,5 +1,5 @@
 import {link} from "./session.js"
-import {h} from "./dom.js"
+import {h, iconButton, copy} from "./dom.js"
 import {stringify} from "./json.js"
 import {join} from "./keys.js"
 
@@ -13,7 +13,7 @@ export const queryLink = (keys, query, namespace) => `${link("query", keys, name
 
 export function indexFix(keys, order, namespace) {
 	const line = `".indexOn": [${nameOf(order)}]`
-	return [h("code", line), " ", h("a", {href: `${link("rules", [], namespace)}?${new URLSearchParams({index: order, at: join(keys)})}`}, "Add to the draft")]
+	return [h("code", line), iconButton("copy", "Copy the line", () => copy(line, "Copied")), h("a", {href: `${link("rules", [], namespace)}?${new URLSearchParams({index: order, at: join(keys)})}`}, "Add to the draft")]
 }
 
 // A document of rules in which an index is declared for a path; throws where the text is none.

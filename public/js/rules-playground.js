@@ -1,9 +1,10 @@
 import {session} from "./session.js"
-import {h, fill, button, choice, panel, table, visible} from "./dom.js"
+import {h, fill, button, choice, panel, table, visible, fail} from "./dom.js"
 import {split, join} from "./keys.js"
 import {parse, stringify} from "./json.js"
 import {causes, userField} from "./denials.js"
 
+const CASE_LIMIT = 500
 const PLACEHOLDERS = {write: "What is written, as JSON", read: 'No query, or {"orderBy": "$key", "limitToFirst": 10}'}
 
 const isCase = item => /^(read|write)$/.test(item?.method) && typeof item.path === "string" && typeof item.allowed === "boolean"
@@ -57,6 +58,7 @@ async function ask() {
 async function keep() {
 	const answer = await ask()
 	if (!answer) return
+	if (cases.length >= CASE_LIMIT) return fail(`There are ${CASE_LIMIT} cases already.`)
 	cases.push({...read(), allowed: answer.allowed, outcome: "holds"})
 	draw()
 }

@@ -19,7 +19,7 @@ const UNKNOWN = {kind: "unknown", value: null, length: 0, priority: undefined, c
 export class Branch {
 	constructor(key, parent) {
 		Object.assign(this, UNKNOWN, {
-			key, parent, index: 0, depth: parent ? parent.depth + 1 : 0, isExpanded: false, isGone: false, error: null, byKey: new Map(), expanded: new Set(),
+			key, parent, index: 0, near: 0, depth: parent ? parent.depth + 1 : 0, isExpanded: false, isGone: false, error: null, byKey: new Map(), expanded: new Set(),
 			described: null, // what the data was taken from
 			version: 0, // what is shown has changed
 			changedAt: 0, // the data has
@@ -135,8 +135,10 @@ export class TreeModel extends Emitter {
 
 	show(first, last) {
 		for (let row = first; row <= last; row++) {
-			const found = this.rowAt(row)
-			this.load(found.parent ?? this.root, Math.floor(found.index / PAGE))
+			const {parent, index} = this.rowAt(row)
+			const branch = parent ?? this.root
+			branch.near = Math.floor(index / PAGE)
+			this.load(branch, branch.near)
 		}
 	}
 
@@ -205,7 +207,7 @@ export class TreeModel extends Emitter {
 			for (const [other, page] of branch.pages) if (other !== number) page.isStale = true
 			for (const child of branch.expanded) if (!entry.rows.includes(child)) this.findPlace(child)
 		}
-		this.forgetPages(branch, number)
+		this.forgetPages(branch)
 	}
 
 	async findPlace(child) {
@@ -221,10 +223,10 @@ export class TreeModel extends Emitter {
 		} catch { /* the next page tells */ }
 	}
 
-	forgetPages({pages, byKey}, near) {
+	forgetPages({pages, byKey, near}) {
 		if (pages.size <= KEPT_PAGES) return
-		for (const [number, {rows}] of pages) {
-			if (Math.abs(number - near) <= NEAR_PAGES) continue
+		for (const [number, {rows, isLoading}] of pages) {
+			if (isLoading || Math.abs(number - near) <= NEAR_PAGES) continue
 			for (const row of rows) if (!row.isExpanded) byKey.delete(row.key)
 			pages.delete(number)
 		}
