@@ -39,8 +39,18 @@ struct Pando: ParsableCommand {
     }
 
     private static func exit(reporting error: any Error) -> Never {
-        let message = fullMessage(for: error)
+        var message = fullMessage(for: error)
         guard !exitCode(for: error).isSuccess, !message.isEmpty else { exit(withError: error) }
+        // A command may quote an argument, or what is behind its `=`. Only these may hold line feeds that are
+        // not the message's own.
+        let quoted = CommandLine.arguments.flatMap { argument in
+            [argument] + (argument.firstIndex(of: "=").map { [String(argument[$0...].dropFirst())] } ?? [])
+        }
+        for text in quoted.sorted(by: { $0.utf8.count > $1.utf8.count })
+        where text.contains("\n") && text.contains(where: { !$0.isWhitespace }) {
+            let shown = String(decoding: LogLine.bytes("\(text)\n").dropLast(), as: UTF8.self)
+            message = message.replacingOccurrences(of: text, with: shown)
+        }
         for line in message.split(separator: "\n", omittingEmptySubsequences: false) {
             StandardError().write("\(line)\n")
         }

@@ -108,7 +108,7 @@ def test_a_bad_file_never_replaces_a_good_one(servers, rules):
     rules.write_text(READ_ONLY)
     server = servers(arguments=["--rules", rules])
     rules.write_text(BAD)
-    hang_up(server, "files with problems keep their previous rules")
+    hang_up(server, "the previous rules stay in force")
     assert all(f"{rules}:{problem}" in server.stderr() for problem in BAD_PROBLEMS)
     assert may(server) == "r"
     rules.unlink()

@@ -111,7 +111,7 @@ class TestScheduled:
         server.terminate()
         good = backups(folder)
         empty = servers(data=tmp_path / "empty", arguments=options)
-        empty.wait_for_log("check that --data is right and that its disk is mounted")
+        empty.wait_for_log("check that --data is the right directory and that its disk is mounted")
         wait_for(lambda: metric(empty, "pando_scheduled_backups_total", result="written") >= 3)
         empty.terminate()
         assert set(good) <= set(backups(folder))
