@@ -91,6 +91,7 @@ let package = Package(
         library("Random"),
         library("Time"),
         library("Metrics"),
+        library("Files"),
         library("Bytes", c: ["CBytes", "COpenSSL"]),
         library("Compression", on: ["Bytes"], c: ["CZlib"]),
 
@@ -104,7 +105,7 @@ let package = Package(
         library("REST", on: ["HTTP", "Tree", "Compression", "Bytes"]),
 
         // Files beside the data, served from memory; only its loader reads a directory
-        library("StaticFiles", on: ["HTTP", "Compression", "Bytes"]),
+        library("StaticFiles", on: ["HTTP", "Compression", "Files", "Bytes"]),
 
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
@@ -115,7 +116,7 @@ let package = Package(
         library("SimulatedDisk", on: ["Journal", "Random"]),
 
         // Tokens and credentials: pure but for keys that are fetched from their issuers
-        library("Identity", on: ["Rules", "Tree", "Bytes"], libraries: [jwtKit]),
+        library("Identity", on: ["Rules", "Tree", "Files", "Bytes"], libraries: [jwtKit]),
 
         // The load generator: clients on sockets, numbered values, scenarios, statistics
         library(
@@ -182,7 +183,8 @@ let package = Package(
             "Server",
             on: [
                 "Administration", "Loops", "Settings", "Log", "Database", "Storage", "Engine", "Rules",
-                "Tree", "StaticFiles", "HTTP", "Journal", "Reactor", "TLS", "Identity", "Time", "Bytes",
+                "Tree", "StaticFiles", "HTTP", "Journal", "Reactor", "TLS", "Identity", "Time", "Files",
+                "Bytes",
             ],
             libraries: [logging]),
 
@@ -200,7 +202,7 @@ let package = Package(
             "CommandLine",
             on: [
                 "Server", "Settings", "Log", "Storage", "Engine", "Rules", "Tree", "REST", "HTTP", "Journal",
-                "Reactor", "Compression", "Identity", "Bytes",
+                "Reactor", "Compression", "Identity", "Files", "Bytes",
             ],
             libraries: [argumentParser, configuration, logging]),
         executable(

@@ -1,5 +1,6 @@
 import Foundation
 import PandoBytes
+import PandoFiles
 
 /// The secrets, key files and revocations of the operator, loaded.
 struct LocalKeys: Sendable {

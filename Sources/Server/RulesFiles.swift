@@ -1,6 +1,6 @@
 import Foundation
-import PandoBytes
 import PandoEngine
+import PandoFiles
 import PandoRules
 import PandoStorage
 

@@ -1,5 +1,5 @@
 import Foundation
-import PandoBytes
+import PandoFiles
 
 /// Reads the files of a directory for a ``StaticSite``. Links, and files whose names begin with a dot, are
 /// left out, so nothing outside of the directory is served.

@@ -288,17 +288,22 @@ HOLD_UPDATE = """import('/js/session.js').then(({ session }) => {
 })"""
 
 
+def begin_write_that_waits(page):
+    """Writes the two gathered edits; the write goes on with `goOn()`."""
+    page.run(HOLD_UPDATE)
+    press_button(page, "Write 2…")
+    page.dialog("Write 2 edits")
+    page.confirm()
+    page.wait("window.isHeld === true")
+
+
 def test_what_is_gathered_while_a_write_is_running_waits_for_the_next_one(desk):  # noqa: F811
     page = desk.open({"a": 1, "b": 2, "c": 3})
     page.wait_row("c", "3")
     gather(page)
     gather_value(page, "a", "10", 1)
     gather_value(page, "b", "20", 2)
-    page.run(HOLD_UPDATE)
-    press_button(page, "Write 2…")
-    page.dialog("Write 2 edits")
-    page.confirm()
-    page.wait("window.isHeld === true")
+    begin_write_that_waits(page)
     # Neither undone nor written twice while they are on their way.
     page.focus_tree()
     page.press("z", CONTROL)
@@ -331,11 +336,7 @@ def test_undo_leaves_alone_what_is_on_its_way(desk, failure):  # noqa: F811
     gather(page)
     gather_value(page, "a", "10", 1)
     gather_value(page, "b", "20", 2)
-    page.run(HOLD_UPDATE)
-    press_button(page, "Write 2…")
-    page.dialog("Write 2 edits")
-    page.confirm()
-    page.wait("window.isHeld === true")
+    begin_write_that_waits(page)
     gather_value(page, "c", "30", 3)
     page.undo("Set /c")
     wait_count(page, 2)

@@ -131,7 +131,7 @@ def test_a_pipe_is_no_rules_file(servers, tmp_path):
     ("file/rules.json", "Not a directory"), ("missing.json", "No such file or directory"),
     ("missing/rules.json", "No such file or directory")])
 def test_a_file_that_can_not_be_read_is_named_with_the_reason(servers, tmp_path, path, reason):
-    """In the system's words, and without a line and column, which nobody has found."""
+    """The system's reason, without a line and column: no text was read."""
     (tmp_path / "file").write_text(OPEN)
     said = f"{tmp_path / path}: can't be read: {reason}\n"
     assert server_module.run("check", "rules", tmp_path / path).stdout == said

@@ -130,7 +130,7 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
     for size in 1...(expected.utf8.count + 1) {
         #expect(pieces(printer, of: size).text == expected, "pieces of \(size)")
     }
-    #expect(text.isEmpty || printed(tree).contains(text), "JSON has them as they are")
+    #expect(printed(tree).contains(text), "JSON has them as they are")
 }
 
 @Test func membersAreShownInTheirOrder() throws {

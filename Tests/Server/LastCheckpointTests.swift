@@ -60,7 +60,7 @@ private final class StalledDisk: Disk {
         /// A checkpoint was begun.
         let reached: WakeupEvent
         let opened: WakeupEvent
-        /// Nobody has opened it in time.
+        /// It was not opened in time.
         let wasForced = Atomic<Bool>(false)
 
         init() throws { (reached, opened) = (try WakeupEvent(), try WakeupEvent()) }

@@ -1,7 +1,7 @@
 import ArgumentParser
 import Foundation
-import PandoBytes
 import PandoEngine
+import PandoFiles
 import PandoRules
 
 /// `pando test`

@@ -1,5 +1,5 @@
 import Foundation
-import PandoBytes
+import PandoFiles
 import PandoLog
 
 /// Writes a line to stderr, with control characters escaped (``PandoLog/LogLine``). An error of the write is
