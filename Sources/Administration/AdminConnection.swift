@@ -11,10 +11,25 @@ import PandoRules
 import PandoStorage
 import PandoTree
 
-/// One connection to the admin port: one request, and its response. Confined to the admin server's loop.
+/// What the admin port does for a connection.
+protocol AdminConnectionDelegate: AnyObject {
+    /// The connection has a request now, or has answered it.
+    func move(_ connection: AdminConnection, to stage: ShortConnections<AdminConnection>.Stage)
+    /// The last call.
+    func closed(_ connection: AdminConnection)
+}
+
+/// One connection to the admin port: one request, and its response. Confined to the loop of the admin port.
 final class AdminConnection: ChannelDelegate {
-    private let server: AdminServer
+    /// A request must be there by then. Clients send it with the connection, some behind a TLS handshake.
+    private static let headTimeout: Duration = .seconds(5)
+    /// From the request on: its response must be taken by then.
+    private static let exchangeTimeout: Duration = .seconds(30)
+
     private let channel: Channel
+    private let reports: AdminReports
+    private let authenticator: Authenticator
+    private let delegate: any AdminConnectionDelegate
     private var reader = RequestHeadReader()
     private var hasRequest = false
     private var isHead = false
@@ -24,22 +39,27 @@ final class AdminConnection: ChannelDelegate {
     /// Ends the connection.
     private var deadline: TimerToken?
 
-    init(_ server: AdminServer, _ channel: Channel) {
-        self.server = server
+    init(
+        _ channel: Channel, _ reports: AdminReports, _ authenticator: Authenticator,
+        delegate: any AdminConnectionDelegate
+    ) {
         self.channel = channel
-        wait(for: AdminServer.headTimeout)
+        self.reports = reports
+        self.authenticator = authenticator
+        self.delegate = delegate
+        wait(for: Self.headTimeout)
     }
 
     private func wait(for timeout: Duration) {
         cancelDeadline()
-        deadline = server.loop.schedule(after: timeout) { [weak self] in
+        deadline = reports.loop.schedule(after: timeout) { [weak self] in
             self?.deadline = nil
             self?.channel.close()
         }
     }
 
     private func cancelDeadline() {
-        if let deadline = deadline.take() { server.loop.cancel(deadline) }
+        if let deadline = deadline.take() { reports.loop.cancel(deadline) }
     }
 
     /// Another connection takes its place.
@@ -65,8 +85,8 @@ final class AdminConnection: ChannelDelegate {
     /// What it has sent is answered.
     private func begin() {
         hasRequest = true
-        server.move(self, to: .busy)
-        wait(for: AdminServer.exchangeTimeout)
+        delegate.move(self, to: .busy)
+        wait(for: Self.exchangeTimeout)
     }
 
     func channelDidEnd(_ channel: Channel) {
@@ -76,14 +96,14 @@ final class AdminConnection: ChannelDelegate {
 
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         cancelDeadline()
-        server.closed(self)
+        delegate.closed(self)
     }
 
     // MARK: Requests
 
     private func process(_ head: RequestHead) {
-        if server.configuration.isDevelopment,
-            let refusal = filter.refusal(of: head, allowing: server.configuration.allowedOrigins)
+        if reports.configuration.isDevelopment,
+            let refusal = filter.refusal(of: head, allowing: reports.configuration.allowedOrigins)
         {
             return respond(.forbidden, text: refusal.reason + "\n")
         }
@@ -100,7 +120,7 @@ final class AdminConnection: ChannelDelegate {
                 fields: [("Allow", page == .connections ? "GET, HEAD, DELETE" : "GET, HEAD")])
         }
         let query = head.query(plusIsSpace: true)
-        guard page.needsAdministrator, !server.configuration.isDevelopment else {
+        guard page.needsAdministrator, !reports.configuration.isDevelopment else {
             return answer(page, query, isDeletion, head)
         }
         authenticate(head, query) { [self] in answer(page, query, isDeletion, head) }
@@ -114,12 +134,12 @@ final class AdminConnection: ChannelDelegate {
             }
             return refuse("an administrator's token is needed: Authorization: Bearer …\n", .unauthorized)
         }
-        if let result = server.authenticator.verifyAtOnce(token) { return settle(result, next) }
+        if let result = authenticator.verifyAtOnce(token) { return settle(result, next) }
         let peer = channel.peerAddress.flatMap { $0.isLoopback ? nil : Text($0.host) }
         let answer = FirstResult<VerificationResult>(
-            on: server.loop, timeout: AdminServer.exchangeTimeout, otherwise: .refused(.keysUnavailable)
+            on: reports.loop, timeout: Self.exchangeTimeout, otherwise: .refused(.keysUnavailable)
         ) { [self] result in settle(result, next) }
-        Task.detached { [authenticator = server.authenticator] in
+        Task.detached { [authenticator] in
             answer.giveFromElsewhere(await authenticator.verify(token, at: wallTime() / 1000, from: peer))
         }
     }
@@ -142,22 +162,22 @@ final class AdminConnection: ChannelDelegate {
         switch page {
         case .alive: respond(.ok, text: "alive\n")
         case .ready:
-            let (isReady, text) = server.readiness
+            let (isReady, text) = reports.readiness
             respond(isReady ? .ok : .serviceUnavailable, text: text + "\n")
         case .metrics:
             let accept = head.fields.values(of: "accept").joined(separator: ",")
             let format = ExpositionFormat(accept: accept)
-            refresh { [self] in respond(.ok, server.registry.text(format), type: format.contentType) }
+            refresh { [self] in respond(.ok, reports.registry.text(format), type: format.contentType) }
         case .variables:
-            refresh { [self] in respond(.ok, server.variables, type: Self.json) }
-        case .slowOperations: respond(.ok, server.slowOperations, type: Self.json)
-        case .usage: server.pathUsage { [self] list in respond(.ok, list, type: Self.json) }
+            refresh { [self] in respond(.ok, reports.variables, type: Self.json) }
+        case .slowOperations: respond(.ok, reports.slowOperations, type: Self.json)
+        case .usage: reports.pathUsage { [self] list in respond(.ok, list, type: Self.json) }
         case .connections where isDeletion:
             guard let id = query["id"].flatMap({ SessionID(hexadecimal: $0) }) else {
                 return respond(
                     .badRequest, text: "?id= must be the id of a connection, as GET /connz shows it\n")
             }
-            server.disconnect(id) { [self] isFound in
+            reports.disconnect(id) { [self] isFound in
                 respond(
                     isFound ? .ok : .notFound,
                     text: isFound ? "disconnected\n" : "there is no such connection\n")
@@ -166,13 +186,13 @@ final class AdminConnection: ChannelDelegate {
             guard let request = ConnectionListRequest(query) else {
                 return respond(.badRequest, text: ConnectionListRequest.usage + "\n")
             }
-            server.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
+            reports.listConnections(request) { [self] list in respond(.ok, list, type: Self.json) }
         }
     }
 
     /// Prints nothing for a client that is gone: it may have asked many times meanwhile.
     private func refresh(_ print: @escaping () -> Void) {
-        server.refresh { [self] in if !channel.isClosed { print() } }
+        reports.refresh { [self] in if !channel.isClosed { print() } }
     }
 
     private static let json = "application/json; charset=utf-8"
@@ -199,7 +219,7 @@ final class AdminConnection: ChannelDelegate {
         channel.write(head.rawSpan)
         if !isHead { channel.write(SharedBytes(body)) }
         channel.closeAfterFlush()
-        server.move(self, to: .answered)
+        delegate.move(self, to: .answered)
     }
 }
 

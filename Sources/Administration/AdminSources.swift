@@ -3,7 +3,7 @@ import PandoLoops
 import PandoReactor
 import PandoStorage
 
-/// What an ``AdminServer`` reports of, beside what the I/O loops share.
+/// What ``AdminReports`` report of, beside what the I/O loops share.
 package struct AdminSources {
     /// The main thread's loop.
     let main: EventLoop

@@ -10,7 +10,7 @@ import Synchronization
 // loop looks at its sessions, a part of them in each tick, and keeps those that sort first; then the
 // databases say what these listen to.
 
-extension AdminServer {
+extension AdminReports {
     /// Lists connections of all loops, as JSON.
     func listConnections(_ request: ConnectionListRequest, _ body: @escaping ([UInt8]) -> Void) {
         let gathering = Gathering(ioLoops.count)

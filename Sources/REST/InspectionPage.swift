@@ -13,7 +13,7 @@ package enum InspectionPage: Equatable, Sendable {
     /// `backup`, which is not JSON.
     case backup
     /// What the server reports of itself.
-    case server(ServerQuestion.Page)
+    case server(ServerPage)
 
     /// - Parameters:
     ///   - name: The path behind `/.inspect`, decoded, without its suffix.
@@ -27,7 +27,7 @@ package enum InspectionPage: Equatable, Sendable {
         case ("evaluate", true): self = .evaluate
         case ("backup", false): self = .backup
         case (_, true):
-            guard let page = ServerQuestion.Page(rawValue: name) else { return nil }
+            guard let page = ServerPage(rawValue: name) else { return nil }
             self = .server(page)
         case (_, false): return nil
         }

@@ -133,7 +133,7 @@ package final class Server: @unchecked Sendable {
                 backups: backupMetrics, status: status, logTail: logTail))
         self.admin = admin
         for loop in ioLoops {
-            loop.answerServerQuestions { admin.answer($0, $1) }
+            loop.answerServerQuestions { admin.reports.answer($0, $1) }
         }
         // The port before the data directory: when it is taken, that is left as it was.
         listeners = try ServerListeners(configuration, resources, ioLoops)

@@ -18,7 +18,7 @@ import Testing
     private func list(_ entries: [ConnectionEntry], _ known: [SessionID: DatabaseStatistics.Session]) throws
         -> (json: [String: Any], byteCount: Int)
     {
-        let bytes = AdminServer.json(entries, known, entries.count, ConnectionListRequest())
+        let bytes = AdminReports.json(entries, known, entries.count, ConnectionListRequest())
         let json = try JSONSerialization.jsonObject(with: Data(bytes))
         return (try #require(json as? [String: Any]), bytes.count)
     }

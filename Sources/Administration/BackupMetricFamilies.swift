@@ -1,11 +1,16 @@
 import PandoMetrics
 import PandoStorage
 
-// Scheduled backups, and the archive of the journal.
+/// The metrics of scheduled backups, and of the archive of the journal.
+struct BackupMetricFamilies {
+    typealias Sample = MetricFamily.Sample
 
-extension ServerMetrics {
-    var scheduledBackups: [MetricFamily] {
-        let backups = backups
+    let metrics: ServerMetrics
+
+    var all: [MetricFamily] { scheduledBackups + archive }
+
+    private var scheduledBackups: [MetricFamily] {
+        let backups = metrics.backups
         return [
             MetricFamily(.counter, "pando_scheduled_backups_total", "Scheduled backups, by how they ended.") {
                 BackupMetrics.BackupEnd.allCases.map {
@@ -57,8 +62,8 @@ extension ServerMetrics {
         ]
     }
 
-    var archive: [MetricFamily] {
-        let backups = backups
+    private var archive: [MetricFamily] {
+        let backups = metrics.backups
         return [
             MetricFamily(
                 .gauge, "pando_backup_disk_free_bytes",

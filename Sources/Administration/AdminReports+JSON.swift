@@ -7,7 +7,7 @@ import PandoTree
 
 // What `/readyz`, `/varz`, `/slowz` and `/topz` say.
 
-extension AdminServer {
+extension AdminReports {
     /// Whether clients are served, and why not.
     var readiness: (isReady: Bool, text: String) {
         switch metrics.status.phase {

@@ -5,14 +5,21 @@ import PandoMetrics
 import PandoREST
 import PandoReactor
 
-// What clients do, and how long they wait.
+/// The metrics of what clients do, and how long they wait.
+struct ClientMetricFamilies {
+    typealias Sample = MetricFamily.Sample
 
-extension ServerMetrics {
+    let metrics: ServerMetrics
+
+    var all: [MetricFamily] { connections + traffic + requests + latencies }
+
     // MARK: Connections
 
-    var connections: [MetricFamily] {
-        let (io, sessions, limiter, memory) = (Array(ioThreads), sessions, limiter, memory)
-        let database = database
+    private var connections: [MetricFamily] {
+        let (io, sessions, limiter, memory) = (
+            Array(metrics.ioThreads), metrics.sessions, metrics.limiter, metrics.memory
+        )
+        let database = metrics.database
         return [
             MetricFamily(.gauge, "pando_connections", "Connections of clients that are open.") {
                 .integer(Int64(limiter.openCount))
@@ -133,8 +140,8 @@ extension ServerMetrics {
 
     // MARK: Traffic
 
-    var traffic: [MetricFamily] {
-        let (io, sessions) = (Array(ioThreads), sessions)
+    private var traffic: [MetricFamily] {
+        let (io, sessions) = (Array(metrics.ioThreads), metrics.sessions)
         return [
             MetricFamily(.counter, "pando_received_bytes_total", "Bytes that clients sent, without TLS.") {
                 .unsigned(io.reduce(0) { $0 &+ $1.metrics.receivedBytes.value })
@@ -164,8 +171,8 @@ extension ServerMetrics {
 
     // MARK: Requests
 
-    var requests: [MetricFamily] {
-        let database = database
+    private var requests: [MetricFamily] {
+        let database = metrics.database
         return [
             MetricFamily(.counter, "pando_requests_total", "Requests to the databases, by protocol and kind.")
             {
@@ -199,8 +206,8 @@ extension ServerMetrics {
         ]
     }
 
-    var latencies: [MetricFamily] {
-        let (sessions, database, storage) = (sessions, database, storage)
+    private var latencies: [MetricFamily] {
+        let (sessions, database, storage) = (metrics.sessions, metrics.database, metrics.storage)
         let none = Histogram.durations.snapshot
         return [
             MetricFamily(

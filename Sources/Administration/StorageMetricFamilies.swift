@@ -2,13 +2,18 @@ import PandoDatabase
 import PandoMetrics
 import PandoStorage
 
-// What the databases and the data directory hold.
+/// The metrics of what the databases and the data directory hold.
+struct StorageMetricFamilies {
+    typealias Sample = MetricFamily.Sample
 
-extension ServerMetrics {
+    let metrics: ServerMetrics
+
+    var all: [MetricFamily] { databases + disk + recovery }
+
     // MARK: Databases
 
-    var databases: [MetricFamily] {
-        let (database, storage) = (database, storage)
+    private var databases: [MetricFamily] {
+        let (database, storage) = (metrics.database, metrics.storage)
         return [
             MetricFamily(.gauge, "pando_databases", "Databases (namespaces).") {
                 .integer(database.databases.value)
@@ -68,8 +73,8 @@ extension ServerMetrics {
 
     // MARK: The disk
 
-    var disk: [MetricFamily] {
-        let (storage, machine, database) = (storage, machine, database)
+    private var disk: [MetricFamily] {
+        let (storage, machine, database) = (metrics.storage, metrics.machine, metrics.database)
         return [
             MetricFamily(.gauge, "pando_disk_free_bytes", "Free space of the data directory's file system.") {
                 .integer(machine.diskFreeBytes.value)
@@ -148,8 +153,8 @@ extension ServerMetrics {
         ]
     }
 
-    var recovery: [MetricFamily] {
-        let storage = storage
+    private var recovery: [MetricFamily] {
+        let storage = metrics.storage
         return [
             MetricFamily(
                 .counter, "pando_recovered_records_total", "Records that recovery has read at the start."
