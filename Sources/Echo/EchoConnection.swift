@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoHTTP
 import PandoReactor
+import PandoTLS
 import PandoWebSocket
 
 /// One client of the echo server: the opening handshake, then each message is sent back.
@@ -22,6 +23,13 @@ final class EchoConnection: ChannelDelegate {
         self.owner = owner
         reader = MessageReader(
             role: .server, messageByteLimit: owner.options.messageByteLimit, checksText: true)
+    }
+
+    /// Begins a connection on a socket.
+    static func adopt(_ socket: ConnectedSocket, on owner: EchoLoop) {
+        // It fails when there is no memory for one more epoll entry: then the socket is closed.
+        let tls = owner.options.certificates.map { TLSConnection(server: $0.context) }
+        _ = try? Channel.adopt(socket, on: owner.loop, tls: tls) { _ in EchoConnection(on: owner) }
     }
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {

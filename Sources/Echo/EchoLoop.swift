@@ -81,12 +81,6 @@ final class EchoLoop: @unchecked Sendable {
         return loops
     }
 
-    func adopt(_ socket: ConnectedSocket) {
-        // It fails when there is no memory for one more epoll entry: then the socket is closed.
-        let tls = options.certificates.map { TLSConnection(server: $0.context) }
-        _ = try? Channel.adopt(socket, on: loop, tls: tls) { _ in EchoConnection(on: self) }
-    }
-
     /// Calls `body` with what `write` appends to an empty buffer.
     func withBuffer(_ write: (inout [UInt8]) -> Void, _ body: (RawSpan) -> Void) {
         var buffer = exchange(&self.buffer, with: [])

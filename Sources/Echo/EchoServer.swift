@@ -72,7 +72,7 @@ struct EchoServer: ParsableCommand {
         let eventLoops = try (0..<loops).map { _ in try EventLoop() }
         let echoLoops = EchoLoop.make(on: eventLoops, options: options(certificates))
         let acceptor = try Acceptor(at: address, on: eventLoops[0], targets: eventLoops) { socket, loop in
-            echoLoops.first { $0.loop === loop }?.adopt(socket)
+            echoLoops.first { $0.loop === loop }.map { EchoConnection.adopt(socket, on: $0) }
         }
         let signals = try Signals(on: eventLoops[0]) { signal in
             if signal != .hangUp { return eventLoops.forEach { $0.stop() } }

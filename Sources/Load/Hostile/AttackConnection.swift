@@ -5,6 +5,12 @@ import PandoTime
 import PandoTraffic
 import PandoWebSocket
 
+/// What opens the connections of an attacker.
+protocol AttackConnectionDelegate: AnyObject {
+    /// The connection has ended: because the server has ended it (`cut`), or on its own account.
+    func lost(_ connection: AttackConnection, cut: Bool)
+}
+
 /// A connection of an attacker: opens, sends the burst of its role, and goes on as ``AttackRole/next`` says.
 /// Confined to its loop.
 ///
@@ -21,29 +27,32 @@ final class AttackConnection: ChannelDelegate {
     private static let pacingTick: Duration = .milliseconds(48)
 
     private let channel: Channel
-    /// Not unowned: bytes may come, and timers fire, when the group has ended. It forgets its connections at
-    /// its end.
-    private let group: AttackGroup
+    private let context: AttackContext
+    /// Not unowned: bytes may come, and timers fire, when it has ended. It forgets its connections at its
+    /// end.
+    private let delegate: any AttackConnectionDelegate
     private var stage: Stage
     private var writtenByteCount = 0
     /// Bytes that a paced connection may read now.
     private var allowance = 0
 
-    init(_ channel: Channel, of group: AttackGroup) {
+    init(_ channel: Channel, _ context: AttackContext, delegate: any AttackConnectionDelegate) {
         self.channel = channel
-        self.group = group
-        guard group.role.opening == .webSocket else {
+        self.context = context
+        self.delegate = delegate
+        guard context.role.opening == .webSocket else {
             stage = .attacking
             // Not from inside the call that is about to hand the channel out.
-            group.loop.schedule(after: .zero) { [weak self] in self?.attack() }
+            context.loop.schedule(after: .zero) { [weak self] in self?.attack() }
             return
         }
         let handshake = ClientHandshake(
             nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)),
-            deflate: group.site.target.compresses ? .withoutTakeover : nil)
+            deflate: context.site.target.compresses ? .withoutTakeover : nil)
         stage = .upgrading(handshake, ResponseHeadReader())
         var request: [UInt8] = []
-        handshake.appendRequest(target: group.site.realtimeTarget, host: group.site.target.host, to: &request)
+        handshake.appendRequest(
+            target: context.site.realtimeTarget, host: context.site.target.host, to: &request)
         write(request)
     }
 
@@ -61,7 +70,7 @@ final class AttackConnection: ChannelDelegate {
 
     private func attack() {
         guard isAttacking, channel.isOpen else { return }
-        if group.role.opening == .webSocket, let token = group.site.token {
+        if context.role.opening == .webSocket, let token = context.site.token {
             var text: [UInt8] = []
             text.append(authentication: token, number: 0)
             var frame: [UInt8] = []
@@ -69,12 +78,12 @@ final class AttackConnection: ChannelDelegate {
             write(frame)
         }
         send()
-        switch group.role.reading {
+        switch context.role.reading {
         case .nothing: channel.pauseReading()
         case .everything: break
         case .paced(let bytesPerSecond): pace(bytesPerSecond)
         }
-        if case .hangUp(let wait) = group.role.next { hangUp(at: .now + wait) }
+        if case .hangUp(let wait) = context.role.next { hangUp(at: .now + wait) }
     }
 
     private func write(_ bytes: [UInt8]) {
@@ -83,28 +92,28 @@ final class AttackConnection: ChannelDelegate {
     }
 
     private func send() {
-        guard let burst = group.burst else { return }
+        guard let burst = context.burst else { return }
         writtenByteCount += burst.count
-        group.sentBurst(burst.count)
+        context.sentBurst(burst.count)
         channel.write(burst)
     }
 
     /// Subtracts what waits in this process: it was not sent.
-    private func settleCount() { group.notSent(channel.outboundByteCount) }
+    private func settleCount() { context.notSent(channel.outboundByteCount) }
 
     private func hangUp(at deadline: MonotonicTime) {
-        group.loop.schedule(after: Self.hangUpTick) { [weak self] in
+        context.loop.schedule(after: Self.hangUpTick) { [weak self] in
             guard let self, isAttacking, channel.isOpen else { return }
             guard channel.acknowledgedByteCount >= writtenByteCount || .now >= deadline else {
                 return hangUp(at: deadline)
             }
             cut()
-            group.lost(self, cut: false)
+            delegate.lost(self, cut: false)
         }
     }
 
     private func pace(_ bytesPerSecond: Int) {
-        group.loop.schedule(after: Self.pacingTick) { [weak self] in
+        context.loop.schedule(after: Self.pacingTick) { [weak self] in
             guard let self, isAttacking, channel.isOpen else { return }
             let grown = Double(bytesPerSecond) * (Self.pacingTick / .seconds(1))
             allowance = min(allowance + Int(grown), bytesPerSecond)
@@ -116,7 +125,7 @@ final class AttackConnection: ChannelDelegate {
     // MARK: What comes
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
-        group.read(bytes.byteCount)
+        context.read(bytes.byteCount)
         if case .upgrading(let handshake, var head) = stage {
             var offset = 0
             do {
@@ -131,11 +140,11 @@ final class AttackConnection: ChannelDelegate {
             stage = .attacking
             return attack()
         }
-        if case .paced = group.role.reading {
+        if case .paced = context.role.reading {
             allowance -= bytes.byteCount
             if allowance <= 0 { channel.pauseReading() }
         }
-        if case .sendAgainWhenAnswered = group.role.next, isAttacking,
+        if case .sendAgainWhenAnswered = context.role.next, isAttacking,
             channel.acknowledgedByteCount >= writtenByteCount
         {
             send()
@@ -143,7 +152,7 @@ final class AttackConnection: ChannelDelegate {
     }
 
     func channelDidDrain(_ channel: Channel) {
-        if case .sendAgain = group.role.next, isAttacking { send() }
+        if case .sendAgain = context.role.next, isAttacking { send() }
     }
 
     func channelDidEnd(_ channel: Channel) { channel.close() }
@@ -151,6 +160,6 @@ final class AttackConnection: ChannelDelegate {
     func channelDidClose(_ channel: Channel, reason: ChannelCloseReason) {
         if case .over = stage { return }
         stage = .over
-        if reason != .loopStopped { group.lost(self, cut: true) }
+        if reason != .loopStopped { delegate.lost(self, cut: true) }
     }
 }

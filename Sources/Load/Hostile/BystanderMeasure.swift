@@ -1,12 +1,5 @@
 import PandoTraffic
 
-/// What the bystander asks for.
-enum BystanderOperation: Int, CaseIterable, Sendable {
-    case set, echo, get, transaction, rest
-
-    var name: String { "\(self)" }
-}
-
 /// What the bystander saw in one phase. Latency counts from the moment at which an operation was due.
 struct BystanderMeasure: Sendable {
     /// By ``BystanderOperation``; what was never answered is in with the time it has waited.

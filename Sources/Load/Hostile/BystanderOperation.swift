@@ -1,0 +1,6 @@
+/// What the bystander asks for.
+enum BystanderOperation: Int, CaseIterable, Sendable {
+    case set, echo, get, transaction, rest
+
+    var name: String { "\(self)" }
+}
