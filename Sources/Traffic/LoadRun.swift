@@ -1,25 +1,26 @@
 extension WorkerParts {
     /// A client for each protocol, and a scenario for each kind of work.
-    static let standard = WorkerParts { index, worker in
-        switch worker.plan.target.wireProtocol {
-        case .realtime: RealtimeClient(index, of: worker)
-        case .rest: RESTClient(index, of: worker)
-        case .redis: RedisClient(index, of: worker)
-        case .echo: EchoClient(index, of: worker)
+    static let standard = WorkerParts { index, context, delegate, pushes in
+        switch context.plan.target.wireProtocol {
+        case .realtime: RealtimeClient(index, context, delegate, pushes)
+        case .rest: RESTClient(index, context, delegate, pushes)
+        case .redis: RedisClient(index, context, delegate, pushes)
+        case .echo: EchoClient(index, context, delegate, pushes)
         }
-    } makeScenario: { worker in
-        switch worker.plan.work {
-        case .fanOut(let topics): FanOutScenario(worker, topics: topics)
-        case .writes: WritesScenario(worker)
-        case .chat(let rooms): ChatScenario(worker, rooms: rooms)
-        case .counter(let counters, let share): CounterScenario(worker, counters: counters, share: share)
+    } makeScenario: { context, worker in
+        switch context.plan.work {
+        case .fanOut(let topics): FanOutScenario(context, worker, topics: topics)
+        case .writes: WritesScenario(context, worker)
+        case .chat(let rooms): ChatScenario(context, worker, rooms: rooms)
+        case .counter(let counters, let share):
+            CounterScenario(context, worker, counters: counters, share: share)
         case .query(let items, let limit, let writers, let share):
-            QueryScenario(worker, items: items, limit: limit, writers: writers, readShare: share)
-        case .presence(let watchers): PresenceScenario(worker, watchers: watchers)
-        case .reconnectStorm: ReconnectScenario(worker)
-        case .restart: RestartScenario(worker)
-        case .idle(let listens): IdleScenario(worker, listens: listens)
-        case .rest(let share): RESTScenario(worker, readShare: share)
+            QueryScenario(context, worker, items: items, limit: limit, writers: writers, readShare: share)
+        case .presence(let watchers): PresenceScenario(context, worker, watchers: watchers)
+        case .reconnectStorm: ReconnectScenario(context, worker)
+        case .restart: RestartScenario(context, worker)
+        case .idle(let listens): IdleScenario(context, worker, listens: listens)
+        case .rest(let share): RESTScenario(context, worker, readShare: share)
         }
     }
 }

@@ -10,19 +10,19 @@ final class EchoClient: Client, WebSocketClientDelegate {
 
     /// The connection for set-up has the number -1 and receives no broadcasts.
     private var isBroadcast: Bool {
-        if case .fanOut = worker.plan.work { index >= 0 } else { false }
+        if case .fanOut = context.plan.work { index >= 0 } else { false }
     }
 
     private var path: String {
-        if isBroadcast { return worker.plan.target.echoPath ?? "/broadcast" }
-        if case .fanOut = worker.plan.work { return "/" }
-        return worker.plan.target.echoPath ?? "/"
+        if isBroadcast { return context.plan.target.echoPath ?? "/broadcast" }
+        if case .fanOut = context.plan.work { return "/" }
+        return context.plan.target.echoPath ?? "/"
     }
 
     override func makeDelegate(on channel: Channel) -> any ChannelDelegate {
         let made = WebSocketClient(
-            on: channel, target: path, host: worker.plan.target.host,
-            messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, delegate: self)
+            on: channel, target: path, host: context.plan.target.host,
+            messageByteLimit: 1 << 20, maskingKeys: context.maskingKeys, delegate: self)
         socket = made
         return made
     }
@@ -44,7 +44,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
     override func publish(_ path: @autoclosure () -> String, place: Int, _ request: Pending) {
         if !publishing.fits(place: place, number: request.detail) {
             make(publishing, path(), place: place) { output in
-                output.append(#"{"t":"d","d":{"a":"d","b":{"p":""#)
+                output.append("{\"t\":\"d\",\"d\":{\"a\":\"d\",\"b\":{\"p\":\"")
                 return nil
             }
         }
@@ -56,16 +56,16 @@ final class EchoClient: Client, WebSocketClientDelegate {
         _ request: StampedRequest, _ path: String, place: Int, _ head: (inout [UInt8]) -> Range<Int>?
     ) {
         var output: [UInt8] = []
-        guard worker.plan.target.echoMessage == .sizedAsDatabase else {
-            Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &output)
+        guard context.plan.target.echoMessage == .sizedAsDatabase else {
+            Stamp.append(0, time: 0, byteCount: context.plan.size, to: &output)
             return request.become(output, place: place, stampOffset: 0)
         }
         let digits = head(&output)
         output.append(utf8: path)
-        output.append(#"","d":""#)
+        output.append("\",\"d\":\"")
         let stampOffset = output.count
-        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &output)
-        output.append(#""}}}"#)
+        Stamp.append(0, time: 0, byteCount: context.plan.size, to: &output)
+        output.append("\"}}}")
         request.become(output, place: place, stampOffset: stampOffset, number: digits)
     }
 
@@ -76,7 +76,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
 
     /// Broadcasts come without a request.
     override func listen(_ path: String, _ request: Pending) {
-        worker.replied(self, request, .ok, [UInt8]().rawSpan)
+        delegate.replied(self, request, .ok, [UInt8]().rawSpan)
     }
 
     override func fetch(_ path: String, _ request: Pending) {
@@ -85,7 +85,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
     }
 
     override func remove(_ path: String, _ request: Pending) {
-        worker.replied(self, request, .ok, [UInt8]().rawSpan)
+        delegate.replied(self, request, .ok, [UInt8]().rawSpan)
     }
 
     override func close() {
@@ -95,7 +95,7 @@ final class EchoClient: Client, WebSocketClientDelegate {
 
     func webSocketDidOpen(_ socket: WebSocketClient) { up() }
 
-    func webSocketWillRead(_ socket: WebSocketClient) { worker.readClock() }
+    func webSocketWillRead(_ socket: WebSocketClient) { context.readClock() }
 
     func webSocketDidPong(_ socket: WebSocketClient) {
         replied(.ok, [UInt8]().rawSpan)
@@ -104,10 +104,10 @@ final class EchoClient: Client, WebSocketClientDelegate {
     func webSocketDidEnd(_ socket: WebSocketClient, problem: String?) { ended(problem) }
 
     func webSocket(_ socket: WebSocketClient, received text: RawSpan) {
-        guard isSender else { return scenario.pushed(self, text) }
-        let stamp = Stamp.readTimed(text, byteCount: worker.plan.size, hint: &hint)
+        guard isSender else { return pushes.pushed(self, text) }
+        let stamp = Stamp.readTimed(text, byteCount: context.plan.size, hint: &hint)
         guard let stamp, stamp.sequence == pending.first?.request.detail else {
-            return worker.findings.add(\.wrong, "connection \(index): the echo is not what was sent")
+            return context.findings.add(\.wrong, "connection \(index): the echo is not what was sent")
         }
         replied(.ok, text)
     }

@@ -28,7 +28,7 @@ final class RESTClient: StreamClient {
 
     private func makePut(_ path: String, place: Int) {
         var value = [UInt8(ascii: #"""#)]
-        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &value)
+        Stamp.append(0, time: 0, byteCount: context.plan.size, to: &value)
         value.append(UInt8(ascii: #"""#))
         let output = self.request("PUT", path, value)
         putting.become(output, place: place, stampOffset: output.count - value.count + 1)
@@ -45,9 +45,9 @@ final class RESTClient: StreamClient {
 
     private func request(_ method: StaticString, _ path: String, _ value: [UInt8]?) -> [UInt8] {
         var output: [UInt8] = []
-        output.append(requestLine: method, target: "/\(path).json?ns=\(worker.plan.namespace)")
-        output.append(field: "Host", text: worker.plan.target.host)
-        if let token = worker.plan.token { output.append(field: "Authorization", text: "Bearer \(token)") }
+        output.append(requestLine: method, target: "/\(path).json?ns=\(context.plan.namespace)")
+        output.append(field: "Host", text: context.plan.target.host)
+        if let token = context.plan.token { output.append(field: "Authorization", text: "Bearer \(token)") }
         if let value { output.append(field: "Content-Length", decimal: UInt64(value.count)) }
         output.appendEndOfHead()
         if let value { output.append(contentsOf: value) }

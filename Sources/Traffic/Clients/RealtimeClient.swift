@@ -18,24 +18,26 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     private var chunks = ChunkedMessage()
     private let wantsWholePushes: Bool
 
-    override init(_ index: Int, of worker: Worker) {
-        wantsWholePushes = worker.scenario.wantsWholePushes
-        super.init(index, of: worker)
+    override init(
+        _ index: Int, _ context: WorkerContext, _ delegate: any ClientDelegate, _ pushes: any PushReceiver
+    ) {
+        wantsWholePushes = pushes.wantsWholePushes
+        super.init(index, context, delegate, pushes)
     }
 
     override func makeDelegate(on channel: Channel) -> any ChannelDelegate {
         (stage, chunks) = (.greeting, ChunkedMessage())
-        let target = worker.plan.target
+        let target = context.plan.target
         if target.transport == .longPolling {
             let made = LongPollingClient(
-                on: channel, loop: worker.loop, address: target.address, host: target.host,
-                namespace: worker.plan.namespace, delegate: self)
+                on: channel, loop: context.loop, address: target.address, host: target.host,
+                namespace: context.plan.namespace, delegate: self)
             polls = made
             return made.firstDelegate
         }
         let made = WebSocketClient(
-            on: channel, target: "/.ws?v=5&ns=\(worker.plan.namespace)", host: worker.plan.target.host,
-            messageByteLimit: 1 << 20, maskingKeys: worker.maskingKeys, compression: worker.compression,
+            on: channel, target: "/.ws?v=5&ns=\(context.plan.namespace)", host: context.plan.target.host,
+            messageByteLimit: 1 << 20, maskingKeys: context.maskingKeys, compression: context.compression,
             delegate: self)
         socket = made
         return made
@@ -54,18 +56,18 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         let digits = Self.append("p", path, number, to: &output) { output in
             output.append(#","d":""#)
             stampOffset = output.count
-            Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &output)
+            Stamp.append(0, time: 0, byteCount: context.plan.size, to: &output)
             output.append(#"""#)
         }
         stamped.become(output, place: place, stampOffset: stampOffset, number: digits)
     }
 
     func appendStamp(_ request: Pending, to output: inout [UInt8]) {
-        Stamp.append(request.detail, time: request.intended, byteCount: worker.plan.size, to: &output)
+        Stamp.append(request.detail, time: request.intended, byteCount: context.plan.size, to: &output)
     }
 
     override func listen(_ path: String, _ request: Pending) {
-        send("q", path, request) { $0.append(#","h":"""#) }
+        listen(path, hash: "", request)
     }
 
     override func listen(_ path: String, hash: String, _ request: Pending) {
@@ -165,7 +167,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
 
     func webSocketDidOpen(_ socket: WebSocketClient) {}
 
-    func webSocketWillRead(_ socket: WebSocketClient) { worker.readClock() }
+    func webSocketWillRead(_ socket: WebSocketClient) { context.readClock() }
 
     func webSocketDidPong(_ socket: WebSocketClient) {}
 
@@ -182,14 +184,14 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
         }
     }
 
-    func longPollingWillRead(_ session: LongPollingClient) { worker.readClock() }
+    func longPollingWillRead(_ session: LongPollingClient) { context.readClock() }
 
     func longPolling(_ session: LongPollingClient, received message: RawSpan) {
         if session === polls { handle(message) }
     }
 
     func longPollingDidRequest(_ session: LongPollingClient) {
-        worker.statistics.requested(at: worker.moment)
+        context.statistics.requested(at: context.moment)
     }
 
     func longPollingDidEnd(_ session: LongPollingClient, problem: String?) {
@@ -201,14 +203,14 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     private func handle(_ text: RawSpan) {
         if stage == .talking {
             if let number = Envelope.plainReply(text) { return handle(reply: number, .ok, text) }
-            if !wantsWholePushes, Envelope.isPlainPush(text) { return scenario.pushed(self, text) }
+            if !wantsWholePushes, Envelope.isPlainPush(text) { return pushes.pushed(self, text) }
         }
         do {
             switch try Envelope.read(text) {
             case .greeting: greeted()
             case .reply(let number, let status, _): handle(reply: number, Self.reply(status), text)
             case .push(let action, let body):
-                if stage == .talking { scenario.pushed(self, action: action, body: body, text) }
+                if stage == .talking { pushes.pushed(self, action: action, body: body, text) }
             case .otherControl(let verb): if verb != "o" { fail("control message \(verb)") }
             }
         } catch {
@@ -226,7 +228,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
 
     private func greeted() {
         guard stage == .greeting else { return fail("a second greeting") }
-        if let token = worker.plan.token { return authenticate(token) }
+        if let token = context.plan.token { return authenticate(token) }
         stage = .talking
         up()
     }
@@ -234,16 +236,16 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     private func handle(reply number: Int, _ reply: Reply, _ text: RawSpan) {
         if stage == .talking, pending.first?.number == number { return replied(reply, text) }
         guard let oldest = pending.first, oldest.number <= number else {
-            return worker.findings.add(
+            return context.findings.add(
                 \.duplicates, "connection \(index): request \(number) was answered twice")
         }
         // Responses come in order, so a request that was skipped has none (§6.1).
         while let skipped = pending.first, skipped.number < number {
             _ = pending.popFirst()
-            worker.requestLost(self, skipped.request)
+            delegate.requestLost(self, skipped.request)
         }
         guard pending.first?.number == number else {
-            return worker.findings.add(
+            return context.findings.add(
                 \.duplicates, "connection \(index): a reply to no request: \(number)")
         }
         guard stage == .authenticating else { return replied(reply, text) }
@@ -254,7 +256,7 @@ final class RealtimeClient: Client, WebSocketClientDelegate, LongPollingClientDe
     }
 
     private func fail(_ problem: String) {
-        worker.findings.add(\.wrong, "connection \(index): \(problem)")
+        context.findings.add(\.wrong, "connection \(index): \(problem)")
         cut()
     }
 }

@@ -25,7 +25,7 @@ final class RedisClient: StreamClient {
 
     private func make(_ request: StampedRequest, _ verb: StaticString, _ path: String, place: Int) {
         var value: [UInt8] = []
-        Stamp.append(0, time: 0, byteCount: worker.plan.size, to: &value)
+        Stamp.append(0, time: 0, byteCount: context.plan.size, to: &value)
         let output = Self.request(verb, path, value)
         // Behind the value stands the end of its line.
         request.become(output, place: place, stampOffset: output.count - value.count - 2)
@@ -85,7 +85,7 @@ final class RedisClient: StreamClient {
             used += reply.byteCount
             switch reply.kind {
             case .error: replied(.refused("error"), text)
-            case .message: scenario.pushed(self, text)
+            case .message: pushes.pushed(self, text)
             case .other: replied(.ok, text)
             }
         }

@@ -9,7 +9,7 @@ class StreamClient: Client, ChannelDelegate {
     override final func makeDelegate(on channel: Channel) -> any ChannelDelegate {
         unread = []
         // Not from inside the call that returns the delegate.
-        worker.loop.schedule(after: .zero) { [self] in
+        context.loop.schedule(after: .zero) { [self] in
             if channel.isOpen { opened() }
         }
         return self
@@ -29,7 +29,7 @@ class StreamClient: Client, ChannelDelegate {
     final func write(_ bytes: RawSpan) { channel?.write(bytes) }
 
     final func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
-        worker.readClock()
+        context.readClock()
         if unread.isEmpty {
             let used = read(bytes.bytes)
             if used < bytes.byteCount { unread.append(bytes.bytes.extracting(droppingFirst: used)) }
@@ -52,7 +52,7 @@ class StreamClient: Client, ChannelDelegate {
     }
 
     final func fail(_ problem: String) {
-        worker.findings.add(\.wrong, "connection \(index): \(problem)")
+        context.findings.add(\.wrong, "connection \(index): \(problem)")
         cut()
     }
 }

@@ -1,6 +1,30 @@
 import PandoBytes
 import PandoReactor
 
+/// The worker of a connection: what it does when something has happened there.
+protocol ClientDelegate: AnyObject {
+    /// The connection is open, and signed in where that is needed.
+    func clientIsUp(_ client: Client)
+    /// The last call for this connection, unless it connects again.
+    /// - Parameter problem: nil where we have asked for the end.
+    func clientEnded(_ client: Client, problem: String?)
+    /// A request has its reply.
+    func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan)
+    /// The response to this request will not come.
+    func requestLost(_ client: Client, _ request: Pending)
+}
+
+/// Gets what is pushed to a connection.
+protocol PushReceiver: AnyObject {
+    /// Whether ``pushed(_:action:body:_:)`` is called in place of ``pushed(_:_:)``: it costs a walk over the
+    /// message.
+    var wantsWholePushes: Bool { get }
+    /// A value was pushed.
+    func pushed(_ client: Client, _ text: RawSpan)
+    /// The same with its parts.
+    func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan)
+}
+
 /// One connection: requests, whose responses arrive in their order, and values that are pushed. Confined to
 /// its worker's loop.
 ///
@@ -8,9 +32,10 @@ import PandoReactor
 /// ``WireProtocol`` are checked before a run.
 class Client {
     let index: Int
+    let context: WorkerContext
     /// The owner. ``Worker/release()`` breaks the cycle at the end.
-    let worker: Worker
-    let scenario: Scenario
+    let delegate: any ClientDelegate
+    let pushes: any PushReceiver
     let isSender: Bool
 
     /// Requests without a reply, oldest first.
@@ -28,18 +53,24 @@ class Client {
     private(set) var isLeaving = false
     private(set) var isDown = false
 
-    init(_ index: Int, of worker: Worker) {
+    init(
+        _ index: Int, _ context: WorkerContext, _ delegate: any ClientDelegate, _ pushes: any PushReceiver
+    ) {
         self.index = index
-        self.worker = worker
-        scenario = worker.scenario
-        isSender = worker.plan.isSender(index) && index >= 0
+        self.context = context
+        self.delegate = delegate
+        self.pushes = pushes
+        isSender = context.plan.isSender(index) && index >= 0
     }
 
-    /// Connects; `Worker.clientIsUp` or `Worker.clientEnded` follows.
+    /// Connected and prepared.
+    final var canSend: Bool { isUp && !isDown }
+
+    /// Connects; ``ClientDelegate/clientIsUp(_:)`` or ``ClientDelegate/clientEnded(_:problem:)`` follows.
     final func connect() {
         (isUp, isLeaving, isDown) = (false, false, false)
         do {
-            try worker.plan.target.connect(on: worker.loop) { [self] channel in
+            try context.plan.target.connect(on: context.loop) { [self] channel in
                 self.channel = channel
                 return makeDelegate(on: channel)
             } onFailure: { [self] error in
@@ -59,22 +90,22 @@ class Client {
     final func up() {
         isUp = true
         upCount += 1
-        worker.clientIsUp(self)
+        delegate.clientIsUp(self)
     }
 
     final func ended(_ problem: String?) {
         guard !isDown else { return }
         isDown = true
         channel = nil
-        worker.clientEnded(self, problem: isLeaving ? nil : problem ?? "ended by the server")
+        delegate.clientEnded(self, problem: isLeaving ? nil : problem ?? "ended by the server")
     }
 
     /// The oldest request has its reply.
     final func replied(_ reply: Reply, _ text: RawSpan) {
         guard let oldest = pending.popFirst() else {
-            return worker.findings.add(\.duplicates, "connection \(index): a reply to no request")
+            return context.findings.add(\.duplicates, "connection \(index): a reply to no request")
         }
-        worker.replied(self, oldest.request, reply, text)
+        delegate.replied(self, oldest.request, reply, text)
     }
 
     final func leave() { isLeaving = true }

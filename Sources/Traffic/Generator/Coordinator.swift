@@ -218,7 +218,7 @@ final class Coordinator {
         loop.schedule(after: .nanoseconds(plan.patience / 4)) { [self] in
             guard step != .over else { return }
             // The workers change it meanwhile: only whether it has changed counts.
-            let movement = workers.reduce(0) { $0 &+ $1.movementSeen }
+            let movement = workers.reduce(0) { $0 &+ $1.context.movementSeen }
             if movement != lastMovement { (lastMovement, stepStarted) = (movement, .now) }
             if stepStarted + .nanoseconds(plan.patience) < .now { endStalledStep() }
             watch()
@@ -257,7 +257,7 @@ final class Coordinator {
         guard let progress, step == .running, let interval = intervals[second] else { return }
         let latencies = merged(intervals.values.map { $0 }, series: nil)
         progress.show(
-            second: second, interval, latencies, problems: workers.reduce(0) { $0 &+ $1.errorsSeen })
+            second: second, interval, latencies, problems: workers.reduce(0) { $0 &+ $1.context.errorsSeen })
     }
 
     /// Latencies of some seconds, of one series or of the first that has any.
@@ -280,8 +280,8 @@ final class Coordinator {
         let all = Array(intervals.values)
         var lag = makeLatencies()
         for worker in workers {
-            findings.merge(worker.findings)
-            lag.add(worker.statistics.lag)
+            findings.merge(worker.context.findings)
+            lag.add(worker.context.statistics.lag)
         }
         let timeline = intervals.keys.sorted().compactMap { key -> Second? in
             guard let interval = intervals[key] else { return nil }
@@ -297,13 +297,13 @@ final class Coordinator {
         defer { for worker in workers { worker.release() } }
         return Outcome(
             plan: plan, seconds: Double(window) / 1e9,
-            operations: workers.reduce(0) { $0 + $1.statistics.measuredOperationCount },
-            deliveries: workers.reduce(0) { $0 + $1.statistics.measuredDeliveryCount },
-            httpRequests: workers.reduce(0) { $0 + $1.statistics.measuredRequestCount },
-            totalOperations: workers.reduce(0) { $0 + $1.statistics.operationCount },
-            totalDeliveries: workers.reduce(0) { $0 + $1.statistics.deliveryCount },
-            checksum: workers.reduce(0) { $0 &+ $1.statistics.checksum },
-            retries: workers.reduce(0) { $0 + $1.statistics.retryCount },
+            operations: workers.reduce(0) { $0 + $1.context.statistics.measuredOperationCount },
+            deliveries: workers.reduce(0) { $0 + $1.context.statistics.measuredDeliveryCount },
+            httpRequests: workers.reduce(0) { $0 + $1.context.statistics.measuredRequestCount },
+            totalOperations: workers.reduce(0) { $0 + $1.context.statistics.operationCount },
+            totalDeliveries: workers.reduce(0) { $0 + $1.context.statistics.deliveryCount },
+            checksum: workers.reduce(0) { $0 &+ $1.context.statistics.checksum },
+            retries: workers.reduce(0) { $0 + $1.context.statistics.retryCount },
             unsent: workers.reduce(0) { $0 + $1.unsentCount },
             series: plan.series.enumerated().map { ($1, merged(all, series: $0)) },
             lag: lag, timeline: timeline, findings: findings,

@@ -1,20 +1,55 @@
 import PandoBytes
 
+/// The worker of a scenario: its connections, and the steps that the scenario ends.
+protocol ScenarioDelegate: AnyObject {
+    /// The connections of this worker, but for ``control``.
+    var clients: [Client] { get }
+    /// The connection that seeds and cleans up.
+    var control: Client? { get }
+    /// Operations are due.
+    var isRunning: Bool { get }
+    /// The connections are being closed.
+    var isClosing: Bool { get }
+
+    /// ``Scenario/seed(with:)`` is done.
+    func seeded()
+    /// ``Scenario/prepare(_:)`` is done.
+    func ready(_ client: Client)
+    /// Counts an operation that has ended, with its latency in `series`, and begins the next one.
+    func completed(_ client: Client, series: Int?, intended: Int, number: Int)
+    /// An operation failed; it was counted already.
+    func operationFailed(_ client: Client)
+    /// A transaction tries again.
+    func retried()
+    /// Reports to the coordinator when nothing is under way.
+    func drainedIfIdle()
+    /// All listeners here have this value of a topic, whose writer is that worker's.
+    func deliveredToAll(topic: Int, number: Int, of worker: Int)
+}
+
+extension ScenarioDelegate {
+    func completed(_ client: Client, series: Int?, intended: Int) {
+        completed(client, series: series, intended: intended, number: 0)
+    }
+}
+
 /// What a worker's connections send and check. One object for each worker; subclasses override what they
 /// need.
 ///
 ///     prepare ─▶ (all ready) ─▶ begin ─▶ send, replied, pushed … ─▶ check ─▶ finish
 ///
 /// Confined to its worker's loop.
-class Scenario {
-    let worker: Worker
-    var plan: Plan { worker.plan }
+class Scenario: PushReceiver {
+    let context: WorkerContext
+    let worker: any ScenarioDelegate
+    var plan: Plan { context.plan }
     private var hint = 0
 
-    init(_ worker: Worker) { self.worker = worker }
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate) {
+        self.context = context
+        self.worker = worker
+    }
 
-    /// Whether ``pushed(_:action:body:_:)`` is called in place of ``pushed(_:_:)``: it costs a walk over the
-    /// message.
     var wantsWholePushes: Bool { false }
 
     /// Before the first connection, on the first worker: writes what the run needs, then calls
@@ -37,10 +72,8 @@ class Scenario {
 
     func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {}
 
-    /// A value was pushed.
     func pushed(_ client: Client, _ text: RawSpan) {}
 
-    /// The same with its parts.
     func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) { pushed(client, text) }
 
     /// All listeners of another worker have this value of the topic.
@@ -65,7 +98,7 @@ class Scenario {
     /// Nothing is under way: sends a request whose response proves that the connection has received
     /// everything before it. Ends with `worker.checked(client)`.
     func check(_ client: Client) {
-        client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: worker.now))
+        client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: context.now))
     }
 
     /// The response to the request of ``check(_:)``.
@@ -76,7 +109,7 @@ class Scenario {
 
     /// The last thing: removes what was written. Ends with `worker.cleaned()`.
     func cleanUp(with control: Client) {
-        control.remove(plan.root, Pending(purpose: .cleanUp, detail: 0, intended: worker.now))
+        control.remove(plan.root, Pending(purpose: .cleanUp, detail: 0, intended: context.now))
     }
 
     // MARK: For subclasses
@@ -99,10 +132,10 @@ class Scenario {
     /// The stamp in a message; nil, and a finding, when it is not as it was written.
     final func stamp(_ client: Client, _ text: RawSpan) -> (stream: Int, number: Int, time: Int)? {
         var place = hint
-        let found = Stamp.readTimed(text, byteCount: worker.plan.size, hint: &place)
+        let found = Stamp.readTimed(text, byteCount: context.plan.size, hint: &place)
         hint = place
         guard let stamp = found else {
-            worker.findings.add(\.wrong, "connection \(client.index): a value that was not written")
+            context.findings.add(\.wrong, "connection \(client.index): a value that was not written")
             return nil
         }
         let (stream, number) = Stream.parts(stamp.sequence)
@@ -114,29 +147,29 @@ class Scenario {
         _ client: Client, _ audit: inout StreamAudit, _ stamp: (stream: Int, number: Int, time: Int),
         series: Int
     ) {
-        let now = worker.moment
+        let now = context.moment
         switch audit.arrived(stamp.number) {
         case .expected: break
         case .gap(let count):
-            worker.findings.add(
+            context.findings.add(
                 \.missing, count,
                 "connection \(client.index): \(count) values of writer \(stamp.stream) missing before \(stamp.number)"
             )
         case .duplicate:
-            return worker.findings.add(
+            return context.findings.add(
                 \.duplicates,
                 "connection \(client.index): value \(stamp.number) of writer \(stamp.stream) again")
         }
-        worker.statistics.delivered(at: now, number: stamp.number)
-        worker.statistics.record(series, since: stamp.time, at: now)
-        worker.noteProgress()
+        context.statistics.delivered(at: now, number: stamp.number)
+        context.statistics.record(series, since: stamp.time, at: now)
+        context.noteProgress()
     }
 
     /// Counts the values that a listener has not received by the end.
     final func finish(_ client: Client, _ audit: inout StreamAudit, stream: Int, last: Int) {
         let count = audit.finish(last: last)
         guard count > 0 else { return }
-        worker.findings.add(
+        context.findings.add(
             \.missing, count,
             "connection \(client.index): the last \(count) values of writer \(stream) missing")
     }

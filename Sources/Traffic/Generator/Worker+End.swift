@@ -6,12 +6,12 @@ extension Worker {
         guard isRunning else { return }
         isRunning = false
         isDraining = true
-        let end = min(now, endMoment)
+        let end = min(context.now, endMoment)
         for client in senders {
             // They were due, and have waited at least until now.
             while let waiting = client.backlog.popFirst() {
                 unsentCount += 1
-                statistics.record(0, since: waiting, at: end)
+                context.statistics.record(0, since: waiting, at: end)
             }
         }
         drainedIfIdle()
@@ -28,7 +28,7 @@ extension Worker {
         isDraining = false
         for client in clients {
             for _ in 0..<client.inFlight {
-                findings.add(\.unanswered, "connection \(client.index): an operation did not end")
+                context.findings.add(\.unanswered, "connection \(client.index): an operation did not end")
             }
             client.inFlight = 0
         }
@@ -40,7 +40,7 @@ extension Worker {
 
     func checked(_ client: Client) {
         checkedCount += 1
-        noteProgress()
+        context.noteProgress()
         if checkedCount == clients.count { everythingIsChecked() }
     }
 
@@ -51,7 +51,7 @@ extension Worker {
     }
 
     func closeAll() {
-        post(.progress(statistics.turn(to: 0)))
+        post(.progress(context.statistics.turn(to: 0)))
         isClosing = true
         endedCount = clients.count(where: \.isDown)
         guard endedCount < clients.count else { return post(.done(.closed)) }

@@ -9,10 +9,10 @@ extension Worker {
     private static let intervalLength = 1_000_000_000
 
     func start(at moment: Int) {
-        startMoment = moment
-        let measured = moment + plan.warmUp
+        startMoment = context.moment
+        let measured = context.moment + plan.warmUp
         endMoment = measured + plan.duration
-        statistics.begin(window: measured..<endMoment)
+        context.statistics.begin(window: measured..<endMoment)
         isRunning = true
         scenario.begin()
         turnIntervals(second: 0)
@@ -27,7 +27,7 @@ extension Worker {
                 (own, share) = (.bursts(of: senders.count, everyNanoseconds: every), (0, 1))
             case .even, .poisson: (own, share) = (pattern, senderShare)
             }
-            arrivals = Arrivals(own, start: moment, share: share, seed: plan.seed)
+            arrivals = Arrivals(own, start: context.moment, share: share, seed: plan.seed)
             sendDue()
         } else {
             isClosedLoop = true
@@ -58,14 +58,14 @@ extension Worker {
     }
 
     func timerFired() {
-        readClock()
+        context.readClock()
         sendDue()
     }
 
     /// Open loop: sends what is due, and sets the timer for the next.
     private func sendDue() {
         guard isRunning else { return }
-        while let due = arrivals?.take(dueAt: min(moment, endMoment - 1)) {
+        while let due = arrivals?.take(dueAt: min(context.moment, endMoment - 1)) {
             let client = senders[senderTurn]
             senderTurn = (senderTurn + 1) % senders.count
             if client.inFlight < plan.inFlight, client.backlog.isEmpty {
@@ -75,7 +75,7 @@ extension Worker {
             }
         }
         guard let next = arrivals?.next, next < endMoment else { return }
-        sendTimer?.set(at: max(machineTime(next), .now + Self.shortestPause))
+        sendTimer?.set(at: max(context.machineTime(next), .now + Self.shortestPause))
     }
 
     /// Closed loop: as much as may be under way.
@@ -88,43 +88,44 @@ extension Worker {
     private func sendNext(_ client: Client) {
         guard operationsLeft > 0 else { return }
         operationsLeft -= 1
-        send(client, intended: moment)
+        send(client, intended: context.moment)
     }
 
     private func send(_ client: Client, intended: Int) {
         guard client.canSend else {
-            findings.add(\.unanswered, "connection \(client.index): lost, so an operation was not sent")
-            return statistics.failed()
+            context.findings.add(
+                \.unanswered, "connection \(client.index): lost, so an operation was not sent")
+            return context.statistics.failed()
         }
         client.inFlight += 1
         // In a closed loop an operation is meant for the moment of the read that allowed it: nothing is due,
         // and the time the generator takes until it sends counts as the server's.
-        if !isClosedLoop { statistics.sent(intended: intended, at: now) }
-        client.scenario.send(client, intended: intended)
+        if !isClosedLoop { context.statistics.sent(intended: intended, at: context.now) }
+        scenario.send(client, intended: intended)
     }
 
     /// Counts an operation that has ended, with its latency in `series`, and begins the next one.
     func completed(_ client: Client, series: Int?, intended: Int, number: Int = 0) {
-        if let series { statistics.record(series, since: intended, at: moment) }
-        statistics.operationDone(at: moment, number: number)
+        if let series { context.statistics.record(series, since: intended, at: context.moment) }
+        context.statistics.operationDone(at: context.moment, number: number)
         operationEnded(client)
     }
 
     /// A transaction tries again.
     func retried() {
-        statistics.retried()
-        noteProgress()
+        context.statistics.retried()
+        context.noteProgress()
     }
 
     /// An operation failed; it was counted already.
     func operationFailed(_ client: Client) {
-        statistics.failed()
+        context.statistics.failed()
         operationEnded(client)
     }
 
     private func operationEnded(_ client: Client) {
         client.inFlight -= 1
-        noteProgress()
+        context.noteProgress()
         guard isRunning else { return drainedIfIdle() }
         if isClosedLoop {
             if client.canSend { sendNext(client) }
@@ -135,11 +136,11 @@ extension Worker {
     }
 
     func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
-        noteProgress()
+        context.noteProgress()
         switch request.purpose {
         case .check:
             if case .refused(let status) = reply { refused(client, status) }
-            client.scenario.checked(client, text)
+            scenario.checked(client, text)
             checked(client)
         case .cleanUp:
             guard case .refused(let status) = reply else { return cleaned() }
@@ -150,7 +151,7 @@ extension Worker {
                 refused(client, status)
                 return operationFailed(client)
             }
-            client.scenario.replied(client, request, reply, text)
+            scenario.replied(client, request, reply, text)
         case .setUp:
             if case .refused(let status) = reply {
                 refused(client, status)
@@ -161,7 +162,7 @@ extension Worker {
     }
 
     private func refused(_ client: Client, _ status: String) {
-        findings.add(\.refused, "connection \(client.index): refused: \(status)")
+        context.findings.add(\.refused, "connection \(client.index): refused: \(status)")
     }
 
     /// The response to this request will not come.
@@ -170,7 +171,7 @@ extension Worker {
         case .operation, .otherOperation:
             // Counted already when the check began.
             guard client.inFlight > 0 else { return }
-            findings.add(\.unanswered, "connection \(client.index): an operation was never answered")
+            context.findings.add(\.unanswered, "connection \(client.index): an operation was never answered")
             operationFailed(client)
         case .check: checked(client)
         case .cleanUp: cleaned(completely: false)
@@ -179,9 +180,10 @@ extension Worker {
     }
 
     private func turnIntervals(second: Int) {
-        loop.schedule(at: machineTime(startMoment + (second + 1) * Self.intervalLength)) { [unowned self] in
+        loop.schedule(at: context.machineTime(startMoment + (second + 1) * Self.intervalLength)) {
+            [unowned self] in
             guard isRunning else { return }
-            post(.progress(statistics.turn(to: second + 1)))
+            post(.progress(context.statistics.turn(to: second + 1)))
             turnIntervals(second: second + 1)
         }
     }

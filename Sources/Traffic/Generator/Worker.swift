@@ -33,7 +33,7 @@ enum Notice: Sendable {
 ///
 /// `@unchecked Sendable`: everything mutable is touched on the loop's thread only, or before it runs and
 /// after it was joined.
-final class Worker: @unchecked Sendable {
+final class Worker: ClientDelegate, ScenarioDelegate, @unchecked Sendable {
     enum Phase: Int, Comparable, Sendable {
         case seeded, ready, running, drained, checked, finished, closed, cleaned
 
@@ -43,37 +43,22 @@ final class Worker: @unchecked Sendable {
     /// Attempts to connect at a time; a server's backlog takes as many.
     private static let connectingLimit = 64
 
+    let context: WorkerContext
     let index: Int
     let plan: Plan
     let loop: EventLoop
-    let maskingKeys = MaskingKeys()
-    private(set) lazy var compression = plan.target.compresses ? SharedCompression() : nil
-    var findings = Findings() {
-        didSet { errors.store(findings.total, ordering: .relaxed) }
-    }
-    let statistics: WorkerStatistics
     private(set) var clients: [Client] = []
     /// The mailboxes of all workers, by number; set before the loops run.
     var commands: [Mailbox<Command>] = []
     var notices: Mailbox<Notice>?
-    /// Shared by all workers.
-    let leaveTimes: LeaveTimes
     /// Arrivals that were due and found no place by the end of the run.
     var unsentCount = 0
     /// The run's data could not be removed. Read after the loop is over.
     private(set) var leftDataBehind = false
-    /// The moment of the event that is being handled: a read, a command or the timer. All messages of one
-    /// read have the moment of that read, however long handling them takes, and the clock is read once for
-    /// all.
-    private(set) var moment = 0
-    /// Counts events, so that the coordinator sees when nothing moves; and errors. Any thread may read them.
-    private let movement = Atomic<Int>(0)
-    private let errors = Atomic<Int>(0)
     /// The scenario's ``Scenario/published`` when everything was checked; read by the coordinator after the
     /// notice.
     let published = Mutex<[Int: Int]>([:])
 
-    private let origin: UInt64
     private let parts: WorkerParts
     private var made: Scenario?
     private var begunCount = 0
@@ -105,13 +90,11 @@ final class Worker: @unchecked Sendable {
         self.index = index
         self.parts = parts
         self.plan = plan
-        self.origin = origin
-        self.leaveTimes = leaveTimes
         var configuration = EventLoop.Configuration()
         configuration.outboundByteLimit = 256 << 20
         loop = try EventLoop(configuration)
-        statistics = WorkerStatistics(seriesCount: plan.series.count)
-        made = parts.makeScenario(self)
+        context = WorkerContext(index, plan, on: loop, origin: origin, leaveTimes: leaveTimes)
+        made = parts.makeScenario(context, self)
         sendTimer = try PreciseTimer(on: loop) { [unowned self] in timerFired() }
     }
 
@@ -120,33 +103,12 @@ final class Worker: @unchecked Sendable {
         return made
     }
 
-    /// Reads the clock: nanoseconds since the run began, as in stamps and plans.
-    var now: Int { Int(truncatingIfNeeded: MonotonicTime.now.nanoseconds &- origin) }
-
-    /// The same on the machine's clock.
-    func machineTime(_ nanoseconds: Int) -> MonotonicTime {
-        MonotonicTime(nanoseconds: origin &+ UInt64(max(0, nanoseconds)))
-    }
-
-    /// Sets ``moment``. Called first wherever the loop calls for something that is measured.
-    func readClock() { moment = now }
-
-    /// Counts an event.
-    func noteProgress() {
-        // Only this thread writes.
-        movement.store(movement.load(ordering: .relaxed) &+ 1, ordering: .relaxed)
-    }
-
-    var movementSeen: Int { movement.load(ordering: .relaxed) }
-
-    var errorsSeen: Int { errors.load(ordering: .relaxed) }
-
     var publishedAtRest: [Int: Int] { published.withLock { $0 } }
 
     // MARK: Commands
 
     func handle(_ command: Command) {
-        readClock()
+        context.readClock()
         switch command {
         case .seed: startControl()
         case .connect: connectAll()
@@ -164,16 +126,20 @@ final class Worker: @unchecked Sendable {
 
     func post(_ notice: Notice) { notices?.post(notice) }
 
-    /// Sends a command to another worker, or handles it here when it is for this one.
-    func send(_ command: Command, to worker: Int) {
+    func deliveredToAll(topic: Int, number: Int, of worker: Int) {
+        let command = Command.deliveredToAll(topic: topic, number: number)
         if worker == index { handle(command) } else { commands[worker].post(command) }
     }
 
     // MARK: Set-up
 
+    private func makeClient(_ index: Int) -> Client {
+        parts.makeClient(index, context, self, scenario)
+    }
+
     /// The control connection has the number -1: it seeds and cleans up.
     private func startControl() {
-        let made = parts.makeClient(-1, self)
+        let made = makeClient(-1)
         control = made
         made.connect()
     }
@@ -187,7 +153,7 @@ final class Worker: @unchecked Sendable {
 
     private func connectAll() {
         clients = stride(from: index, to: plan.connectionCount, by: plan.threads).map {
-            parts.makeClient($0, self)
+            makeClient($0)
         }
         senders = clients.filter(\.isSender)
         if clients.isEmpty { post(.done(.ready)) }
@@ -202,8 +168,8 @@ final class Worker: @unchecked Sendable {
     }
 
     func clientIsUp(_ client: Client) {
-        readClock()
-        noteProgress()
+        context.readClock()
+        context.noteProgress()
         if client === control { return scenario.seed(with: client) }
         guard client.upCount == 1 else { return scenario.reconnected(client) }
         upCount += 1
@@ -213,13 +179,13 @@ final class Worker: @unchecked Sendable {
 
     func ready(_ client: Client) {
         readyCount += 1
-        noteProgress()
+        context.noteProgress()
         if readyCount == clients.count { post(.done(.ready)) }
     }
 
     func clientEnded(_ client: Client, problem: String?) {
-        readClock()
-        noteProgress()
+        context.readClock()
+        context.noteProgress()
         if problem != nil, scenario.survivesLosses, !isClosing, isPrepared(client) {
             while let lost = client.pending.popFirst() { requestLost(client, lost.request) }
             return scenario.lost(client)
@@ -228,8 +194,8 @@ final class Worker: @unchecked Sendable {
             let words =
                 client === control
                 ? "the connection for set-up: \(problem)" : "connection \(client.index): \(problem)"
-            findings.add(\.lostConnections, words)
-            statistics.failed()
+            context.findings.add(\.lostConnections, words)
+            context.statistics.failed()
             if readyCount < clients.count || client === control { return post(.broken(words)) }
         }
         while let lost = client.pending.popFirst() { requestLost(client, lost.request) }
@@ -250,9 +216,4 @@ final class Worker: @unchecked Sendable {
     func release() {
         (clients, senders, control, made, sendTimer) = ([], [], nil, nil, nil)
     }
-}
-
-extension Client {
-    /// Connected and prepared.
-    var canSend: Bool { isUp && !isDown }
 }

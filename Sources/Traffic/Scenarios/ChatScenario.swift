@@ -13,13 +13,13 @@ final class ChatScenario: Scenario {
     private var audits: [StreamAudit]
     private var acknowledged: [Int: Int] = [:]
 
-    init(_ worker: Worker, rooms: Int) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, rooms: Int) {
         self.rooms = rooms
-        let plan = worker.plan
+        let plan = context.plan
         membersPerRoom = (plan.connections + rooms - 1) / rooms
         audits = Array(
             repeating: StreamAudit(), count: (plan.connections / plan.threads + 1) * membersPerRoom)
-        super.init(worker)
+        super.init(context, worker)
     }
 
     private func room(_ client: Client) -> String { "\(plan.root)/rooms/\(client.index % rooms)" }
@@ -48,7 +48,7 @@ final class ChatScenario: Scenario {
     override func pushed(_ client: Client, _ text: RawSpan) {
         guard let stamp = stamp(client, text) else { return }
         guard stamp.stream < plan.connections, stamp.stream % rooms == client.index % rooms else {
-            return worker.findings.add(\.wrong, "connection \(client.index): a message of another room")
+            return context.findings.add(\.wrong, "connection \(client.index): a message of another room")
         }
         delivered(client, &audits[place(client, member: stamp.stream / rooms)], stamp, series: 1)
     }

@@ -13,11 +13,11 @@ final class CounterScenario: Scenario {
     /// What the counters were at the end, by number.
     private var found: [Int: Int] = [:]
 
-    init(_ worker: Worker, counters: Int, share: Int) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, counters: Int, share: Int) {
         counterCount = counters
         self.share = share
-        known = Array(repeating: 0, count: worker.plan.connections / worker.plan.threads + 1)
-        super.init(worker)
+        known = Array(repeating: 0, count: context.plan.connections / context.plan.threads + 1)
+        super.init(context, worker)
     }
 
     override var wantsWholePushes: Bool { true }
@@ -93,7 +93,7 @@ final class CounterScenario: Scenario {
             worker.retried()
             attempt(client, request)
         case (_, .stale):
-            worker.findings.add(\.wrong, "connection \(client.index): an increment was stale")
+            context.findings.add(\.wrong, "connection \(client.index): an increment was stale")
             worker.operationFailed(client)
         default:
             successes[request.detail, default: 0] += 1
@@ -106,24 +106,25 @@ final class CounterScenario: Scenario {
         guard action == "d", let change = try? Envelope.change(text, body),
             case .integer(let value) = change.value
         else {
-            return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
+            return context.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
         }
         guard value >= known[place(client)] else {
-            return worker.findings.add(\.wrong, "connection \(client.index): a counter went back to \(value)")
+            return context.findings.add(
+                \.wrong, "connection \(client.index): a counter went back to \(value)")
         }
         known[place(client)] = value
-        worker.statistics.delivered(at: worker.now)
+        context.statistics.delivered(at: context.now)
     }
 
     override func check(_ client: Client) {
-        client.fetch(path(stream(client)), Pending(purpose: .check, detail: 0, intended: worker.now))
+        client.fetch(path(stream(client)), Pending(purpose: .check, detail: 0, intended: context.now))
     }
 
     override func checked(_ client: Client, _ text: RawSpan) {
         guard case .reply(_, nil, let data)? = try? Envelope.read(text),
             case .integer(let value)? = try? Envelope.node(text, data)
         else {
-            return worker.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
+            return context.findings.add(\.wrong, "connection \(client.index): a counter that is no number")
         }
         found[stream(client)] = Int(value)
     }
@@ -132,7 +133,7 @@ final class CounterScenario: Scenario {
 
     override func finish(_ published: [Int: Int]) {
         for (stream, value) in found where value != published[stream] ?? 0 {
-            worker.findings.add(
+            context.findings.add(
                 \.wrong, "counter \(stream) is \(value) after \(published[stream] ?? 0) successful additions")
         }
     }

@@ -18,23 +18,23 @@ final class FanOutScenario: Scenario {
     private var acknowledged: [Int: Int] = [:]
     private var writers: [Int: Client] = [:]
 
-    init(_ worker: Worker, topics: Int) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, topics: Int) {
         topicCount = topics
-        let plan = worker.plan
+        let plan = context.plan
         audits = Array(repeating: StreamAudit(), count: plan.connectionCount / plan.threads + 1)
         var local = Array(repeating: 0, count: topics)
         var workers = Array(repeating: Set<Int>(), count: topics)
         for index in topics..<plan.connectionCount {
             let topic = (index - topics) % topics
             workers[topic].insert(plan.worker(of: index))
-            if plan.worker(of: index) == worker.index { local[topic] += 1 }
+            if plan.worker(of: index) == context.index { local[topic] += 1 }
         }
         sharingWorkers = workers.map(\.count)
         localListeners = local
         owedHere = (0..<topics * plan.inFlight).map { local[$0 / plan.inFlight] }
         owedInAll = Array(repeating: 0, count: topics * plan.inFlight)
         intended = owedInAll
-        super.init(worker)
+        super.init(context, worker)
     }
 
     private func path(_ topic: Int) -> String { "\(plan.root)/topics/\(topic)" }
@@ -63,7 +63,7 @@ final class FanOutScenario: Scenario {
         guard request.purpose == .operation else { return worker.ready(client) }
         let (topic, number) = Stream.parts(request.detail)
         acknowledged[topic, default: 0] += 1
-        worker.statistics.record(0, since: request.intended, at: worker.moment)
+        context.statistics.record(0, since: request.intended, at: context.moment)
         settle(topic, number)
     }
 
@@ -73,7 +73,7 @@ final class FanOutScenario: Scenario {
         guard stamp.stream == topic else {
             // A broadcast goes to all connections; a listener of a database gets its topic alone.
             if plan.target.wireProtocol == .echo { return }
-            return worker.findings.add(
+            return context.findings.add(
                 \.wrong, "connection \(client.index): a value of topic \(stamp.stream)")
         }
         let before = audits[place(client)].next
@@ -88,7 +88,7 @@ final class FanOutScenario: Scenario {
         owedHere[slot] -= 1
         guard owedHere[slot] == 0 else { return }
         owedHere[slot] = localListeners[topic]
-        worker.send(.deliveredToAll(topic: topic, number: number), to: plan.worker(of: topic))
+        worker.deliveredToAll(topic: topic, number: number, of: plan.worker(of: topic))
     }
 
     override func deliveredToAll(topic: Int, number: Int) { settle(topic, number) }

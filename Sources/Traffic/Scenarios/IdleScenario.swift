@@ -5,9 +5,9 @@ final class IdleScenario: Scenario {
     private let listens: Bool
     private var began: [Int: Int] = [:]
 
-    init(_ worker: Worker, listens: Bool) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, listens: Bool) {
         self.listens = listens
-        super.init(worker)
+        super.init(context, worker)
     }
 
     override func prepare(_ client: Client) {
@@ -20,14 +20,14 @@ final class IdleScenario: Scenario {
     }
 
     override func check(_ client: Client) {
-        client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: worker.now))
-        began[client.index] = worker.now
+        client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: context.now))
+        began[client.index] = context.now
     }
 
     override func checked(_ client: Client, _ text: RawSpan) {
         guard let moment = began.removeValue(forKey: client.index) else { return }
-        let now = worker.now
-        worker.statistics.recordAlways(0, since: moment, at: now)
-        worker.statistics.operationDone(at: now)
+        let now = context.now
+        context.statistics.recordAlways(0, since: moment, at: now)
+        context.statistics.operationDone(at: now)
     }
 }

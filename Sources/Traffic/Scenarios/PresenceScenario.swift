@@ -16,9 +16,9 @@ final class PresenceScenario: Scenario {
     private var acknowledged: [Int: Int] = [:]
     private var returning: [Int: Int] = [:]
 
-    init(_ worker: Worker, watchers: Int) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, watchers: Int) {
         self.watchers = watchers
-        super.init(worker)
+        super.init(context, worker)
     }
 
     override var wantsWholePushes: Bool { true }
@@ -28,7 +28,7 @@ final class PresenceScenario: Scenario {
     private func path(_ client: Client) -> String { "\(room)/m\(client.index)" }
 
     override func prepare(_ client: Client) {
-        if client.isSender { return appear(client, intended: worker.now) }
+        if client.isSender { return appear(client, intended: context.now) }
         seen[client.index] = [:]
         client.listen(room, Pending(purpose: .setUp, detail: 0, intended: 0))
     }
@@ -45,18 +45,18 @@ final class PresenceScenario: Scenario {
         let detail = Stream.sequence(client.index, client.sent)
         // The moment in the stamp is when the value was sent: what watchers see counts from there.
         client.set(
-            path(client), place: 0, Pending(purpose: .otherOperation, detail: detail, intended: worker.now))
+            path(client), place: 0, Pending(purpose: .otherOperation, detail: detail, intended: context.now))
     }
 
     override func send(_ client: Client, intended: Int) {
         returning[client.index] = intended
-        worker.leaveTimes.leaves(client.index, at: worker.now)
+        context.leaveTimes.leaves(client.index, at: context.now)
         client.close()
     }
 
     override func left(_ client: Client) { client.connect() }
 
-    override func reconnected(_ client: Client) { appear(client, intended: worker.now) }
+    override func reconnected(_ client: Client) { appear(client, intended: context.now) }
 
     override func replied(_ client: Client, _ request: Pending, _ reply: Reply, _ text: RawSpan) {
         guard client.isSender else { return worker.ready(client) }
@@ -69,7 +69,7 @@ final class PresenceScenario: Scenario {
     override func pushed(_ client: Client, action: String, body: Range<Int>, _ text: RawSpan) {
         // Before the listen's reply comes all that was there already, in one value.
         guard action == "d", let change = try? Envelope.change(text, body) else {
-            return worker.findings.add(
+            return context.findings.add(
                 \.wrong, "connection \(client.index): a push that is no change of one member")
         }
         if change.path == room {
@@ -81,26 +81,26 @@ final class PresenceScenario: Scenario {
 
     private func see(_ client: Client, _ key: String, _ value: Node) {
         guard let member = Int(key.dropFirst()) else {
-            return worker.findings.add(\.wrong, "connection \(client.index): an unknown member: \(key)")
+            return context.findings.add(\.wrong, "connection \(client.index): an unknown member: \(key)")
         }
         var state = seen[client.index]?[member] ?? Seen()
         defer { seen[client.index]?[member] = state }
         guard case .string(let text) = value else {
             guard state.isThere else {
-                return worker.findings.add(
+                return context.findings.add(
                     \.duplicates, "connection \(client.index): member \(member) left twice")
             }
             state.isThere = false
-            let now = worker.now
-            worker.statistics.delivered(at: now)
-            if let moment = worker.leaveTimes.moment(of: member) {
-                worker.statistics.record(2, since: moment, at: now)
+            let now = context.now
+            context.statistics.delivered(at: now)
+            if let moment = context.leaveTimes.moment(of: member) {
+                context.statistics.record(2, since: moment, at: now)
             }
-            return worker.noteProgress()
+            return context.noteProgress()
         }
         guard let stamp = stamp(client, Array(text.description.utf8).rawSpan) else { return }
         if state.isThere, stamp.number > state.audit.next - 1 {
-            worker.findings.add(
+            context.findings.add(
                 \.missing, "connection \(client.index): member \(member) was not seen to leave")
         }
         state.isThere = true
@@ -116,7 +116,7 @@ final class PresenceScenario: Scenario {
                 var state = members[member] ?? Seen()
                 finish(client, &state.audit, stream: member, last: count)
                 if !state.isThere {
-                    worker.findings.add(
+                    context.findings.add(
                         \.wrong, "connection \(watcher): member \(member) is there, and not seen")
                 }
             }

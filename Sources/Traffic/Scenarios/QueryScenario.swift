@@ -14,11 +14,14 @@ final class QueryScenario: Scenario {
     private var windows: [Node]
     private var random: SeededGenerator
 
-    init(_ worker: Worker, items: Int, limit: Int, writers: Int, readShare: Int) {
+    init(
+        _ context: WorkerContext, _ worker: any ScenarioDelegate, items: Int, limit: Int, writers: Int,
+        readShare: Int
+    ) {
         (self.items, self.limit, self.writers, self.readShare) = (items, limit, writers, readShare)
-        windows = Array(repeating: .empty, count: worker.plan.connectionCount / worker.plan.threads + 1)
-        random = SeededGenerator(seed: worker.plan.seed &+ UInt64(worker.index))
-        super.init(worker)
+        windows = Array(repeating: .empty, count: context.plan.connectionCount / context.plan.threads + 1)
+        random = SeededGenerator(seed: context.plan.seed &+ UInt64(context.index))
+        super.init(context, worker)
     }
 
     override var wantsWholePushes: Bool { true }
@@ -122,11 +125,11 @@ final class QueryScenario: Scenario {
                 timed(change.value, client)
             }
         } catch {
-            worker.findings.add(\.wrong, "connection \(client.index): a push that is none: \(error)")
+            context.findings.add(\.wrong, "connection \(client.index): a push that is none: \(error)")
         }
-        let now = worker.now
-        worker.statistics.delivered(at: now)
-        worker.noteProgress()
+        let now = context.now
+        context.statistics.delivered(at: now)
+        context.noteProgress()
     }
 
     private func apply(_ value: Node, at path: String, _ client: Client) throws {
@@ -142,25 +145,25 @@ final class QueryScenario: Scenario {
     private func timed(_ value: Node, _ client: Client) {
         guard case .string(let text) = value["text" as Key] else { return }
         let stamp = self.stamp(client, Array(text.description.utf8).rawSpan)
-        if let stamp, stamp.time > 0 { worker.statistics.record(1, since: stamp.time, at: worker.now) }
+        if let stamp, stamp.time > 0 { context.statistics.record(1, since: stamp.time, at: context.now) }
     }
 
     /// The reply to a query has as many as it may, the best of them all if `expected` is known.
     private func checkWindow(_ client: Client, _ text: RawSpan, expected: Node?) {
         guard case .reply(_, nil, let data)? = try? Envelope.read(text),
             let node = try? Envelope.node(text, data)
-        else { return worker.findings.add(\.wrong, "connection \(client.index): a query without a reply") }
+        else { return context.findings.add(\.wrong, "connection \(client.index): a query without a reply") }
         if node.children.count != min(limit, items) {
-            worker.findings.add(
+            context.findings.add(
                 \.wrong, "connection \(client.index): \(node.children.count) items in a query")
         }
         if let expected, expected != node {
-            worker.findings.add(\.wrong, "connection \(client.index): its window is not what a query gives")
+            context.findings.add(\.wrong, "connection \(client.index): its window is not what a query gives")
         }
     }
 
     override func check(_ client: Client) {
-        let request = Pending(purpose: .check, detail: 0, intended: worker.now)
+        let request = Pending(purpose: .check, detail: 0, intended: context.now)
         realtime(client).send("g", board, request) { appendQuery(to: &$0) }
     }
 

@@ -7,10 +7,10 @@ final class RESTScenario: Scenario {
     private let readShare: Int
     private var random: SeededGenerator
 
-    init(_ worker: Worker, readShare: Int) {
+    init(_ context: WorkerContext, _ worker: any ScenarioDelegate, readShare: Int) {
         self.readShare = readShare
-        random = SeededGenerator(seed: worker.plan.seed &+ UInt64(worker.index))
-        super.init(worker)
+        random = SeededGenerator(seed: context.plan.seed &+ UInt64(context.index))
+        super.init(context, worker)
     }
 
     private func path(_ client: Client) -> String { "\(plan.root)/writers/\(client.index)" }
@@ -29,19 +29,19 @@ final class RESTScenario: Scenario {
         if isRead || text.byteCount > 0 {
             guard let stamp = stamp(client, text) else { return worker.operationFailed(client) }
             if Stream.sequence(stamp.stream, stamp.number) != request.detail {
-                worker.findings.add(\.wrong, "connection \(client.index): value \(stamp.number) in a reply")
+                context.findings.add(\.wrong, "connection \(client.index): value \(stamp.number) in a reply")
             }
         }
         worker.completed(client, series: isRead ? 1 : 0, intended: request.intended)
     }
 
     override func check(_ client: Client) {
-        client.fetch(path(client), Pending(purpose: .check, detail: 0, intended: worker.now))
+        client.fetch(path(client), Pending(purpose: .check, detail: 0, intended: context.now))
     }
 
     override func checked(_ client: Client, _ text: RawSpan) {
         guard client.sent > 0, let stamp = stamp(client, text), stamp.number != client.sent else { return }
-        worker.findings.add(
+        context.findings.add(
             \.wrong, "connection \(client.index): value \(stamp.number) is there, not the last")
     }
 }

@@ -15,10 +15,10 @@ final class ReconnectScenario: Scenario {
     private var writer: Client?
     private var writesUnderWay = 0
 
-    override init(_ worker: Worker) {
+    override init(_ context: WorkerContext, _ worker: any ScenarioDelegate) {
         audits = Array(
-            repeating: StreamAudit(), count: worker.plan.connectionCount / worker.plan.threads + 1)
-        super.init(worker)
+            repeating: StreamAudit(), count: context.plan.connectionCount / context.plan.threads + 1)
+        super.init(context, worker)
     }
 
     private var path: String { "\(plan.root)/value" }
@@ -44,10 +44,10 @@ final class ReconnectScenario: Scenario {
         if writesUnderWay == 0 {
             writesUnderWay += 1
             writer.sent += 1
-            let request = Pending(purpose: .setUp, detail: writer.sent, intended: worker.now)
+            let request = Pending(purpose: .setUp, detail: writer.sent, intended: context.now)
             writer.set(path, place: 0, request)
         }
-        worker.loop.schedule(after: Self.writePause) { [self] in write() }
+        context.loop.schedule(after: Self.writePause) { [self] in write() }
     }
 
     override func send(_ client: Client, intended: Int) {
@@ -60,7 +60,7 @@ final class ReconnectScenario: Scenario {
 
     override func reconnected(_ client: Client) {
         if let intended = returning[client.index] {
-            worker.statistics.record(1, since: intended, at: worker.now)
+            context.statistics.record(1, since: intended, at: context.now)
         }
         client.listen(path, Pending(purpose: .otherOperation, detail: 0, intended: 0))
     }
@@ -82,14 +82,14 @@ final class ReconnectScenario: Scenario {
         guard let stamp = stamp(client, text) else { return }
         switch audits[place(client)].arrivedAfterAbsence(stamp.number) {
         case .expected:
-            worker.statistics.delivered(at: worker.now)
-            worker.noteProgress()
+            context.statistics.delivered(at: context.now)
+            context.noteProgress()
         case .gap(let count):
-            worker.findings.add(
+            context.findings.add(
                 \.missing, count, "connection \(client.index): \(count) values missing before \(stamp.number)"
             )
         case .duplicate:
-            worker.findings.add(
+            context.findings.add(
                 \.duplicates, "connection \(client.index): value \(stamp.number), which is old")
         }
     }

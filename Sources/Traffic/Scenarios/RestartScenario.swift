@@ -42,8 +42,8 @@ final class RestartScenario: Scenario {
         let absence = absences[client.index]
         let delay = absence.map { $0.delay * Double.random(in: 0...1) } ?? 0
         let next = absence.map { min(Self.longestDelay, $0.delay * Self.delayFactor) } ?? Self.firstDelay
-        absences[client.index] = (absence?.began ?? worker.now, next)
-        worker.loop.schedule(after: .seconds(delay)) { [weak self, weak client] in
+        absences[client.index] = (absence?.began ?? context.now, next)
+        context.loop.schedule(after: .seconds(delay)) { [weak self, weak client] in
             guard let self, let client, !worker.isClosing else { return }
             client.connect()
         }
@@ -63,22 +63,22 @@ final class RestartScenario: Scenario {
             return worker.ready(client)
         }
         guard let absence = absences.removeValue(forKey: client.index) else { return }
-        let now = worker.now
-        worker.statistics.recordAlways(0, since: absence.began, at: now)
-        worker.statistics.operationDone(at: now)
+        let now = context.now
+        context.statistics.recordAlways(0, since: absence.began, at: now)
+        context.statistics.operationDone(at: now)
         worker.drainedIfIdle()
     }
 
     override func pushed(_ client: Client, _ text: RawSpan) {
         guard stamp(client, text) != nil, isReady.contains(client.index) else { return }
-        worker.statistics.delivered(at: worker.now)
+        context.statistics.delivered(at: context.now)
     }
 
     override var isQuiet: Bool { absences.keys.allSatisfy { $0 < 0 } }
 
     override func finish(_ published: [Int: Int]) {
         for client in worker.clients where absences[client.index] != nil {
-            worker.findings.add(\.lostConnections, "connection \(client.index) has not come back")
+            context.findings.add(\.lostConnections, "connection \(client.index) has not come back")
         }
     }
 }

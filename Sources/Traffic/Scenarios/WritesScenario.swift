@@ -15,7 +15,7 @@ final class WritesScenario: Scenario {
     }
 
     override func check(_ client: Client) {
-        client.fetch(path(client), Pending(purpose: .check, detail: 0, intended: worker.now))
+        client.fetch(path(client), Pending(purpose: .check, detail: 0, intended: context.now))
     }
 
     override func checked(_ client: Client, _ text: RawSpan) {
@@ -24,7 +24,7 @@ final class WritesScenario: Scenario {
             return
         }
         guard (stamp.stream, stamp.number) != (client.index, client.sent) else { return }
-        worker.findings.add(
+        context.findings.add(
             \.wrong, "connection \(client.index): value \(stamp.number) is there, \(client.sent) was the last"
         )
     }
@@ -36,7 +36,7 @@ final class WritesScenario: Scenario {
             let isLast = index == plan.connectionCount - 1
             control.remove(
                 "\(plan.root)/writers/\(index)",
-                Pending(purpose: isLast ? .cleanUp : .setUp, detail: 0, intended: worker.now))
+                Pending(purpose: isLast ? .cleanUp : .setUp, detail: 0, intended: context.now))
         }
     }
 }

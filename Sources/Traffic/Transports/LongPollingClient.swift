@@ -16,7 +16,7 @@ package protocol LongPollingClientDelegate: AnyObject {
 /// The client's side of a long-polling session, with the requests that the JavaScript SDK makes in a page
 /// (realtime §1.5): one poll while idle, a second one when there is something to send. For measurements
 /// only. Confined to its loop.
-package final class LongPollingClient {
+package final class LongPollingClient: PollConnectionDelegate {
     private enum Stage { case starting, polling, leaving, over }
 
     /// After this time without a response a poll is not counted, and another is sent (§1.5.2).
@@ -206,7 +206,6 @@ package final class LongPollingClient {
         if let lastResponse, nextResponse > lastResponse { over("closed by the server") }
     }
 
-    /// A request will not have a response.
     func failed(_ connection: PollConnection, _ problem: String) {
         guard stage == .leaving else { return over(problem) }
         if connection === lastConnection { over(nil) }

@@ -2,6 +2,17 @@ import PandoBytes
 import PandoHTTP
 import PandoReactor
 
+/// The session by long polling that a connection belongs to.
+protocol PollConnectionDelegate: AnyObject {
+    var loop: EventLoop { get }
+    /// Where the connection connects to.
+    var address: SocketAddress { get }
+    /// A response has come.
+    func read(_ script: RawSpan, statusCode: Int, from connection: PollConnection)
+    /// A request will not have a response.
+    func failed(_ connection: PollConnection, _ problem: String)
+}
+
 /// A persistent HTTP connection of a long-polling session: one request at a time. As in a browser, a request
 /// on a connection that was used before, and that ends before the first byte of the response, is repeated on
 /// a new connection.
@@ -15,7 +26,7 @@ final class PollConnection: ChannelDelegate {
     }
 
     /// Released at the end: it references this object.
-    var session: LongPollingClient?
+    var session: (any PollConnectionDelegate)?
     private var channel: Channel?
     private var stage = Stage.head(ResponseHeadReader())
     private var body: [UInt8] = []
@@ -30,7 +41,7 @@ final class PollConnection: ChannelDelegate {
     var lateTimer: TimerToken?
 
     /// - Parameter channel: A connection that is open; nil to connect with the first request.
-    init(of session: LongPollingClient? = nil, on channel: Channel? = nil) {
+    init(of session: (any PollConnectionDelegate)? = nil, on channel: Channel? = nil) {
         self.session = session
         self.channel = channel
     }
