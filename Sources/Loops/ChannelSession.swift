@@ -40,7 +40,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     func channelDidLearnPeer(_ channel: Channel) {
         judgePeer()
-        services.router?.learnedClient(of: self)
+        services.router?.learnedClient(of: id)
     }
 
     final override var hasUnsentOutput: Bool { channel.outboundByteCount > 0 }

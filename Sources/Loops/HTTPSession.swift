@@ -8,9 +8,19 @@ import PandoREST
 import PandoReactor
 import PandoWebSocket
 
+/// What an HTTP connection asks for that concerns other sessions, or the loop's table.
+protocol HTTPSessionDelegate: AnyObject {
+    /// - Parameter connection: May have left the table since the event.
+    func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession)
+    /// The connection is in progress with a request, or waits for another.
+    func rank(_ connection: HTTPSession, as activity: HTTPConnection.Activity)
+}
+
 /// An HTTP connection on its channel.
 final class HTTPSession: ChannelSession {
     private var connection: HTTPConnection
+    /// Lives as long as the process.
+    private let delegate: any HTTPSessionDelegate
     /// As the loop ranks it among those that may be closed for others.
     private var rankedActivity = HTTPConnection.Activity.silent
     /// See ``ConnectionStatus/needsAcknowledgedByteCount``.
@@ -18,7 +28,10 @@ final class HTTPSession: ChannelSession {
     /// The body that the body thread has.
     private var bodyJob: BodyJob?
 
-    override init(_ id: SessionID, on channel: Channel, _ services: SessionServices) {
+    init(
+        _ id: SessionID, on channel: Channel, _ services: SessionServices, delegate: any HTTPSessionDelegate
+    ) {
+        self.delegate = delegate
         services.context.now = services.loop.now
         connection = HTTPConnection(id, isReserved: channel.isReserved, &services.context)
         super.init(id, on: channel, services)
@@ -64,7 +77,7 @@ final class HTTPSession: ChannelSession {
         needsAcknowledgedByteCount = status.needsAcknowledgedByteCount
         guard connection.activity != rankedActivity else { return }
         rankedActivity = connection.activity
-        services.router?.rank(id, as: rankedActivity)
+        delegate.rank(self, as: rankedActivity)
     }
 
     // MARK: From the channel
@@ -214,7 +227,7 @@ final class HTTPSession: ChannelSession {
         case .readBody(let bytes, let isGzip, let request):
             bodyJob = services.readBody(bytes, isGzip: isGzip, of: request, for: id)
         case .cancelBody: bodyJob.take()?.cancel()
-        case .http(let action): services.router?.carryOut(action, of: self)
+        case .http(let action): delegate.carryOut(action, of: self)
         default: super.carryOut(action)
         }
     }

@@ -12,16 +12,11 @@ extension IOLoop {
 
     var hasMessages: Bool { !services.context.messages.isEmpty }
 
-    func handOver() {
-        services.context.hasHeavyMessage = false
-        resources.database.post(movingFrom: &services.context.messages)
-    }
-
     /// At the end of a tick. What it has brought, over all sessions, is a burst for the database thread,
     /// which is woken once for all of it, or so little that this loop does it itself (``DatabaseExecutor``).
     func flushMessages() {
         guard hasMessages else { return }
-        if services.context.hasHeavyMessage { return handOver() }
+        if services.context.hasHeavyMessage { return host.handOver() }
         resources.database.process(&services.context.messages, onQueue: Int(index))
         // What the databases have left without a signal, behind what has waited since before.
         if let outputs { loop.deliver(outputs) }

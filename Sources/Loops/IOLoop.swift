@@ -23,11 +23,8 @@ package final class IOLoop: @unchecked Sendable {
     let table: SessionTable
     /// What the sessions use.
     let services: SessionServices
-    let evictor: ConnectionEvictor
-    let verifier: TokenVerifier
-    let polls: PollingSessions
-    /// nil where the connections of one address are not limited.
-    private(set) var addresses: AddressAdmissions?
+    /// Begins the sessions, and does what they ask for.
+    let host: SessionHost
     /// See ``DeliveryMeasurements``.
     let measurements: DeliveryMeasurements
     private let memory: LoopMemory
@@ -37,13 +34,6 @@ package final class IOLoop: @unchecked Sendable {
     /// What was taken out of it and is not dealt out yet, the first of them up to ``position``.
     var restOfOutputs: [OutputBatch] = []
     var position = OutputPosition()
-    var foreignRequests = ForeignRequestLog()
-    var plainClientThrottle = ReportThrottle(interval: IOLoop.plainClientReportInterval)
-    let shutdown: ShutdownWait
-
-    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one,
-    /// and it does not stop by itself.
-    private static let plainClientReportInterval: Duration = .seconds(3600)
 
     /// - Parameter index: The loop's number, by which its event loop and mailboxes stand in `resources`.
     package init(_ resources: LoopResources, index: UInt8) {
@@ -55,27 +45,15 @@ package final class IOLoop: @unchecked Sendable {
         table = SessionTable(loopIndex: index)
         services = SessionServices(resources, loop: index)
         measurements = DeliveryMeasurements(services.metrics)
-        evictor = ConnectionEvictor(table, on: loop, index: index, resources.limiter)
-        verifier = TokenVerifier(table, on: loop, resources.authenticator, services.metrics, logger)
-        let loopCount = resources.eventLoops.count
-        polls = PollingSessions(table, on: loop, resources.directory, loopCount: loopCount, logger)
-        memory = LoopMemory(table, services, loopCount: loopCount, resources.memory, logger)
+        host = SessionHost(resources, index: index, table, services)
+        memory = LoopMemory(
+            table, services, loopCount: resources.eventLoops.count, resources.memory, logger)
         sweep = SessionSweep(table, on: loop, configuration)
-        shutdown = ShutdownWait(table, on: loop)
-        services.router = self
-        // State machines ask only where writes have a rate.
-        services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
-            services.client(forwardedFor: forwardedFor).map { client in
-                let network = AddressNetwork(client)
-                return ClientNetwork(family: network.family, prefix: network.prefix)
-            }
-        }
-        limitClients(resources.clientLimiters)
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in
             flushMessages()
             // What the answers have led to must not wait until something else wakes the loop.
-            if polls.endTick(), hasMessages { loop.wakeup.signal() }
+            if host.polls.endTick(), hasMessages { loop.wakeup.signal() }
             memory.publishHeldBytes()
         }
         // Once in each tick, at its end.
@@ -90,21 +68,7 @@ package final class IOLoop: @unchecked Sendable {
     /// The options of a running server have changed.
     package func takeOver(from configuration: Configuration, _ limiters: ClientLimiters) {
         services.takeOver(from: configuration)
-        limitClients(limiters)
-    }
-
-    /// Counts what begins from now on. What another limiter has counted, it counts to its end.
-    private func limitClients(_ limiters: ClientLimiters) {
-        services.context.settings.limits.users = limiters.users
-        addresses = limiters.addresses.map { addresses in
-            AddressAdmissions(
-                addresses, on: loop, speaksTLS: resources.certificates != nil, services.metrics, logger)
-        }
-        services.context.settings.limits.admitClient = addresses.map { addresses in
-            { [unowned services] forwardedFor in
-                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
-            }
-        }
+        host.limitClients(limiters)
     }
 
     private func attachMailboxes() {
@@ -130,13 +94,16 @@ package final class IOLoop: @unchecked Sendable {
         loop.attach(services.turns, sliceCount: 1) { [table] turns in
             for id in turns { table[id]?.nextTurn() }
         }
-        loop.attach(resources.directory.moves[Int(index)]) { [self] connections in
-            for connection in connections { adopt(connection) }
+        loop.attach(resources.directory.moves[Int(index)]) { [host] connections in
+            for connection in connections { host.adopt(connection) }
         }
-        verifier.attach()
+        host.verifier.attach()
     }
 
     // MARK: What the server says
+
+    /// Begins to speak HTTP on a new connection, through TLS where the server has certificates.
+    package func adopt(_ socket: ConnectedSocket) { host.adopt(socket) }
 
     /// Has sessions begin behind a generation that an earlier process has used, so that none gets the id of a
     /// session whose onDisconnect writes still wait. Before the loop runs.
@@ -152,13 +119,13 @@ package final class IOLoop: @unchecked Sendable {
     /// Closes so many connections for new ones, if there are so many that may be closed. O(count).
     /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
     package func evict(_ count: Int, ofReserved isReserved: Bool) {
-        evictor.evict(count, ofReserved: isReserved)
+        host.evictor.evict(count, ofReserved: isReserved)
     }
 
     /// Keys or revocations have changed. What they no longer allow ends: all sessions are checked, with
     /// pauses for other work.
     package func applyRevocations() {
-        verifier.forgetAll()
+        host.verifier.forgetAll()
         recheck(from: 0)
     }
 
@@ -206,5 +173,5 @@ package final class IOLoop: @unchecked Sendable {
     /// Closes connections that are idle, and waits until clients have taken what they were sent.
     /// - Parameter done: Called on the loop once: when the last session is gone, or nothing is unsent and
     ///   nothing more was sent for a while (``ShutdownWait``).
-    package func awaitClients(_ done: @escaping () -> Void) { shutdown.begin(done) }
+    package func awaitClients(_ done: @escaping () -> Void) { host.shutdown.begin(done) }
 }

@@ -16,7 +16,7 @@ import PandoWebSocket
 ///
 /// Subclasses hold the state machines: ``HTTPSession``, ``WebSocketSession``, ``PollingSession``. An event is
 /// one call of the state machine between ``prepare()`` and ``finish()``.
-class LoopSession {
+class LoopSession: ActionPerformer {
     /// Changes once in the life of a WebSocket that takes over a session by long polling: to the id of that.
     final var id: SessionID
     final let services: SessionServices
@@ -139,7 +139,7 @@ class LoopSession {
     }
 
     /// Carries out the actions of an event: at once those that concern this session alone; then, in the order
-    /// of the events, those that lead to further events (``SessionServices/routeActions()``).
+    /// of the events, those that lead to further events (``RoutedActions``).
     final func carryOutActions() {
         guard !services.context.actions.isEmpty else { return }
         var actions = exchange(&services.spareActions, with: [])
@@ -147,11 +147,15 @@ class LoopSession {
         // Moved out, not copied.
         for index in actions.indices {
             let action = exchange(&actions[index], with: .close)
-            if action.leadsToEvents { services.route(action, of: self) } else { perform(action) }
+            if action.leadsToEvents {
+                services.routedActions.append(action, of: self)
+            } else {
+                perform(action)
+            }
         }
         actions.removeAll(keepingCapacity: actions.capacity <= Self.keptActionCount)
         swap(&actions, &services.spareActions)
-        services.routeActions()
+        services.routedActions.run()
     }
 
     final func perform(_ action: consuming ConnectionAction) {

@@ -6,9 +6,17 @@ import PandoHTTP
 import PandoIdentity
 import PandoReactor
 
+/// What a session by long polling asks for that concerns the connections of its requests.
+protocol PollingSessionDelegate: AnyObject {
+    /// - Parameter session: May have left the table since the event.
+    func carryOut(_ action: consuming LongPollingAction, of session: PollingSession)
+}
+
 /// A session by long polling, on the loop on which it began (``SessionDirectory``).
 final class PollingSession: LoopSession {
     private var session: LongPollingSession
+    /// Lives as long as the process.
+    private let delegate: any PollingSessionDelegate
     private let startAddress: SocketAddress?
     /// What counts as its client's address; nil where that is not known.
     let network: AddressNetwork?
@@ -20,8 +28,10 @@ final class PollingSession: LoopSession {
     ///   - connection: What brought the request, and gets the first response.
     init(
         _ id: SessionID, _ start: LongPollingRequest.Start, on connection: HTTPSession,
-        publicID: PublicSessionID, namespace: String?, _ services: SessionServices
+        publicID: PublicSessionID, namespace: String?, _ services: SessionServices,
+        delegate: any PollingSessionDelegate
     ) {
+        self.delegate = delegate
         startAddress = connection.peerAddress
         network = startAddress.map { AddressNetwork($0) }
         var random = SystemRandomNumberGenerator()
@@ -214,7 +224,7 @@ final class PollingSession: LoopSession {
 
     override func carryOut(_ action: consuming ConnectionAction) {
         switch action {
-        case .polling(let action): services.router?.carryOut(action, of: self)
+        case .polling(let action): delegate.carryOut(action, of: self)
         case .handover(let step): services.router?.carryOut(step, of: id)
         default: super.carryOut(action)
         }

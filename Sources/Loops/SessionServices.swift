@@ -21,10 +21,7 @@ final class SessionServices {
     let metrics = SessionMetrics()
     /// An empty buffer for actions.
     var spareActions = ContiguousArray<ConnectionAction>()
-    /// Actions that lead to further events, in the order of the events that decided them; nil where one was
-    /// taken out.
-    private var routedActions: [(session: LoopSession, action: ConnectionAction)?] = []
-    private var isRouting = false
+    let routedActions = RoutedActions()
     /// Bytes that sessions hold of what is not complete, and of outputs that wait.
     var unfinishedByteCount = 0
     var waitingByteCount = 0
@@ -113,31 +110,7 @@ final class SessionServices {
         proxy.flatMap { trustedProxies.namedClient(forwardedFor: forwardedFor, by: $0) }
     }
 
-    // MARK: Actions that lead to events
-
-    /// Appends an action for ``routeActions()``.
-    func route(_ action: consuming ConnectionAction, of session: LoopSession) {
-        routedActions.append((session, action))
-    }
-
-    /// Carries out the appended actions, and those that they lead to, until there are none. A call from
-    /// inside does nothing: the outer call goes on with them. So no chain of events takes stack, however many
-    /// requests a client has sent ahead, and each event's actions on its own socket and timers come before
-    /// the next event.
-    func routeActions() {
-        guard !isRouting, !routedActions.isEmpty else { return }
-        isRouting = true
-        var next = 0
-        while next < routedActions.count {
-            if let (session, action) = exchange(&routedActions[next], with: nil) { session.perform(action) }
-            next += 1
-        }
-        routedActions.removeAll(keepingCapacity: routedActions.capacity <= Self.keptRoutedCount)
-        isRouting = false
-    }
-
-    /// Capacity for such actions that is kept.
-    private static let keptRoutedCount = 1024
+    // MARK: Limits of a tick
 
     /// What a loop compresses in one tick: about 3 ms of zlib's time, which all other connections wait. A
     /// client may ask for the same value of 31 KiB any number of times in one packet. Frames for several

@@ -8,23 +8,50 @@ import PandoTime
 
 // What the sessions of a loop ask for that concerns other sessions, or the table.
 
-extension IOLoop: SessionRouter {
+extension SessionHost: SessionRouter {
     func verify(_ token: Text, for session: SessionID) { verifier.verify(token, for: session) }
 
-    func learnedClient(of session: ChannelSession) {
+    func learnedClient(of connection: SessionID) {
+        guard let session = table.http(connection) else { return }
         noteClient(of: session)
         addresses?.learnedClient(of: session)
     }
 
     func recheck(_ session: SessionID) { table[session]?.recheck(resources.authenticator.revocations) }
 
-    // MARK: HTTP connections
-
-    func rank(_ connection: SessionID, as activity: HTTPConnection.Activity) {
-        if let session = table.http(connection) { evictor.changed(session, to: activity) }
+    func handOver() {
+        services.context.hasHeavyMessage = false
+        resources.database.post(movingFrom: &services.context.messages)
     }
 
-    /// - Parameter connection: May have left the table since the event.
+    func noteAcknowledged(for session: SessionID) {
+        // One system call each; there are two, as a rule.
+        for connection in table.polling(session)?.carriers ?? [] {
+            table.http(connection)?.noteAcknowledged()
+        }
+    }
+
+    func carryOut(_ action: HandoverAction, of id: SessionID) {
+        switch action {
+        case .acknowledged(let session): table.polling(session)?.webSocketAcknowledged(id)
+        case .webSocketIsGone(let session): table.polling(session)?.webSocketIsGone(id)
+        case .leaveFormer: table.webSocket(id)?.leaveFormer()
+        case .refuse(let webSocket): table.webSocket(webSocket)?.refuseMove()
+        case .move(let webSocket):
+            guard let session = table.polling(id) else { return }
+            guard let target = table.webSocket(webSocket) else { return session.cut() }
+            replace(session, by: target)
+        case .forgetFormer: table.webSocket(id)?.forgetFormer()
+        }
+    }
+}
+
+extension SessionHost: HTTPSessionDelegate {
+    func rank(_ connection: HTTPSession, as activity: HTTPConnection.Activity) {
+        // One that has left the table is not among those that may be closed.
+        if table[connection.id] === connection { evictor.changed(connection, to: activity) }
+    }
+
     func carryOut(_ action: consuming HTTPAction, of connection: HTTPSession) {
         switch action {
         case .upgrade(let request, let rest): upgrade(connection, request, rest: rest)
@@ -69,17 +96,9 @@ extension IOLoop: SessionRouter {
         // Programs that read the access log may select its lines by this source.
         resources.log.requests.info("request", metadata: metadata, source: "PandoServer")
     }
+}
 
-    // MARK: Long polling
-
-    func noteAcknowledged(for session: SessionID) {
-        // One system call each; there are two, as a rule.
-        for connection in table.polling(session)?.carriers ?? [] {
-            table.http(connection)?.noteAcknowledged()
-        }
-    }
-
-    /// - Parameter session: May have left the table since the event.
+extension SessionHost: PollingSessionDelegate {
     func carryOut(_ action: consuming LongPollingAction, of session: PollingSession) {
         let id = session.id
         switch action {
@@ -99,22 +118,6 @@ extension IOLoop: SessionRouter {
         case .noPollWaits: polls.disconnected(session)
         case .pollWaits: polls.connected(session)
         case .remove: polls.removeAtEndOfTick(session)
-        }
-    }
-
-    // MARK: Handovers
-
-    func carryOut(_ action: HandoverAction, of id: SessionID) {
-        switch action {
-        case .acknowledged(let session): table.polling(session)?.webSocketAcknowledged(id)
-        case .webSocketIsGone(let session): table.polling(session)?.webSocketIsGone(id)
-        case .leaveFormer: table.webSocket(id)?.leaveFormer()
-        case .refuse(let webSocket): table.webSocket(webSocket)?.refuseMove()
-        case .move(let webSocket):
-            guard let session = table.polling(id) else { return }
-            guard let target = table.webSocket(webSocket) else { return session.cut() }
-            replace(session, by: target)
-        case .forgetFormer: table.webSocket(id)?.forgetFormer()
         }
     }
 }

@@ -1,15 +1,76 @@
+import Logging
 import PandoConnections
 import PandoDatabase
 import PandoEngine
 import PandoReactor
 import PandoTLS
+import PandoTime
 import PandoWebSocket
 
-// How sessions begin, and what becomes of a connection that is upgraded.
+/// Begins the sessions of a loop, and does for them what concerns other sessions, or the table: upgrades,
+/// moves to other loops and to WebSockets, polls, the end. Confined to its loop.
+final class SessionHost {
+    let resources: LoopResources
+    let loop: EventLoop
+    let index: UInt8
+    let logger: Logger
+    let table: SessionTable
+    let services: SessionServices
+    let evictor: ConnectionEvictor
+    let verifier: TokenVerifier
+    let polls: PollingSessions
+    let shutdown: ShutdownWait
+    /// nil where the connections of one address are not limited.
+    private(set) var addresses: AddressAdmissions?
+    var foreignRequests = ForeignRequestLog()
+    var plainClientThrottle = ReportThrottle(interval: SessionHost.plainClientReportInterval)
 
-extension IOLoop {
+    /// Between two warnings that a proxy passes on requests of clients without TLS: an operator reads one,
+    /// and it does not stop by itself.
+    private static let plainClientReportInterval: Duration = .seconds(3600)
+
+    /// - Parameter index: The loop's number.
+    init(_ resources: LoopResources, index: UInt8, _ table: SessionTable, _ services: SessionServices) {
+        self.resources = resources
+        self.index = index
+        self.table = table
+        self.services = services
+        loop = resources.eventLoops[Int(index)]
+        logger = resources.log.messages
+        evictor = ConnectionEvictor(table, on: loop, index: index, resources.limiter)
+        verifier = TokenVerifier(table, on: loop, resources.authenticator, services.metrics, logger)
+        polls = PollingSessions(
+            table, on: loop, resources.directory, loopCount: resources.eventLoops.count, logger)
+        shutdown = ShutdownWait(table, on: loop)
+        // State machines ask only where writes have a rate.
+        services.context.settings.limits.clientNetwork = { [unowned services] forwardedFor in
+            services.client(forwardedFor: forwardedFor).map { client in
+                let network = AddressNetwork(client)
+                return ClientNetwork(family: network.family, prefix: network.prefix)
+            }
+        }
+        limitClients(resources.clientLimiters)
+        services.router = self
+    }
+
+    /// Counts what begins from now on. What another limiter has counted, it counts to its end.
+    func limitClients(_ limiters: ClientLimiters) {
+        services.context.settings.limits.users = limiters.users
+        addresses = limiters.addresses.map { addresses in
+            AddressAdmissions(
+                addresses, on: loop, speaksTLS: resources.certificates != nil, services.metrics, logger)
+        }
+        services.context.settings.limits.admitClient = addresses.map { addresses in
+            { [unowned services] forwardedFor in
+                addresses.admit(services.client(forwardedFor: forwardedFor)).forMachines
+            }
+        }
+    }
+
+    // MARK: How sessions begin
+
     /// Begins to speak HTTP on a new connection, through TLS where the server has certificates.
-    package func adopt(_ socket: ConnectedSocket) {
+    func adopt(_ socket: ConnectedSocket) {
         let readsProxyHeader = services.trustedProxies.contains(socket.peer)
         var grant: AddressLimiter.Grant?
         // Of a proxy, the connections of its clients are counted. Programs of this machine have one address.
@@ -26,7 +87,7 @@ extension IOLoop {
     }
 
     func makeConnection(on channel: Channel) -> HTTPSession {
-        let connection = table.add { HTTPSession($0, on: channel, services) }
+        let connection = table.add { HTTPSession($0, on: channel, services, delegate: self) }
         connection.judgePeer()
         noteClient(of: connection)
         evictor.accepted(connection)

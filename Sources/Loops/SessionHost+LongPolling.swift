@@ -7,7 +7,7 @@ import PandoReactor
 // How sessions by long polling begin, and the connections that are moved to their loops
 // (``SessionDirectory``).
 
-extension IOLoop {
+extension SessionHost {
     /// Begins a session; the connection gets its first response.
     /// - Parameter hasCertificate: The client has shown an administrator's certificate that counts.
     func startPolling(
@@ -23,7 +23,8 @@ extension IOLoop {
         }
         let session = table.add { id in
             PollingSession(
-                id, start, on: connection, publicID: publicID, namespace: request.namespace, services)
+                id, start, on: connection, publicID: publicID, namespace: request.namespace, services,
+                delegate: self)
         }
         if case .granted(let grant) = admission { session.addressGrant = grant }
         if let network = session.network { resources.workers.clients.note(session.id, at: network) }
