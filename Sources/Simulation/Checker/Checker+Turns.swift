@@ -104,7 +104,7 @@ extension Checker {
 
     /// Which sessions may have had their end since the last answer: none, one, or more. Only those that wrote
     /// something then, and what one writes cannot be taken for what others do
-    /// (``Simulation/presenceAmount(of:)``).
+    /// (``ClientDriver/presenceAmount(of:)``).
     private func possibleEnds() -> [[PostedAction]] {
         let ends = waiting.ends(where: state.hasQueue).prefix(Self.undecidedEndLimit)
         return (0..<1 << ends.count).map { set in
