@@ -75,7 +75,7 @@ final class BackupServices: @unchecked Sendable {
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
             let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(
-                of: source, in: directory, timeline: try DataDirectory.timeline(of: origin, on: source),
+                of: source, in: directory, timeline: try origin.history(on: source),
                 mark: mark, metrics: metrics, logger: logger)
             logger.info("the journal is archived in \(directory.path)")
         }
@@ -102,7 +102,7 @@ final class BackupServices: @unchecked Sendable {
     private static func timeline(of origin: JournalOrigin?, in path: String?) -> TimelineHistory? {
         guard let origin, let path else { return nil }
         let history = (try? SystemDisk(directory: path, create: false)).flatMap {
-            try? DataDirectory.timeline(of: origin, on: $0)
+            try? origin.history(on: $0)
         }
         return history ?? TimelineHistory(timeline: origin.timeline, directory: origin.directory)
     }

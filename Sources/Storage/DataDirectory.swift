@@ -156,4 +156,20 @@ package enum DataDirectory {
             throw StorageError(error)
         }
     }
+
+    /// Whether a directory holds segments or checkpoints of a journal.
+    /// - Throws: ``StorageError/disk(_:)``.
+    package static func isDataDirectory(_ path: String) throws(StorageError) -> Bool {
+        do throws(DiskFailure) {
+            return try !DirectoryContents(of: SystemDisk(directory: path, create: false)).journalFiles.isEmpty
+        } catch {
+            throw .disk(error.description)
+        }
+    }
+
+    static func openDisk(_ path: String, create: Bool) throws(JournalError) -> SystemDisk {
+        do throws(DiskFailure) { return try SystemDisk(directory: path, create: create) } catch {
+            throw .disk(error)
+        }
+    }
 }

@@ -20,3 +20,19 @@ package struct JournalOrigin: Sendable {
         sequence = .zero
     }
 }
+
+extension JournalOrigin {
+    /// The timeline of a journal, with its ancestors.
+    /// - Throws: ``StorageError``; `.badData` for a damaged history.
+    package func history(
+        on disk: SystemDisk
+    ) throws(StorageError) -> TimelineHistory {
+        do throws(JournalError) {
+            let history = try TimelineHistory.read(timeline, on: disk)
+            if let history, history.directory == directory { return history }
+            return TimelineHistory(timeline: timeline, directory: directory)
+        } catch {
+            throw StorageError(error)
+        }
+    }
+}

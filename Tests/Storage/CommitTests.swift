@@ -20,7 +20,7 @@ import Testing
             _ = state.makeNamespace("n\(round)")
             if isLast { disk.onOperation = { $0 == .remove ? .fail(5) : .succeed } }
             var warnings: [String] = []
-            let header = try DataDirectory.commit(
+            let header = try OfflineCommit.commit(
                 state, to: disk, behind: journal, at: round, progress: { _ in },
                 warn: { warnings.append($0) })
             #expect(header.sequence == journal.lastAppended.successor)

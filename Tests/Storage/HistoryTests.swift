@@ -84,7 +84,7 @@ import Testing
             _ path: String, at time: Int64? = nil, limit: Int = 1000, before: SequenceNumber? = nil,
             upTo last: SequenceNumber? = nil
         ) throws(HistoryFailure) -> HistoryResult {
-            try DataDirectory.history(
+            try HistoryReader.history(
                 HistoryQuestion(
                     namespace: 1, path: Path(stringLiteral: path), time: time ?? self.time, limit: limit,
                     before: before, lastSequence: last ?? journal.lastAppended),
@@ -255,7 +255,7 @@ import Testing
                 try? world.checkpoint()
             }
             let expected = world.value("a", at: time)
-            let answer = try DataDirectory.history(
+            let answer = try HistoryReader.history(
                 HistoryQuestion(
                     namespace: 1, path: "a", time: time, limit: 10, before: nil, lastSequence: last),
                 on: changing, cancelled: CancellationFlag())
@@ -270,7 +270,7 @@ import Testing
         let flag = CancellationFlag()
         flag.isSet = true
         do {
-            _ = try DataDirectory.history(
+            _ = try HistoryReader.history(
                 HistoryQuestion(
                     namespace: 1, path: "a", time: world.time, limit: 1, before: nil,
                     lastSequence: world.journal.lastAppended), on: world.disk, cancelled: flag)

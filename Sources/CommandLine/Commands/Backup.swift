@@ -54,7 +54,7 @@ struct Backup: ParsableCommand {
         var state = RecoveredState(access: .locked)
         let summary: BackupSummary
         do throws(StorageError) {
-            summary = try DataDirectory.read(path, until: nil, into: &state)
+            summary = try DirectoryBackup.read(path, until: nil, into: &state)
         } catch {
             throw Exit.reporting(error)
         }
@@ -79,7 +79,7 @@ struct Backup: ParsableCommand {
     /// Reads and checks the file before it gets its name.
     private func check(_ file: borrowing OutputFile) throws {
         guard let (disk, name) = file.unfinished else { return }
-        do throws(StorageError) { _ = try DataDirectory.checkBackup(name, on: disk) } catch {
+        do throws(StorageError) { _ = try BackupFile.check(name, on: disk) } catch {
             try? disk.remove(name)
             throw Exit.reporting(error)
         }
@@ -95,7 +95,7 @@ struct Backup: ParsableCommand {
         let parent = url.deletingLastPathComponent().path
         let temporaryName = "\(name).\(ProcessInfo.processInfo.processIdentifier).new"
         do throws(StorageError) {
-            return try DataDirectory.copy(path, to: (parent, name, temporaryName)) {
+            return try DirectoryBackup.copy(path, to: (parent, name, temporaryName)) {
                 progress.update("copying", done: $0, of: nil)
             }
         } catch {
@@ -120,7 +120,7 @@ struct Backup: ParsableCommand {
         // A download that was cut off has no end mark.
         guard let (disk, name) = file.unfinished else { throw Exit.ourFault }
         let header: CheckpointHeader
-        do throws(StorageError) { header = try DataDirectory.checkBackup(name, on: disk) } catch {
+        do throws(StorageError) { header = try BackupFile.check(name, on: disk) } catch {
             progress.abandon()
             file.abandon()
             throw Exit.reporting(error)

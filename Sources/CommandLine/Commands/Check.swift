@@ -110,8 +110,8 @@ struct CheckBackup: ParsableCommand {
             let url = URL(fileURLWithPath: backup)
             let summary =
                 try isDirectory.boolValue
-                ? DataDirectory.read(backup, until: nil, into: &state)
-                : DataDirectory.readBackup(
+                ? DirectoryBackup.read(backup, until: nil, into: &state)
+                : BackupFile.read(
                     url.lastPathComponent, in: url.deletingLastPathComponent().path, into: &state)
             let names = state.namespaceNames.joined(separator: ", ")
             try? conclude(

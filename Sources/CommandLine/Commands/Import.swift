@@ -78,7 +78,7 @@ struct Import: ParsableCommand {
         let header: CheckpointHeader
         var warnings: [String] = []
         do throws(StorageError) {
-            header = try DataDirectory.commit(
+            header = try OfflineCommit.commit(
                 directory.state, to: dataOptions.data, behind: directory.journal, at: Offline.milliseconds,
                 progress: { progress.update("writing", done: $0, of: nil) }, warn: { warnings.append($0) })
         } catch {

@@ -100,7 +100,7 @@ struct Restore: ParsableCommand {
         var state = RecoveredState(access: .locked)
         do throws(StorageError) {
             let source = try read(into: &state, until: try? moment)
-            let header = try DataDirectory.restore(
+            let header = try DirectoryRestore.restore(
                 state, from: source.summary, to: data, mayReplace: replace, directoryID: randomID
             ) { progress.update("writing", done: $0, of: nil) }
             progress.finish(
@@ -137,14 +137,14 @@ struct Restore: ParsableCommand {
             {
                 throw .locked("\(path): restore it into another directory")
             }
-            return (try DataDirectory.read(path, until: moment, into: &state), path)
+            return (try DirectoryBackup.read(path, until: moment, into: &state), path)
         }
         let url = URL(fileURLWithPath: path)
         let (name, directory) = (url.lastPathComponent, url.deletingLastPathComponent().path)
         if let archive {
             return (
                 try withTimelines(
-                    of: DataDirectory.read(
+                    of: ArchivedBackups.read(
                         name, in: directory, archive: archive, timeline: timeline, until: moment,
                         into: &state,
                         warn: { printError("warning: \($0)") })), path
@@ -155,7 +155,7 @@ struct Restore: ParsableCommand {
                 "\(path): a file is one moment; other moments need --archive, or a directory with its journal"
             )
         }
-        return (try withTimelines(of: DataDirectory.readBackup(name, in: directory, into: &state)), path)
+        return (try withTimelines(of: BackupFile.read(name, in: directory, into: &state)), path)
     }
 
     /// A restore begins a timeline that none of the scheduled backups has, where there are some.
@@ -163,7 +163,7 @@ struct Restore: ParsableCommand {
         guard isDirectory(backup) else { return summary }
         var summary = summary
         summary.newestTimeline = max(
-            summary.newestTimeline, try DataDirectory.newestTimeline(ofBackupsIn: backup))
+            summary.newestTimeline, try ArchivedBackups.newestTimeline(in: backup))
         return summary
     }
 
@@ -173,7 +173,7 @@ struct Restore: ParsableCommand {
             throw .badData("\(backup): no such file or directory")
         }
         guard isDirectory(backup), try !DataDirectory.isDataDirectory(backup),
-            let file = try DataDirectory.newestBackup(
+            let file = try ArchivedBackups.newest(
                 in: backup, archive: archive, timeline: timeline, until: moment)
         else { return backup }
         return backup.hasSuffix("/") ? backup + file : backup + "/" + file
@@ -199,8 +199,9 @@ struct Restore: ParsableCommand {
                 throw .locked("--scratch: \(scratch) exists already")
             }
             defer { try? FileManager.default.removeItem(atPath: scratch) }
-            let report = try DataDirectory.testRestore(
-                &state, from: source.summary, in: scratch, directoryID: randomID, logger: quietLogger)
+            let report = try RestoreTestReport(
+                restoring: &state, from: source.summary, in: scratch, directoryID: randomID,
+                logger: quietLogger)
             if let digest, report.digest != digest.lowercased() {
                 throw .badData("\(source.path): the digest is \(report.digest), not \(digest)")
             }
@@ -226,7 +227,7 @@ struct Restore: ParsableCommand {
                 "warning: \(backup): this test is not noted there: only the directory's owner can do that")
         }
         do throws(StorageError) {
-            _ = try DataDirectory.noteRestoreTest(of: file.lastPathComponent, in: backup)
+            _ = try RestoreTestRecord.note(file.lastPathComponent, in: backup)
         } catch {
             printError("warning: this test is not noted: \(error)")
         }

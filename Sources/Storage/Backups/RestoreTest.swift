@@ -43,7 +43,7 @@ package struct RestoreTest: Sendable {
 
 /// The newest backup that has passed a restore test, in a file of the directory of the backups: a start knows
 /// it, too.
-struct RestoreTestRecord: Equatable {
+package struct RestoreTestRecord: Equatable {
     var backup: BackupName
     /// When it passed; seconds since 1970.
     var time: Int64
@@ -73,13 +73,13 @@ struct RestoreTestRecord: Equatable {
     }
 }
 
-extension DataDirectory {
+extension RestoreTestRecord {
     /// Notes that the newest backup of a directory of scheduled backups has passed a restore test, as a
     /// server that has made the test does: the server reads it with its next backup.
     /// - Parameter file: The name of the backup's file.
     /// - Returns: False where the file is no scheduled backup: then nothing is noted.
     /// - Throws: ``StorageError``.
-    package static func noteRestoreTest(of file: String, in directory: String) throws(StorageError) -> Bool {
+    package static func note(_ file: String, in directory: String) throws(StorageError) -> Bool {
         guard let backup = BackupName(file) else { return false }
         let time = Environment.machine.wallMilliseconds / 1000
         do throws(DiskFailure) {

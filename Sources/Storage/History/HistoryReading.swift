@@ -3,7 +3,8 @@ import PandoEngine
 import PandoJournal
 import PandoTree
 
-extension DataDirectory {
+/// Answers from the files of a directory what a location held, and who wrote there.
+package enum HistoryReader {
     /// Answers a question from the files of a directory on which a server runs.
     /// - Parameter cancelled: Asked between two entries of the journal, and between two records of a
     ///   checkpoint.

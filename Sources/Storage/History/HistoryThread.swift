@@ -58,7 +58,7 @@ package final class HistoryThread: Sendable {
                     if job.cancelled.isSet || queue.isStopping { throw .cancelled }
                     let disk = try disk()
                     answer = .success(
-                        try DataDirectory.history(job.question, on: disk, cancelled: job.cancelled))
+                        try HistoryReader.history(job.question, on: disk, cancelled: job.cancelled))
                 } catch {
                     answer = .failure(error)
                 }

@@ -16,36 +16,34 @@ package struct RestoreTestReport: Sendable {
     package var databases: [Database]
     /// Of everything that the directory holds (``SnapshotDigest``).
     package var digest: String
-}
 
-extension DataDirectory {
     /// Restores a state into a directory, opens that as a server does, and compares what it holds.
     /// - Parameters:
     ///   - state: What was read from a backup; dropped as soon as it is restored, so that it is in memory
     ///     once.
     ///   - path: A directory that does not exist, or is empty. It stays.
     /// - Throws: ``StorageError``; `.badData` where the restored directory holds something else.
-    package static func testRestore(
-        _ state: inout RecoveredState, from summary: BackupSummary, in path: String, directoryID: DirectoryID,
+    package init(
+        restoring state: inout RecoveredState, from summary: BackupSummary, in path: String,
+        directoryID: DirectoryID,
         logger: Logger, progress: (_ byteCount: Int) -> Void = { _ in }
-    ) throws(StorageError) -> RestoreTestReport {
+    ) throws(StorageError) {
         let expected = SnapshotDigest.text(of: state)
         let leafCounts = state.leafCounts
-        _ = try restore(
+        _ = try DirectoryRestore.restore(
             state, from: summary, to: path, mayReplace: false, directoryID: directoryID, progress: progress)
         state.startOver()
         var opened = RecoveredState(access: .locked)
-        _ = try open(path, into: &opened, endsSessions: false, logger: logger)
+        _ = try DataDirectory.open(path, into: &opened, endsSessions: false, logger: logger)
         let (found, foundCounts) = (SnapshotDigest.text(of: opened), opened.leafCounts)
         guard found == expected, foundCounts == leafCounts else {
             throw .badData(
                 "what was restored is not what was backed up: digest \(found), expected \(expected); "
                     + "leaves \(foundCounts), expected \(leafCounts)")
         }
-        return RestoreTestReport(
-            summary: summary,
-            databases: leafCounts.sorted { $0.key < $1.key }.map { .init(name: $0.key, leafCount: $0.value) },
-            digest: found)
+        self.summary = summary
+        databases = leafCounts.sorted { $0.key < $1.key }.map { .init(name: $0.key, leafCount: $0.value) }
+        digest = found
     }
 }
 

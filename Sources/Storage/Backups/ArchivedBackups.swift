@@ -1,6 +1,7 @@
 import PandoJournal
 
-extension DataDirectory {
+/// Scheduled backups, and the archive of the journal behind them: what a restore can choose from.
+package enum ArchivedBackups {
     /// Reads a backup, and the archived journal behind it.
     /// - Parameters:
     ///   - file: The name of the backup in its directory.
@@ -18,10 +19,11 @@ extension DataDirectory {
         var recovered = state
         let journal: ArchivedJournal<SystemDisk>
         do throws(JournalError) {
-            let backups = try openDisk(directory, create: false)
+            let backups = try DataDirectory.openDisk(directory, create: false)
             let header = try readCheckpointHeader(file, on: backups)
             journal = try ArchivedJournal(
-                file, in: backups, header, archive: try openDisk(archive, create: false), timeline: timeline)
+                file, in: backups, header, archive: try DataDirectory.openDisk(archive, create: false),
+                timeline: timeline)
         } catch {
             throw error.ofArchive(archive, file)
         }
@@ -40,7 +42,7 @@ extension DataDirectory {
         if let damage = summary.damagedCheckpoints.first {
             throw .badData("\(file): \(damage): not a complete backup")
         }
-        try refuse(moment, ifNotReachedIn: archive, summary)
+        try DirectoryBackup.refuse(moment, ifNotReachedIn: archive, summary)
         if journal.unreadableByteCount > 0, !summary.hasReachedMoment {
             warn(
                 "\(archive): the last \(journal.unreadableByteCount) bytes cannot be read: a power cut has interrupted their copying, or they are damaged"
@@ -64,7 +66,7 @@ extension DataDirectory {
     ///   - timeline: Which timeline of the archive to follow; nil for the newest.
     /// - Returns: Its file; nil where there is none.
     /// - Throws: ``StorageError``.
-    package static func newestBackup(
+    package static func newest(
         in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?
     ) throws(StorageError) -> String? {
         let backups = try scheduledBackups(in: directory)
@@ -73,7 +75,7 @@ extension DataDirectory {
         var history: TimelineHistory?
         if let archive {
             do throws(JournalError) {
-                let disk = try openDisk(archive, create: false)
+                let disk = try DataDirectory.openDisk(archive, create: false)
                 if timeline == nil { wanted = max(wanted, try ArchiveTimelines(of: disk).newest ?? 0) }
                 history = try TimelineHistory.read(wanted, on: disk)
             } catch {
@@ -105,7 +107,7 @@ extension DataDirectory {
 
     /// The newest timeline of the scheduled backups in a directory; 0 where there are none.
     /// - Throws: ``StorageError/disk(_:)``.
-    package static func newestTimeline(ofBackupsIn directory: String) throws(StorageError) -> UInt32 {
+    package static func newestTimeline(in directory: String) throws(StorageError) -> UInt32 {
         try scheduledBackups(in: directory).map(\.timeline).max() ?? 0
     }
 
@@ -113,16 +115,6 @@ extension DataDirectory {
         do throws(DiskFailure) {
             return try SystemDisk(directory: directory, create: false).list().compactMap { BackupName($0) }
                 .sorted()
-        } catch {
-            throw .disk(error.description)
-        }
-    }
-
-    /// Whether a directory holds segments or checkpoints of a journal.
-    /// - Throws: ``StorageError/disk(_:)``.
-    package static func isDataDirectory(_ path: String) throws(StorageError) -> Bool {
-        do throws(DiskFailure) {
-            return try !DirectoryContents(of: SystemDisk(directory: path, create: false)).journalFiles.isEmpty
         } catch {
             throw .disk(error.description)
         }

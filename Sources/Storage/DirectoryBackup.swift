@@ -1,0 +1,80 @@
+import PandoEngine
+import PandoJournal
+
+/// Reads or copies a directory on which a server may run: what `pando backup` keeps.
+package enum DirectoryBackup {
+    /// Reads a directory as it was at one moment, or as it is now; a server may run on it.
+    /// - Parameter moment: Nil for now.
+    /// - Throws: ``StorageError``; `.badData` also where the journal that is kept does not reach that moment.
+    package static func read(
+        _ path: String, until moment: PointInTime?, into state: inout RecoveredState
+    ) throws(StorageError) -> BackupSummary {
+        var recovered = state
+        let summary: RecoverySummary
+        let history: TimelineHistory?
+        do throws(JournalError) {
+            let disk = try DataDirectory.openDisk(path, create: false)
+            if let moment {
+                summary = try readDirectory(disk, until: moment, into: &recovered)
+            } else {
+                summary = try readDirectory(disk, into: &recovered)
+            }
+            history = try TimelineHistory.read(summary.timeline, on: disk)
+        } catch {
+            throw StorageError(error)
+        }
+        guard let directory = summary.directory else {
+            throw .badData("\(path): the directory holds no data")
+        }
+        try refuse(moment, ifNotReachedIn: path, summary)
+        state = recovered
+        var result = BackupSummary(
+            sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,
+            timeline: summary.timeline)
+        result.ancestors = history?.ancestors ?? []
+        return result
+    }
+
+    /// Refuses a moment that the journal does not reach.
+    static func refuse(
+        _ moment: PointInTime?, ifNotReachedIn path: String, _ summary: RecoverySummary
+    ) throws(StorageError) {
+        guard case .sequence(let wanted)? = moment, summary.lastSequence < wanted, !summary.hasReachedMoment
+        else { return }
+        throw .badData(
+            "\(path): the journal ends at sequence \(summary.lastSequence), before sequence \(wanted)")
+    }
+
+    /// Copies a directory with its journal, so that every moment that the journal reaches can be restored
+    /// from the copy; a server may run on the source. The copy is read once before it gets its name: it
+    /// appears complete or not at all.
+    /// - Parameters:
+    ///   - path: Where the copy is to be: a directory, a name that is free there, and another free name for
+    ///     the copy until it is complete.
+    ///   - progress: Called now and then with the bytes copied so far.
+    /// - Throws: ``StorageError``.
+    package static func copy(
+        _ source: String, to path: (parent: String, name: String, temporaryName: String),
+        progress: (_ byteCount: Int) -> Void
+    ) throws(StorageError) -> BackupSummary {
+        let temporary = path.parent + "/" + path.temporaryName
+        do throws(JournalError) {
+            _ = try copyJournal(
+                of: DataDirectory.openDisk(source, create: false),
+                to: DataDirectory.openDisk(temporary, create: true), progress: progress
+            )
+        } catch {
+            throw StorageError(error)
+        }
+        var state = RecoveredState(access: .locked)
+        let summary = try read(temporary, until: nil, into: &state)
+        do throws(DiskFailure) {
+            let parent = try SystemDisk(directory: path.parent, create: false)
+            try parent.rename(path.temporaryName, to: path.name)
+            try parent.syncDirectory()
+        } catch {
+            throw .disk(error.description)
+        }
+        return summary
+    }
+}
