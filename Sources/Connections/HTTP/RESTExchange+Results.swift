@@ -22,34 +22,22 @@ extension RESTExchange {
         guard let request = pending.request else {
             return respond(result.response(to: nil, nil, etag: nil, pending.response), nil)
         }
-        if case .deferred(let job) = result {
+        switch ResultStep(result, of: request, readByteLimit: context.settings.readByteLimit) {
+        case .inspect(let job):
             work = .inspecting
             context.append(.inspect(job))
             return .wait
-        }
-        if case .stream = result {
+        case .stream:
             cancelTimeout(&context)
             state = .none
             return .stream(request, pending)
-        }
-        let byteLimit = result.isRead && !request.isShallow ? context.settings.readByteLimit : nil
-        if case .filtered(let node, let query) = result {
+        case .measure(let node, let query, let byteLimit, let wantsETag):
             work = .measuring(result)
-            context.append(.measure(node, query, byteLimit: byteLimit, wantsETag: request.returnsETag))
+            context.append(.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag))
             return .wait
+        case .respond(let etag): return respond(result, etag: etag, pending, &context)
+        case .refuse(let error): return respond(.refused(error), etag: nil, pending, &context)
         }
-        let wantsETag = result.wantsETag(request)
-        guard let node = result.node, byteLimit != nil || wantsETag else {
-            return respond(result, etag: nil, pending, &context)
-        }
-        let isLarge = node.isHeavier(than: min(StreamOutput.measuredByteCount, byteLimit ?? .max))
-        if isLarge, let byteLimit, byteLimit <= StreamOutput.measuredByteCount {
-            return respond(.refused(.readTooLarge), etag: nil, pending, &context)
-        }
-        guard isLarge else { return respond(result, etag: wantsETag ? node.etag : nil, pending, &context) }
-        work = .measuring(result)
-        context.append(.measure(node, nil, byteLimit: byteLimit, wantsETag: wantsETag))
-        return .wait
     }
 
     /// A worker has measured the data of the result in ``work``.

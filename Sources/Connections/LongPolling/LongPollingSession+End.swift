@@ -18,12 +18,10 @@ extension LongPollingSession {
         // What it has sent is done. Its responses go nowhere, and so hold nothing back.
         isLeaving = true
         handover.refuse(&context)
-        closePolls(&context)
-        answers = PollResponses()
-        carriers = []
+        polls.close(&context)
         input.dropSegments()
         // No poll comes any more: ``tick(_:)`` bounds how long it takes.
-        noteNoPoll(&context)
+        polls.noteNone(&context)
         noteDrained(&context)
         inputMayContinue(&context)
     }
@@ -41,10 +39,10 @@ extension LongPollingSession {
         phase = .finishing
         leaveSession(&context)
         input.drop()
-        noteNoPoll(&context)
+        polls.noteNone(&context)
         // However long the client goes on to ask.
         endDeadline = context.now + context.settings.pollGap
-        answerLater(&context)
+        polls.answerLater(&context)
     }
 
     /// The process ends.
@@ -77,13 +75,11 @@ extension LongPollingSession {
     private mutating func becomeOver(_ context: inout ConnectionContext) {
         let wasFormer = phase == .former
         phase = .over
-        closePolls(&context)
-        carriers = []
-        answers = PollResponses()
+        polls.close(&context)
+        polls.stopLooking()
         input.drop()
         dropOutputs(&context)
         endDeadline = nil
-        nextLook = nil
         if wasFormer {
             context.append(.handover(.forgetFormer))
         } else {
@@ -125,8 +121,8 @@ extension LongPollingSession {
         _ = handover.remove(webSocket)
         var message: [UInt8] = []
         message.appendEndOfTransmission()
-        answers.append(message.rawSpan)
-        answers.endMessage()
+        polls.responses.append(message.rawSpan)
+        polls.responses.endMessage()
         phase = .former
         // What has been held back for a slow reader goes to the new connection.
         if isLagging { catchUp(&context) }
@@ -135,7 +131,7 @@ extension LongPollingSession {
         context.append(.polling(.pollWaits))
         if session.expiry != nil { context.append(.expire(at: nil)) }
         context.append(.handover(.move(to: webSocket)))
-        answerLater(&context)
+        polls.answerLater(&context)
     }
 
     /// The session for the WebSocket that takes it over.

@@ -40,17 +40,7 @@ package struct LongPollingSession: RealtimeTransport {
     /// The client's page was left: what it had sent is handed on, and then the session is over.
     var isLeaving = false
     private var frames = FrameUnwrapper()
-    var answers = PollResponses()
-    var polls = HeldPolls()
-    /// Connections with responses of which it is not known whether they were received.
-    package internal(set) var carriers: [SessionID] = []
-    /// What the first response begins with.
-    var startScript: [UInt8]
-    /// When the last poll was answered.
-    var pollEnded: MonotonicTime
-    var isAnswerDue = false
-    /// When deliveries are looked at again.
-    var nextLook: MonotonicTime?
+    var polls: SessionPolls
     /// When what is ``Phase/finishing`` or ``Phase/former`` is over.
     var endDeadline: MonotonicTime?
     private var announcedDeadline: MonotonicTime?
@@ -72,12 +62,11 @@ package struct LongPollingSession: RealtimeTransport {
         self.namespace = namespace
         self.password = password
         input = SegmentInput(messageByteLimit: context.settings.messageByteLimit)
-        pollEnded = context.now
         var script: [UInt8] = []
         script.append(startScript: start.callback, id: id.rawValue, password: password)
-        startScript = script
+        polls = SessionPolls(startScript: script, at: context.now)
         session = RealtimeSession(id)
-        hold(serial: nil, on: connection, &context)
+        polls.hold(serial: nil, on: connection, &context)
         schedule(&context)
     }
 
@@ -95,14 +84,14 @@ package struct LongPollingSession: RealtimeTransport {
 
     /// Bytes of memory that outputs take which wait for polls, or behind others. The rest is in
     /// ``SharedBytes``, which count themselves.
-    package var waitingByteCount: Int { outputs.waitingByteCount + answers.pendingByteCount }
+    package var waitingByteCount: Int { outputs.waitingByteCount + polls.responses.pendingByteCount }
 
     /// Bytes of messages that are not complete, or not read.
     package var unfinishedByteCount: Int { input.unfinishedByteCount }
 
     /// Bytes of memory that this client takes.
     package var heldByteCount: Int {
-        unfinishedByteCount + outputs.heldByteCount + answers.heldByteCount
+        unfinishedByteCount + outputs.heldByteCount + polls.responses.heldByteCount
     }
 
     // MARK: From the client
@@ -123,17 +112,12 @@ package struct LongPollingSession: RealtimeTransport {
         guard phase != .over, !isLeaving else {
             return context.append(.polling(.respondClosed(on: connection)))
         }
-        if let repeated = answers.receivedPoll(poll.serial, at: context.now) {
-            send(repeated, on: connection, &context)
-            noteNoPoll(&context)
-        } else {
-            hold(serial: poll.serial, on: connection, &context)
-        }
-        if answers.unconfirmedCount > Self.unconfirmedLimit { return cut(&context) }
+        polls.receive(poll.serial, on: connection, &context)
+        if polls.responses.unconfirmedCount > Self.unconfirmedLimit { return cut(&context) }
         noteDrained(&context)
         // Behind its `n` the client sends nothing: what comes is of a request that was sent again.
         if phase == .open, !handover.hasUpstreamEnded, !new.isEmpty { accept(new, &context) }
-        answerLater(&context)
+        polls.answerLater(&context)
     }
 
     private mutating func accept(
@@ -187,7 +171,7 @@ package struct LongPollingSession: RealtimeTransport {
         read(&context)
         countUnfinished()
         cutIfLeft(&context)
-        answerLater(&context)
+        polls.answerLater(&context)
     }
 
     mutating func readingResumed(_ context: inout ConnectionContext) { inputMayContinue(&context) }
@@ -210,9 +194,57 @@ package struct LongPollingSession: RealtimeTransport {
         if isLeaving, !input.isReading, !hasInput { cut(&context) }
     }
 
+    // MARK: Polls
+
+    /// Connections with responses of which it is not known whether they were received.
+    package var carriers: [SessionID] { polls.carriers }
+
+    /// Nothing more will come, and the client must be given the end.
+    private var isFinished: Bool { phase == .finishing || phase == .former }
+
+    /// At the end of the tick: answers what is to be answered.
+    package mutating func respondToPolls(_ context: inout ConnectionContext) {
+        polls.respond(isHolding: isHolding, ends: isFinished, &context)
+        schedule(&context)
+    }
+
+    /// A response could not be written: its connection is gone.
+    package mutating func lost(_ answer: PollResponse, on connection: SessionID) {
+        polls.lost(answer, on: connection)
+    }
+
+    /// The connection of a poll broke before the response.
+    package mutating func pollIsLost(on connection: SessionID, _ context: inout ConnectionContext) {
+        polls.isLost(on: connection, &context)
+        schedule(&context)
+    }
+
+    /// What is known now of responses that a connection was given.
+    /// - Parameter isLast: No others of this session are in doubt there.
+    package mutating func note(
+        _ numbers: [Int], on connection: SessionID, _ delivery: PollDelivery, isLast: Bool,
+        _ context: inout ConnectionContext
+    ) {
+        polls.note(numbers, on: connection, delivery, isLast: isLast)
+        noteDrained(&context)
+        polls.answerLater(&context)
+        schedule(&context)
+    }
+
+    /// Whether the client has received nearly all that it was sent. Where it has not, its system may only be
+    /// late to say so, and what the session says meanwhile is held back.
+    mutating func noteDrained(_ context: inout ConnectionContext) {
+        guard phase == .open else { return }
+        guard polls.responses.byteCount > context.settings.outboundLowWaterByteCount else {
+            catchUpIfDrained(&context)
+            return outputDrained(&context)
+        }
+        polls.lookLater(at: context.now)
+    }
+
     // MARK: Outputs
 
-    func unsentByteCount(_ context: inout ConnectionContext) -> Int { answers.byteCount }
+    func unsentByteCount(_ context: inout ConnectionContext) -> Int { polls.responses.byteCount }
 
     mutating func write(_ frames: [UInt8], _ context: inout ConnectionContext) {
         write(frames.rawSpan, &context)
@@ -224,13 +256,13 @@ package struct LongPollingSession: RealtimeTransport {
 
     mutating func write(_ bytes: RawSpan, _ context: inout ConnectionContext) {
         guard !isLeaving else { return }
-        frames.unwrap(bytes, into: &answers)
+        frames.unwrap(bytes, into: &polls.responses)
         outputChanged(&context)
     }
 
     private mutating func outputChanged(_ context: inout ConnectionContext) {
-        if answers.byteCount > context.settings.outboundByteLimit { return cut(&context) }
-        answerLater(&context)
+        if polls.responses.byteCount > context.settings.outboundByteLimit { return cut(&context) }
+        polls.answerLater(&context)
     }
 
     /// The next piece follows when others have had their turn.
@@ -246,8 +278,8 @@ package struct LongPollingSession: RealtimeTransport {
     }
 
     mutating func refuse(_ message: LargeMessage, _ context: inout ConnectionContext) {
-        answers.append(message.refusal.rawSpan)
-        answers.endMessage()
+        polls.responses.append(message.refusal.rawSpan)
+        polls.responses.endMessage()
         outputChanged(&context)
         if message.requestNumber == nil { end(.finished, &context) }
     }
@@ -257,7 +289,7 @@ package struct LongPollingSession: RealtimeTransport {
     /// Announces the next deadline. At the end of every event.
     mutating func schedule(_ context: inout ConnectionContext) {
         let delayEnd = phase == .open ? session.delayEnd : nil
-        let deadlines = [polls.deadline, nextLook, endDeadline, delayEnd].compactMap { $0 }
+        let deadlines = [polls.deadline, endDeadline, delayEnd].compactMap { $0 }
         let next = phase == .over ? nil : deadlines.min()
         guard next != announcedDeadline else { return }
         announcedDeadline = next
@@ -268,12 +300,8 @@ package struct LongPollingSession: RealtimeTransport {
     /// ``carriers`` is to be noted first.
     package mutating func deadlinePassed(_ context: inout ConnectionContext) {
         announcedDeadline = nil
-        // A poll has waited as long as one may: it is answered, with nothing.
-        while let poll = polls.overdue(at: context.now) { answer(poll, &context) }
-        if let look = nextLook, look <= context.now {
-            nextLook = nil
-            noteDrained(&context)
-        }
+        polls.answerOverdue(ends: isFinished, &context)
+        if polls.lookIsDue(at: context.now) { noteDrained(&context) }
         if let end = endDeadline, end <= context.now {
             endDeadline = nil
             cut(&context)
@@ -292,7 +320,7 @@ package struct LongPollingSession: RealtimeTransport {
     /// Now and then: a client that has not polled for long is gone (realtime §1.5.3), and so is one whose
     /// message comes too slowly.
     package mutating func tick(_ context: inout ConnectionContext) {
-        let isSilent = polls.isEmpty && context.now - pollEnded > context.settings.pollGap
+        let isSilent = polls.isEmpty && context.now - polls.lastEnd > context.settings.pollGap
         // While its polls are not answered it cannot send.
         let mayExpect = phase == .open && !isHolding
         if isSilent || input.isTooSlow(mayExpect: mayExpect, &context) { cut(&context) }

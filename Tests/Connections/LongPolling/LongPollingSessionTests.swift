@@ -279,7 +279,7 @@ import Testing
         let message = "{\"v\":\"" + String(repeating: "v", count: 10 << 10) + "\"}"
         var lines: [String] = []
         func send(upTo byteCount: Int) {
-            while driver.machine.isOpen, driver.machine.answers.byteCount < byteCount {
+            while driver.machine.isOpen, driver.machine.polls.responses.byteCount < byteCount {
                 lines += driver.send(message)
             }
         }
@@ -297,7 +297,7 @@ import Testing
     @Test func clientThatCatchesUp() {
         var driver = PollingDriver()
         let message = "{\"v\":\"" + String(repeating: "v", count: 10 << 10) + "\"}"
-        while driver.machine.answers.byteCount < 1100 << 10 { _ = driver.send(message) }
+        while driver.machine.polls.responses.byteCount < 1100 << 10 { _ = driver.send(message) }
         var (serial, number) = (1 as UInt64, 1)
         for _ in 0..<20 {
             _ = driver.poll(serial, on: 1, serial == 1 ? [putMessage(1)] : [])
