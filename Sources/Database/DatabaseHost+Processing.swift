@@ -1,4 +1,5 @@
 import PandoEngine
+import PandoRules
 import PandoStorage
 import PandoTime
 import PandoWire
@@ -45,26 +46,7 @@ extension DatabaseHost {
             if processor.isUndecided { return suspendUndecided(request) }
             processedByteCount += request.byteCount
         case .rest(let session, let call, let byteCount):
-            // A small write may replace much.
-            if !isLight || call.isWrite,
-                let database = preparer.suspend(call, byteCount: byteCount, of: session)
-            {
-                return .suspended(session, database)
-            }
-            processor.encoder.noteRequest(received: burstBegan)
-            rest.process(call, byteCount: byteCount, of: session)
-            if processor.takeUndecided() != nil {
-                if let database = preparer.suspend(
-                    call, byteCount: byteCount, of: session, after: .undecided)
-                {
-                    return .suspended(session, database)
-                }
-                processor.encoder.respond(.refused(.contested), to: session)
-            }
-            processedByteCount += byteCount
-            if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
-            // It may have brought new rules.
-            if access.hasUnsuspended { return .suspendedForChecks }
+            return perform(call, byteCount: byteCount, of: session, isLight: isLight)
         case .reply(let session, let reply, let byteCount):
             processedByteCount += byteCount
             processor.count(reply)
@@ -77,41 +59,17 @@ extension DatabaseHost {
             if processor.sessions[session] != nil { processor.coalescer.begin(session) }
         case .caughtUp(let session):
             if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
-        case .open(let session, let request):
-            guard !isDraining else { return refuse(session) }
-            if let old = sessions.session(replacedBy: request, session),
-                let database = preparer.suspend(endOf: old, before: .open(session, request), of: session)
-            {
-                return .suspended(session, database)
-            }
-            sessions.open(session, request)
-        case .identity(let session, let credential):
-            switch access.change(session, to: credential) {
-            case .applied: break
-            case .checking: return .suspendedForChecks
-            case .tooManyChecks:
-                processor.encoder.close(session, .finished)
-                sessions.end(session)
-            }
+        case .open(let session, let request): return open(session, request)
+        case .identity(let session, let credential): return changeIdentity(of: session, to: credential)
         case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
-        case .closed(let session):
-            if sessions.endSomeListens(of: session) { break }
-            if let database = preparer.suspend(endOf: session, before: .closed(session), of: session) {
-                return .suspended(session, database)
-            }
-            sessions.end(session)
+        case .closed(let session): return close(session)
         case .rules(let rulesets):
             access.load(rulesets)
             return .suspendedForChecks
         case .listenChecks:
             let (busiest, finished) = access.checkSome()
             return .checked(busiest, finished)
-        case .prepared(let prepared):
-            guard !access.isChecking(prepared.session) else {
-                heldPreparations[prepared.session] = prepared
-                break
-            }
-            return resume(prepared)
+        case .prepared(let prepared): return resumeUnlessChecking(prepared)
         case .indexed(let name, let result):
             if let database = processor.databases[name] { processor.finish(result, in: database) }
         // Noted when they arrived.
@@ -139,10 +97,76 @@ extension DatabaseHost {
         return .done
     }
 
-    /// Closes a session that comes while the server stops.
-    private func refuse(_ session: SessionID) -> Progress {
-        processor.encoder.close(session, .goingAway)
+    // MARK: REST
+
+    private func perform(
+        _ call: RESTCall, byteCount: Int, of session: SessionID, isLight: Bool
+    ) -> Progress {
+        // A small write may replace much.
+        if !isLight || call.isWrite,
+            let database = preparer.suspend(call, byteCount: byteCount, of: session)
+        {
+            return .suspended(session, database)
+        }
+        processor.encoder.noteRequest(received: burstBegan)
+        rest.process(call, byteCount: byteCount, of: session)
+        if processor.takeUndecided() != nil {
+            if let database = preparer.suspend(call, byteCount: byteCount, of: session, after: .undecided) {
+                return .suspended(session, database)
+            }
+            processor.encoder.respond(.refused(.contested), to: session)
+        }
+        processedByteCount += byteCount
+        if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
+        // It may have brought new rules.
+        return access.hasUnsuspended ? .suspendedForChecks : .done
+    }
+
+    // MARK: Sessions
+
+    private func open(_ session: SessionID, _ request: OpenRequest) -> Progress {
+        guard !isDraining else {
+            // The server stops.
+            processor.encoder.close(session, .goingAway)
+            return .done
+        }
+        if let old = sessions.session(replacedBy: request, session),
+            let database = preparer.suspend(endOf: old, before: .open(session, request), of: session)
+        {
+            return .suspended(session, database)
+        }
+        sessions.open(session, request)
         return .done
+    }
+
+    private func changeIdentity(of session: SessionID, to credential: Credential) -> Progress {
+        switch access.change(session, to: credential) {
+        case .applied: break
+        case .checking: return .suspendedForChecks
+        case .tooManyChecks:
+            processor.encoder.close(session, .finished)
+            sessions.end(session)
+        }
+        return .done
+    }
+
+    private func close(_ session: SessionID) -> Progress {
+        if sessions.endSomeListens(of: session) { return .done }
+        if let database = preparer.suspend(endOf: session, before: .closed(session), of: session) {
+            return .suspended(session, database)
+        }
+        sessions.end(session)
+        return .done
+    }
+
+    // MARK: Suspended requests
+
+    private func resumeUnlessChecking(_ prepared: PreparedRequest) -> Progress {
+        guard !access.isChecking(prepared.session) else {
+            heldPreparations[prepared.session] = prepared
+            return .done
+        }
+        return resume(prepared)
     }
 
     /// Executes a request that was suspended, with what was computed for it.

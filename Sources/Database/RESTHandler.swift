@@ -36,26 +36,8 @@ final class RESTHandler {
                 }
                 processor.encoder.respond(.admitted, to: session)
             case .data(let request, let body, let credential):
-                defer { if !processor.isUndecided { processor.metrics.requests.add(request.metric) } }
-                let began = processor.profiler.startTime
-                var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
-                do throws(RESTError) {
-                    result = try handle(
-                        request, body, byteCount: byteCount, newKey: call.newKey, credential, database,
-                        session)
-                    if let result { processor.encoder.respond(result, to: session) }
-                } catch {
-                    if processor.isUndecided { return }
-                    failure = error
-                    processor.metrics.failures.add(.init(error))
-                    processor.encoder.respond(.refused(error), to: session)
-                }
-                let record =
-                    began == nil
-                    ? nil
-                    : ProfileRecord(
-                        request, result, failure, byteCount: byteCount, by: credential, of: database)
-                if let record { processor.profile(record, on: database, began: began) }
+                processData(
+                    request, body, byteCount: byteCount, newKey: call.newKey, credential, database, session)
             case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
                 processor.encoder.respond(try rules(request, publication, database), to: session)
@@ -96,6 +78,31 @@ final class RESTHandler {
             processor.metrics.failures.add(.init(error))
             processor.encoder.respond(.refused(error), to: session)
         }
+    }
+
+    /// Processes a request for data, counts it, and measures it where the database is profiled.
+    private func processData(
+        _ request: RESTRequest, _ body: RESTBody?, byteCount: Int, newKey: Key?, _ credential: Credential,
+        _ database: StoredDatabase, _ session: SessionID
+    ) {
+        defer { if !processor.isUndecided { processor.metrics.requests.add(request.metric) } }
+        let began = processor.profiler.startTime
+        var (result, failure): (RESTCallResult?, RESTError?) = (nil, nil)
+        do throws(RESTError) {
+            result = try handle(
+                request, body, byteCount: byteCount, newKey: newKey, credential, database, session)
+            if let result { processor.encoder.respond(result, to: session) }
+        } catch {
+            if processor.isUndecided { return }
+            failure = error
+            processor.metrics.failures.add(.init(error))
+            processor.encoder.respond(.refused(error), to: session)
+        }
+        guard began != nil,
+            let record = ProfileRecord(
+                request, result, failure, byteCount: byteCount, by: credential, of: database)
+        else { return }
+        processor.profile(record, on: database, began: began)
     }
 
     /// Translates the refusal of a write.

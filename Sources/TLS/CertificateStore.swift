@@ -1,35 +1,6 @@
 import CTLS
 import Synchronization
 
-/// Where a server's certificates and keys are.
-package struct CertificateLocations: Equatable, Sendable {
-    /// PEM files: a certificate with its chain, and its private key. For clients that name no host, or one
-    /// that no other certificate is for.
-    package var certificate: String?
-    package var key: String?
-    /// A directory with `NAME/fullchain.pem` and `NAME/privkey.pem` for each host name.
-    package var directory: String?
-    /// A PEM file: the issuers whose certificates administrators have.
-    package var clientIssuers: String?
-
-    package init() {}
-
-    /// Whether the server speaks TLS.
-    package var isUsed: Bool { certificate != nil || directory != nil }
-
-    /// Options that contradict each other, in the words of the command line.
-    package var problems: [String] {
-        var found: [String] = []
-        if (certificate == nil) != (key == nil) {
-            found.append("--tls-cert and --tls-key: give both, the certificate chain and its private key")
-        }
-        if clientIssuers != nil, !isUsed {
-            found.append("--tls-client-ca: needs --tls-cert and --tls-key, or --tls-dir")
-        }
-        return found
-    }
-}
-
 /// Reads certificates from files, and again when they change. Any thread.
 ///
 /// A bad new file never replaces a good one. Connections go on with what they began with.
@@ -55,24 +26,6 @@ package final class CertificateStore: Sendable {
     private let tickets: TicketKeys
     private let state: Mutex<State>
 
-    /// One certificate with its key.
-    private struct Source: Hashable {
-        /// The host name in ``CertificateLocations/directory``; nil for the certificate of the options.
-        let name: String?
-        let certificate: String
-        let key: String
-    }
-
-    private struct Stamps: Equatable {
-        let certificate: FileStamp?
-        let key: FileStamp?
-
-        init(_ source: Source) {
-            certificate = FileStamp(source.certificate)
-            key = FileStamp(source.key)
-        }
-    }
-
     private struct Loaded {
         var identity: TLSIdentity
         /// Kept for the case that only the clients' issuers change.
@@ -82,24 +35,15 @@ package final class CertificateStore: Sendable {
 
     private struct State {
         var context: TLSServerContext
-        var loaded: [Source: Loaded]
+        var loaded: [CertificateSource: Loaded]
         var clientIssuers: [UInt8]?
-        /// What the last look saw, whether it could be used or not.
-        var seen = Look()
-        /// What the last look found changed: it counts when the next look sees the same.
-        var changing: Look?
+        /// What the last scan saw, whether it could be used or not.
+        var seen = CertificateScan()
+        /// What the last scan found changed: it counts when the next scan sees the same.
+        var changing: CertificateScan?
         var rotatedSeconds: Int64?
         /// When it was last looked whether there is something to warn of.
         var warnedSeconds: Int64?
-    }
-
-    private struct Look: Equatable {
-        var stamps: [Source: Stamps] = [:]
-        var clientIssuers: FileStamp?
-        /// false where the directory can't be read.
-        var isComplete = true
-        /// Host names of the directory beyond ``nameLimit``.
-        var leftOutCount = 0
     }
 
     /// Everything that is wrong at the start, as texts for an operator.
@@ -117,8 +61,8 @@ package final class CertificateStore: Sendable {
             throw Problems(texts: ["no memory or no random numbers for TLS"])
         }
         var problems = locations.problems
-        let look = Self.look(locations)
-        var loaded: [Source: Loaded] = [:]
+        let scan = CertificateScan(locations)
+        var loaded: [CertificateSource: Loaded] = [:]
         var clientIssuers: [UInt8]?
         do throws(InvalidCertificate) {
             clientIssuers = try locations.clientIssuers.map { path throws(InvalidCertificate) in
@@ -127,8 +71,8 @@ package final class CertificateStore: Sendable {
         } catch {
             problems.append("\(locations.clientIssuers ?? ""): \(error.reason)")
         }
-        if !look.isComplete { problems.append("\(locations.directory ?? ""): can't be read") }
-        for source in Self.sorted(look.stamps.keys) {
+        if !scan.isComplete { problems.append("\(locations.directory ?? ""): can't be read") }
+        for source in scan.sources {
             do throws(InvalidCertificate) {
                 loaded[source] = try Self.load(source, clientIssuers: clientIssuers, tickets)
             } catch {
@@ -142,7 +86,7 @@ package final class CertificateStore: Sendable {
             throw Problems(texts: problems)
         }
         state = Mutex(
-            State(context: context, loaded: loaded, clientIssuers: clientIssuers, seen: look))
+            State(context: context, loaded: loaded, clientIssuers: clientIssuers, seen: scan))
     }
 
     /// What new connections use. One lock.
@@ -164,22 +108,22 @@ package final class CertificateStore: Sendable {
     }
 
     private func warnings(_ state: State, at now: Int64) -> [Message] {
-        Self.sorted(state.loaded.keys).flatMap { warnings(of: $0, state.loaded[$0], at: now) }
+        CertificateSource.sorted(state.loaded.keys).flatMap { warnings(of: $0, state.loaded[$0], at: now) }
             + warnings(of: state.seen)
     }
 
-    private func warnings(of look: Look) -> [Message] {
-        guard look.leftOutCount > 0 else { return [] }
+    private func warnings(of scan: CertificateScan) -> [Message] {
+        guard scan.leftOutCount > 0 else { return [] }
         return [
             Message(
                 level: .warning,
                 text:
-                    "\(locations.directory ?? ""): has more than \(Self.nameLimit) names; the last \(look.leftOutCount) in the order of names are not used"
+                    "\(locations.directory ?? ""): has more than \(CertificateScan.nameLimit) names; the last \(scan.leftOutCount) in the order of names are not used"
             )
         ]
     }
 
-    private func warnings(of source: Source, _ loaded: Loaded?, at now: Int64) -> [Message] {
+    private func warnings(of source: CertificateSource, _ loaded: Loaded?, at now: Int64) -> [Message] {
         var found: [Message] = []
         if FileStamp(source.key)?.isReadableByAll == true {
             found.append(
@@ -201,7 +145,7 @@ package final class CertificateStore: Sendable {
     /// time, and repeats ``warnings(at:)`` each day.
     /// - Parameter now: Seconds since 1970.
     package func reloadIfChanged(at now: Int64) -> [Message] {
-        let look = Self.look(locations)
+        let scan = CertificateScan(locations)
         return state.withLock { state in
             if now - (state.rotatedSeconds ?? now) >= Self.ticketKeySeconds { tickets.rotate() }
             if now - (state.rotatedSeconds ?? 0) >= Self.ticketKeySeconds { state.rotatedSeconds = now }
@@ -210,69 +154,51 @@ package final class CertificateStore: Sendable {
             state.warnedSeconds = isDue ? now : warned
             // Those of what is read now come with it.
             let repeated = isDue ? warnings(state, at: now) : []
-            guard look != state.seen else {
+            guard scan != state.seen else {
                 state.changing = nil
                 return repeated
             }
-            guard look == state.changing else {
-                state.changing = look
+            guard scan == state.changing else {
+                state.changing = scan
                 return repeated
             }
-            return repeated + reload(look, &state, at: now, all: false)
+            return repeated + reload(scan, &state, at: now, all: false)
         }
     }
 
     /// Reads all files at once, and makes a new ticket key. Blocks for the time of some system calls.
     /// - Parameter now: Seconds since 1970.
     package func reload(at now: Int64) -> [Message] {
-        let look = Self.look(locations)
+        let scan = CertificateScan(locations)
         tickets.rotate()
-        return state.withLock { reload(look, &$0, at: now, all: true) }
+        return state.withLock { reload(scan, &$0, at: now, all: true) }
     }
 
-    private func reload(_ look: Look, _ state: inout State, at now: Int64, all: Bool) -> [Message] {
+    private func reload(_ scan: CertificateScan, _ state: inout State, at now: Int64, all: Bool) -> [Message]
+    {
         var messages: [Message] = []
         let before = state.seen
-        state.seen = look
+        state.seen = scan
         state.changing = nil
-        if !look.isComplete {
+        if !scan.isComplete {
             messages.append(
                 Message(
                     level: .error,
                     text: "\(locations.directory ?? ""): can't be read; its certificates stay as they were"))
         }
-        if look.leftOutCount != before.leftOutCount { messages += warnings(of: look) }
-        let issuersChanged = reloadClientIssuers(look, before, &state, &messages, all: all)
+        if scan.leftOutCount != before.leftOutCount { messages += warnings(of: scan) }
+        let issuersChanged = reloadClientIssuers(scan, before, &state, &messages, all: all)
         var loaded = state.loaded
-        for source in Self.sorted(look.stamps.keys) {
+        for source in scan.sources {
             let old = loaded[source]
-            let isChanged = all || look.stamps[source] != before.stamps[source] || old == nil
+            let isChanged = all || scan.stamps[source] != before.stamps[source] || old == nil
             guard isChanged || issuersChanged else { continue }
-            do throws(InvalidCertificate) {
-                let new = try Self.load(source, clientIssuers: state.clientIssuers, tickets)
-                loaded[source] = new
-                guard new.chain != old?.chain || new.key != old?.key else { continue }
-                messages.append(
-                    Message(level: .notice, text: "\(source.certificate): the certificate was read again"))
-                messages += warnings(of: source, new, at: now)
-            } catch {
-                guard var old else {
-                    messages.append(Message(level: .error, text: "\(error.reason); it is not used"))
-                    continue
-                }
-                messages.append(
-                    Message(level: .error, text: "\(error.reason); the certificate stays as it was"))
-                if issuersChanged,
-                    let identity = try? TLSIdentity(
-                        chain: old.chain, key: old.key, clientIssuers: state.clientIssuers, tickets: tickets)
-                {
-                    old.identity = identity
-                    loaded[source] = old
-                }
-            }
+            loaded[source] = reload(
+                source, old, clientIssuers: state.clientIssuers, issuersChanged: issuersChanged, at: now,
+                &messages)
         }
-        if look.isComplete {
-            for source in Self.sorted(loaded.keys) where look.stamps[source] == nil {
+        if scan.isComplete {
+            for source in CertificateSource.sorted(loaded.keys) where scan.stamps[source] == nil {
                 loaded[source] = nil
                 messages.append(
                     Message(
@@ -294,11 +220,41 @@ package final class CertificateStore: Sendable {
         return messages
     }
 
+    /// Reads one certificate and its key again.
+    /// - Returns: What is used from now on: the old one where the files are bad; nil where there is none.
+    private func reload(
+        _ source: CertificateSource, _ old: Loaded?, clientIssuers: [UInt8]?, issuersChanged: Bool,
+        at now: Int64, _ messages: inout [Message]
+    ) -> Loaded? {
+        do throws(InvalidCertificate) {
+            let new = try Self.load(source, clientIssuers: clientIssuers, tickets)
+            guard new.chain != old?.chain || new.key != old?.key else { return new }
+            messages.append(
+                Message(level: .notice, text: "\(source.certificate): the certificate was read again"))
+            messages += warnings(of: source, new, at: now)
+            return new
+        } catch {
+            guard var old else {
+                messages.append(Message(level: .error, text: "\(error.reason); it is not used"))
+                return nil
+            }
+            messages.append(Message(level: .error, text: "\(error.reason); the certificate stays as it was"))
+            if issuersChanged,
+                let identity = try? TLSIdentity(
+                    chain: old.chain, key: old.key, clientIssuers: clientIssuers, tickets: tickets)
+            {
+                old.identity = identity
+            }
+            return old
+        }
+    }
+
     /// - Returns: Whether the issuers have changed.
     private func reloadClientIssuers(
-        _ look: Look, _ before: Look, _ state: inout State, _ messages: inout [Message], all: Bool
+        _ scan: CertificateScan, _ before: CertificateScan, _ state: inout State, _ messages: inout [Message],
+        all: Bool
     ) -> Bool {
-        guard let path = locations.clientIssuers, all || look.clientIssuers != before.clientIssuers else {
+        guard let path = locations.clientIssuers, all || scan.clientIssuers != before.clientIssuers else {
             return false
         }
         do throws(InvalidCertificate) {
@@ -318,38 +274,8 @@ package final class CertificateStore: Sendable {
 
     // MARK: Files
 
-    private static let chainName = "fullchain.pem"
-    private static let keyName = "privkey.pem"
-    /// Most host names of a directory.
-    private static let nameLimit = 10_000
-
-    private static func look(_ locations: CertificateLocations) -> Look {
-        var look = Look()
-        var sources: [Source] = []
-        if let certificate = locations.certificate, let key = locations.key {
-            sources.append(Source(name: nil, certificate: certificate, key: key))
-        }
-        if let directory = locations.directory {
-            let names = CertificateFile.names(in: directory)
-            look.isComplete = names != nil
-            look.leftOutCount = max(0, (names?.count ?? 0) - nameLimit)
-            for name in (names ?? []).prefix(nameLimit) where !name.hasPrefix(".") {
-                let source = Source(
-                    name: name, certificate: "\(directory)/\(name)/\(chainName)",
-                    key: "\(directory)/\(name)/\(keyName)")
-                // Beside the host names there may be other files, such as Let's Encrypt's README.
-                if FileStamp(source.certificate) != nil || FileStamp(source.key) != nil {
-                    sources.append(source)
-                }
-            }
-        }
-        for source in sources { look.stamps[source] = Stamps(source) }
-        look.clientIssuers = locations.clientIssuers.flatMap { FileStamp($0) }
-        return look
-    }
-
     /// - Throws: A reason that names the files.
-    private static func load(_ source: Source, clientIssuers: [UInt8]?, _ tickets: TicketKeys)
+    private static func load(_ source: CertificateSource, clientIssuers: [UInt8]?, _ tickets: TicketKeys)
         throws(InvalidCertificate) -> Loaded
     {
         let chain = try read(source.certificate)
@@ -379,8 +305,8 @@ package final class CertificateStore: Sendable {
     }
 
     /// nil where there is no certificate. The standard one is that of the options, else the first by name.
-    private static func context(of loaded: [Source: Loaded]) -> TLSServerContext? {
-        let sources = sorted(loaded.keys)
+    private static func context(of loaded: [CertificateSource: Loaded]) -> TLSServerContext? {
+        let sources = CertificateSource.sorted(loaded.keys)
         guard let standard = sources.first.flatMap({ loaded[$0]?.identity }) else { return nil }
         var identities: [(names: [String], identity: TLSIdentity)] = []
         // The directory's name for a certificate counts more than the names in other certificates.
@@ -393,10 +319,5 @@ package final class CertificateStore: Sendable {
             identities.append((identity.names, identity))
         }
         return TLSServerContext(standard: standard, identities: identities)
-    }
-
-    /// The certificate of the options first, then by name.
-    private static func sorted(_ sources: some Collection<Source>) -> [Source] {
-        sources.sorted { ($0.name ?? "", $0.certificate) < ($1.name ?? "", $1.certificate) }
     }
 }

@@ -1,0 +1,67 @@
+/// One certificate with its key.
+struct CertificateSource: Hashable {
+    /// The host name in ``CertificateLocations/directory``; nil for the certificate of the options.
+    let name: String?
+    let certificate: String
+    let key: String
+
+    /// The certificate of the options first, then by name.
+    static func sorted(_ sources: some Collection<CertificateSource>) -> [CertificateSource] {
+        sources.sorted { ($0.name ?? "", $0.certificate) < ($1.name ?? "", $1.certificate) }
+    }
+}
+
+/// Which files of certificates there are at one moment, and what they look like from outside. Two equal scans
+/// have seen the same files.
+struct CertificateScan: Equatable {
+    struct Stamps: Equatable {
+        let certificate: FileStamp?
+        let key: FileStamp?
+
+        init(_ source: CertificateSource) {
+            certificate = FileStamp(source.certificate)
+            key = FileStamp(source.key)
+        }
+    }
+
+    private static let chainName = "fullchain.pem"
+    private static let keyName = "privkey.pem"
+    /// Most host names of a directory.
+    static let nameLimit = 10_000
+
+    private(set) var stamps: [CertificateSource: Stamps] = [:]
+    private(set) var clientIssuers: FileStamp?
+    /// false where the directory can't be read.
+    private(set) var isComplete = true
+    /// Host names of the directory beyond ``nameLimit``.
+    private(set) var leftOutCount = 0
+
+    /// Nothing was seen.
+    init() {}
+
+    /// Looks at the files: some system calls for each certificate.
+    init(_ locations: CertificateLocations) {
+        var sources: [CertificateSource] = []
+        if let certificate = locations.certificate, let key = locations.key {
+            sources.append(CertificateSource(name: nil, certificate: certificate, key: key))
+        }
+        if let directory = locations.directory {
+            let names = CertificateFile.names(in: directory)
+            isComplete = names != nil
+            leftOutCount = max(0, (names?.count ?? 0) - Self.nameLimit)
+            for name in (names ?? []).prefix(Self.nameLimit) where !name.hasPrefix(".") {
+                let source = CertificateSource(
+                    name: name, certificate: "\(directory)/\(name)/\(Self.chainName)",
+                    key: "\(directory)/\(name)/\(Self.keyName)")
+                // Beside the host names there may be other files, such as Let's Encrypt's README.
+                if FileStamp(source.certificate) != nil || FileStamp(source.key) != nil {
+                    sources.append(source)
+                }
+            }
+        }
+        for source in sources { stamps[source] = Stamps(source) }
+        clientIssuers = locations.clientIssuers.flatMap { FileStamp($0) }
+    }
+
+    var sources: [CertificateSource] { CertificateSource.sorted(stamps.keys) }
+}
