@@ -237,7 +237,7 @@ let package = Package(
         tests("Bytes", on: ["Bytes", "Random"], c: ["CBytes"]),
         tests("Metrics", on: ["Metrics"]),
         tests("Compression", on: ["Compression", "Bytes", "Random"], c: ["CZlib"]),
-        tests("Tree", on: ["Tree", "Bytes", "Random"]),
+        tests("Tree", on: ["Tree", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Rules", on: ["Rules", "Tree", "Bytes", "Random"]),
         tests("Engine", on: ["Engine", "Rules", "Tree", "Bytes", "Random"]),
         tests("Wire", on: ["Wire", "Tree", "Bytes", "Random"]),

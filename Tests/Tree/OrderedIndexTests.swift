@@ -41,8 +41,11 @@ import Testing
         #expect(OrderWord(value).isExact == isExact, "\(reason)")
     }
 
-    @Test func entriesTake24Bytes() {
+    @Test func entriesTakeFewBytes() {
         #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24)
+        #expect(MemoryLayout<PackedEntry>.stride == 22)
+        #expect(MemoryLayout<OrderedIndex.Page>.stride == 16)
+        #expect(MemoryLayout<OrderedIndex.Ref>.stride == 72)
     }
 }
 
@@ -177,14 +180,98 @@ import Testing
         #expect(index.byteCount < 100 * 200, "removals free memory")
     }
 
-    @Test func fullPagesTakeLittleMemory() {
-        var tree = Node.empty
-        for number in 0..<64_000 {
-            tree.set(.integer(Int64(number * 7919 % 64_000)), at: Path([Key(index: number)]))
+    private static func values(_ kind: String, _ random: inout SeededGenerator) -> Node {
+        switch kind {
+        case "small integers": .integer(Int64.random(in: 0..<64_000, using: &random))
+        case "times": .integer(1_760_000_000_000 + Int64.random(in: 0..<1 << 36, using: &random))
+        case "fractions": .number(Double.random(in: 0..<1, using: &random))
+        case "names": .string(Text(String(Int64.random(in: 0..<1 << 40, using: &random), radix: 36)))
+        default: .string(Text("a shared beginning \(Int64.random(in: 0..<1 << 40, using: &random))"))
         }
-        let index = OrderedIndex(ordering: tree.children, by: .value)
+    }
+
+    /// Built of 64 000 children, and after as many writes as there are children, each of which moves one to a
+    /// random place.
+    @Test(arguments: ["small integers", "times", "fractions", "names", "long texts"])
+    func bytesForEachEntry(kind: String) {
+        var random = SeededGenerator(seed: 7)
+        let count = 64_000
+        var ids = PushIDGenerator()
+        let keys = (0..<count).map { number in
+            ids.next(
+                milliseconds: 1_760_000_000_000 + Int64(number), random: .init(high: 0, low: random.next()))
+        }
+        var tree = Node.object(
+            Children(ascending: keys.map { .init(key: $0, node: Self.values(kind, &random)) }))
+        var index = OrderedIndex(ordering: tree.children, by: .value)
         index.checkInvariants(of: tree.children)
-        #expect(index.byteCount <= 27 * 64_000, "\(Double(index.byteCount) / 64_000) bytes for each child")
+        let built = Double(index.byteCount) / Double(count)
+        // Pages whose words are far apart are not packed: some of names, and of more children fewer.
+        #expect(built <= (kind == "names" ? 24.1 : 24), "\(built) bytes for each child")
+        for _ in 0..<count {
+            let key = keys[Int.random(in: 0..<count, using: &random)]
+            let value = Self.values(kind, &random)
+            let isRemoved = index.remove(tree[key], key)
+            #expect(isRemoved)
+            tree.set(value, at: Path([key]))
+            index.insert(value, key, in: tree.children)
+        }
+        index.checkInvariants(of: tree.children)
+        let written = Double(index.byteCount) / Double(count)
+        #expect(written <= 30, "\(written) bytes for each child")
+    }
+}
+
+@Suite struct IndexEntriesTests {
+    /// Words near to each other and far from each other, and keys with and without texts of their own.
+    @Test(arguments: 0..<20) func isAnArrayOfEntries(seed: Int) {
+        var random = SeededGenerator(seed: seed)
+        let isFar = random.one(in: 2)
+        let hasLongKeys = random.one(in: 2)
+        func entry() -> OrderedIndex.Entry {
+            let value: Node =
+                isFar && random.one(in: 4)
+                ? .string(Text("text \(random.next())"))
+                : .integer(Int64.random(in: 900...1000, using: &random))
+            let number = Int.random(in: 0..<1_000_000, using: &random)
+            let key =
+                hasLongKeys && random.one(in: 4)
+                ? Key(unchecked: Text("a long key with number \(number)")) : Key(index: number)
+            return OrderedIndex.Entry(word: OrderWord(value), key: key)
+        }
+        func isBefore(_ left: OrderedIndex.Entry, _ right: OrderedIndex.Entry) -> Bool {
+            left.word != right.word ? left.word < right.word : left.key < right.key
+        }
+        var model = (0..<Int.random(in: 0...64, using: &random)).map { _ in entry() }.sorted(by: isBefore)
+        var entries = IndexEntries(model)
+        for step in 0..<300 {
+            let copy = (entries, model)
+            if !model.isEmpty, random.one(in: 2) {
+                let index = model.indices.randomElement(using: &random) ?? 0
+                entries.remove(at: index)
+                model.remove(at: index)
+            } else if model.count < 64 {
+                let new = entry()
+                let index = model.firstIndex { isBefore(new, $0) } ?? model.count
+                entries.insert(new, at: index)
+                model.insert(new, at: index)
+            }
+            for (entries, model) in [(entries, model), copy] {
+                #expect(
+                    entries.map(\.word) == model.map(\.word) && entries.map(\.key) == model.map(\.key),
+                    "seed \(seed), step \(step)")
+            }
+            #expect(entries.byteCount <= (model.count + 24) * 24 + 56, "free slots are given back")
+        }
+    }
+
+    @Test func closeWordsArePacked() {
+        let entries = (0..<64).map {
+            OrderedIndex.Entry(word: OrderWord(.integer(Int64(1000 + $0))), key: Key(index: $0))
+        }
+        guard case .packed = IndexEntries(entries) else { Issue.record("not packed"); return }
+        let far = OrderedIndex.Entry(word: OrderWord(.string("text")), key: "a")
+        guard case .plain = IndexEntries(entries + [far]) else { Issue.record("packed"); return }
     }
 }
 

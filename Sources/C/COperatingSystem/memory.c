@@ -67,6 +67,8 @@ int64_t pando_usable_memory_bytes(void) {
 
 size_t pando_heap_free_bytes(void) { return mallinfo2().fordblks; }
 
+size_t pando_heap_used_bytes(void) { return mallinfo2().uordblks; }
+
 int64_t pando_resident_bytes(void) {
     int64_t size = 0, resident = 0;
     FILE *file = fopen("/proc/self/statm", "re");

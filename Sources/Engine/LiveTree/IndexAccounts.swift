@@ -8,14 +8,14 @@ struct IndexAccounts {
     static let onDemandLimitPerLocation = 16
     /// Most indexes on demand of all locations.
     static let onDemandLimit = 512
-    /// Bytes that an index takes for each child when it is built: 24, and its part of the pages' heads and of
-    /// the pages above. Counted when the index is ready.
+    /// Bytes that an index takes for each child when it is built, at most: 24 for one that is not packed, and
+    /// its part of the pages' heads and of the pages above. Counted when the index is ready.
     private static let builtEntryByteCount = 28
     /// Bytes that a node of the trie takes at most, with its path and a slot.
     static let locationByteCount = 1024
-    /// The most bytes that one more entry adds in a page of entries: a full page splits, and one half grows
-    /// again.
-    private static let addedEntryByteCount = 864
+    /// The most bytes that one more entry adds in a page of entries, and some more: a full page splits, and
+    /// one half grows again and is not packed any more.
+    private static let addedEntryByteCount = 384
     /// Entries of a full page.
     private static let entriesPerPage = 64
     /// The part of an index by which pages above those of entries may grow before its bytes are counted

@@ -32,7 +32,8 @@ struct OrderWord: Comparable {
         }
     }
 
-    private init(bits: UInt64) { self.bits = bits }
+    /// - Parameter bits: Of another word.
+    init(bits: UInt64) { self.bits = bits }
 
     private init(type: UInt64, _ payload: UInt64, isExact: Bool) {
         bits = type << 61 | payload << 1 | (isExact ? 0 : 1)

@@ -71,7 +71,7 @@ extension OrderedIndex {
                 let separator = Separator(
                     word: first.word, value: first.word.isExact ? .empty : values[Int(first.value)],
                     key: keys[Int(first.key)])
-                let entries = ContiguousArray(page.map { Entry(word: $0.word, key: keys[Int($0.key)]) })
+                let entries = IndexEntries(page.map { Entry(word: $0.word, key: keys[Int($0.key)]) })
                 refs.append(Ref(first: separator, count: page.count, page: .entries(entries)))
             }
             while refs.count > 1 {
@@ -83,7 +83,7 @@ extension OrderedIndex {
                 }
                 refs = parents
             }
-            return refs.first?.page ?? .entries([])
+            return refs.first?.page ?? .empty
         }
     }
 }

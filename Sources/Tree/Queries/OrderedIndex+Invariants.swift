@@ -77,15 +77,11 @@ extension OrderedIndex.Page {
         }
     }
 
-    /// Bytes of an array's head, and those that an allocator adds, about.
-    private static let arrayByteCount = 40
-
     fileprivate var byteCount: Int {
         switch self {
-        case .entries(let entries):
-            Self.arrayByteCount + entries.capacity * MemoryLayout<Entry>.stride
+        case .entries(let entries): entries.byteCount
         case .refs(let refs):
-            refs.reduce(Self.arrayByteCount + refs.capacity * MemoryLayout<Ref>.stride) {
+            refs.reduce(refs.allocatedByteCount) {
                 $0 + $1.page.byteCount + ($1.summary?.byteCount ?? 0)
             }
         }

@@ -58,7 +58,7 @@ extension OrderedIndex.Page {
 
     fileprivate mutating func discardSummaries(above place: IndexPlace) {
         // The array is moved out of the enum while it changes, so that there is one reference to it.
-        switch exchange(&self, with: .entries([])) {
+        switch exchange(&self, with: .empty) {
         case .entries(let entries): self = .entries(entries)
         case .refs(var refs):
             let index = refs.index(holding: place)
@@ -70,7 +70,7 @@ extension OrderedIndex.Page {
 
     fileprivate mutating func repair(_ numbers: Numbers) {
         guard lacksSummary else { return }
-        switch exchange(&self, with: .entries([])) {
+        switch exchange(&self, with: .empty) {
         case .entries(let entries): self = .entries(entries)
         case .refs(var refs):
             for index in refs.indices where refs[index].summary == nil {

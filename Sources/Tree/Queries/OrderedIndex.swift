@@ -3,7 +3,7 @@ import PandoBytes
 /// The children of one object in the order of an index (realtime §7.3): a persistent B+tree beside the
 /// object's ``Children``.
 ///
-///     few children    page   [ (word, key) (word, key) … ]                   24 bytes for each child
+///     few children    page   [ (word, key) (word, key) … ]                   22 or 24 bytes for each child
 ///     many            refs   [ (first word, key and value, count, page) … ]  up to 64 on each level
 ///                              └─ page [ … ]   └─ page [ … ]
 ///
@@ -47,8 +47,11 @@ package struct OrderedIndex: Sendable {
     }
 
     enum Page: Sendable {
-        case entries(ContiguousArray<Entry>)
+        case entries(IndexEntries)
         case refs(ContiguousArray<Ref>)
+
+        /// Without an entry.
+        static var empty: Page { .entries(.plain([])) }
     }
 
     /// Most entries or refs of one page.
@@ -107,7 +110,7 @@ struct ChildValues {
 
 // MARK: - Searching
 
-extension ContiguousArray<OrderedIndex.Entry> {
+extension IndexEntries {
     /// How many entries are before a place. O(log n).
     /// - Parameter includesEqual: Whether one that is at the place is counted.
     func countBefore(_ place: IndexPlace, orAt includesEqual: Bool, _ values: ChildValues) -> Int {
@@ -157,10 +160,10 @@ extension OrderedIndex.Page {
     /// - Returns: The right half, when this page had to split.
     mutating func insert(_ entry: Entry, _ place: IndexPlace, _ values: ChildValues) -> Ref? {
         // The array is moved out of the enum while it changes, so that there is one reference to it.
-        switch exchange(&self, with: .entries([])) {
+        switch exchange(&self, with: .empty) {
         case .entries(var entries):
             let index = entries.countBefore(place, orAt: false, values)
-            let right = Self.insert(entry, at: index, into: &entries)
+            let right = entries.insertOrSplit(entry, at: index)
             self = .entries(entries)
             guard let right else { return nil }
             let value = right[0].word.isExact ? .empty : values[right[0].key]
@@ -172,7 +175,7 @@ extension OrderedIndex.Page {
             let split = refs[index].page.insert(entry, place, values)
             refs[index].count &+= 1 &- (split?.count ?? 0)
             refs[index].summary = nil
-            let right = split.flatMap { Self.insert($0, at: index + 1, into: &refs) }
+            let right = split.flatMap { refs.insertOrSplit($0, at: index + 1) }
             self = .refs(refs)
             return right.map {
                 Ref(first: $0[0].first, count: $0.reduce(0) { $0 &+ $1.count }, page: .refs($0))
@@ -180,32 +183,10 @@ extension OrderedIndex.Page {
         }
     }
 
-    /// Inserts an entry or a ref.
-    /// - Returns: The right half, when the page had to split.
-    private static func insert<Slot>(_ slot: Slot, at index: Int, into slots: inout ContiguousArray<Slot>)
-        -> ContiguousArray<Slot>?
-    {
-        guard slots.count >= OrderedIndex.pageCapacity else {
-            slots.insert(slot, at: index)
-            return nil
-        }
-        // Values that are times ascend: a page that is filled at its end stays full.
-        if index == slots.count { return [slot] }
-        let middle = slots.count / 2
-        var right = ContiguousArray(slots[middle...])
-        slots = ContiguousArray(slots[..<middle])
-        if index <= middle {
-            slots.insert(slot, at: index)
-        } else {
-            right.insert(slot, at: index - middle)
-        }
-        return right
-    }
-
     /// Removes an entry below this page.
     /// - Returns: false when it is not there.
     mutating func remove(_ place: IndexPlace, _ key: Key) -> Bool {
-        switch exchange(&self, with: .entries([])) {
+        switch exchange(&self, with: .empty) {
         case .entries(var entries):
             let index = entries.firstIndex { $0.word == place.word && $0.key == key }
             if let index { entries.remove(at: index) }
@@ -228,7 +209,7 @@ extension OrderedIndex.Page {
     private static func rebalance(_ refs: inout ContiguousArray<Ref>, around index: Int) {
         let count = refs[index].page.slotCount
         if count == 0 {
-            refs.remove(at: index)
+            refs.removeTightly(at: index)
             return
         }
         guard count < OrderedIndex.pageCapacity / 4, refs.count > 1 else { return }
@@ -236,7 +217,8 @@ extension OrderedIndex.Page {
         guard
             refs[left].page.slotCount + refs[left + 1].page.slotCount <= OrderedIndex.pageCapacity * 3 / 4
         else { return }
-        let right = refs.remove(at: left + 1)
+        let right = refs[left + 1]
+        refs.removeTightly(at: left + 1)
         refs[left].page.append(right.page, startingAt: right.first)
         refs[left].count &+= right.count
         refs[left].summary = nil
@@ -245,16 +227,70 @@ extension OrderedIndex.Page {
     /// Appends the slots of a sibling, which is on the same level.
     /// - Parameter first: The sibling's `first`: that of its own first ref is not read there, but is here.
     private mutating func append(_ sibling: OrderedIndex.Page, startingAt first: OrderedIndex.Separator) {
-        switch (exchange(&self, with: .entries([])), sibling) {
-        case (.entries(var entries), .entries(let more)):
-            entries += more
-            self = .entries(entries)
+        switch (exchange(&self, with: .empty), sibling) {
+        case (.entries(let entries), .entries(let more)):
+            self = .entries(IndexEntries(Array(entries) + more))
         case (.refs(var refs), .refs(let more)):
             let joint = refs.count
             refs += more
             refs[joint].first = first
             self = .refs(refs)
         default: preconditionFailure("siblings are on different levels")
+        }
+    }
+}
+
+extension IndexEntries {
+    /// Inserts an entry.
+    /// - Returns: The right half, when the page had to split.
+    fileprivate mutating func insertOrSplit(_ entry: Entry, at index: Int) -> IndexEntries? {
+        switch OrderedIndex.Split(slotCount: count, at: index) {
+        case .unneeded:
+            insert(entry, at: index)
+            return nil
+        case .behindAll: return IndexEntries(CollectionOfOne(entry))
+        case .inTheMiddle(let middle):
+            var right = IndexEntries(self[middle...])
+            self = IndexEntries(self[..<middle])
+            if index <= middle { insert(entry, at: index) } else { right.insert(entry, at: index - middle) }
+            return right
+        }
+    }
+}
+
+extension ContiguousArray<OrderedIndex.Ref> {
+    /// As ``IndexEntries/insertOrSplit(_:at:)``.
+    fileprivate mutating func insertOrSplit(_ ref: OrderedIndex.Ref, at index: Int) -> ContiguousArray? {
+        switch OrderedIndex.Split(slotCount: count, at: index) {
+        case .unneeded:
+            insertTightly(ref, at: index)
+            return nil
+        case .behindAll: return [ref]
+        case .inTheMiddle(let middle):
+            var right = ContiguousArray(self[middle...])
+            self = ContiguousArray(self[..<middle])
+            if index <= middle {
+                insertTightly(ref, at: index)
+            } else {
+                right.insertTightly(ref, at: index - middle)
+            }
+            return right
+        }
+    }
+}
+
+extension OrderedIndex {
+    /// Where a page splits before a slot is inserted.
+    fileprivate enum Split {
+        case unneeded
+        /// Values that are times ascend: a page that is filled at its end stays full.
+        case behindAll
+        case inTheMiddle(Int)
+
+        init(slotCount: Int, at index: Int) {
+            self =
+                slotCount < OrderedIndex.pageCapacity
+                ? .unneeded : index == slotCount ? .behindAll : .inTheMiddle(slotCount / 2)
         }
     }
 }

@@ -26,6 +26,9 @@ int64_t pando_usable_memory_bytes(void);
 /// Bytes that were freed and are still the process's, of all arenas (mallinfo2(3)). Visits every free block, and holds the lock
 /// of each arena for that time: milliseconds where very many are free.
 size_t pando_heap_free_bytes(void);
+/// Bytes of all blocks in use, with what the allocator adds to each, of all arenas (mallinfo2(3)); not those of blocks that are
+/// mapped on their own. Takes as long as pando_heap_free_bytes().
+size_t pando_heap_used_bytes(void);
 /// Bytes that the process has in memory (/proc/self/statm); 0 where there is no such file.
 int64_t pando_resident_bytes(void);
 /// Gives unused whole pages of the heap back to the system (malloc_trim(3)). Holds the lock of each arena for that time.
