@@ -42,7 +42,9 @@ final class CommandProcessor {
     /// Values that take long to free.
     private var releases: [any Sendable] = []
     /// A write that was not done, because its rules take longer than there is time at once; nil for none.
-    private var undecided: Operation?
+    private var undecided: Operation? { didSet { isUndecided = undecided != nil } }
+    /// Whether the last request was not executed because its rules take longer than there is time at once.
+    private(set) var isUndecided = false
 
     /// Bytes that the onDisconnect writes of one session may take in the journal.
     static let queuedByteLimit = 16 << 20
@@ -190,9 +192,6 @@ final class CommandProcessor {
         return result
     }
 
-    /// Whether the last request was not executed because its rules take longer than there is time at once.
-    var isUndecided: Bool { undecided != nil }
-
     /// Removes and returns the write of that request; nil where there is none.
     func takeUndecided() -> Operation? { undecided.take() }
 
@@ -208,15 +207,36 @@ final class CommandProcessor {
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
         in database: StoredDatabase, replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
     ) throws(JournalRefusal) -> CommandResult? {
+        guard operation.isRead else {
+            return finish(
+                try commit(operation, session, credential, in: database, replacing: paths, atMost: byteLimit),
+                in: database)
+        }
+        // A read is copied: its query is needed afterwards, to note which index it has used.
         let isListen = if case .listen = operation { true } else { false }
+        let read = copy operation
+        var effects = try commit(operation, session, credential, in: database)
+        if let query = read.query, effects.result?.isRead ?? false {
+            database.engine.tree.noteUse(
+                of: query.query, at: query.path, isLasting: isListen, at: clock.last)
+            if case .filtered(let node, let indexed)? = effects.result {
+                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
+            }
+        }
+        return finish(effects, in: database, ofListen: isListen ? session : nil)
+    }
+
+    /// Decides an operation, appends it to the journal, and commits it. Parameters as of
+    /// ``perform(_:_:_:in:replacing:atMost:)``.
+    @inline(__always)
+    private func commit(
+        _ operation: consuming Operation, _ session: SessionID, _ credential: Credential,
+        in database: StoredDatabase, replacing paths: some Sequence<Path> = [], atMost byteLimit: Int? = nil
+    ) throws(JournalRefusal) -> Effects {
         let time = clock.last
         // A write that was prepared is decided as of then.
-        let prepared = database.engine.preparedWrite
-        let decisionTime = prepared?.time ?? time
-        // The operation is moved into the decision. A read is copied before: its query is needed afterwards,
-        // to note which index it has used.
-        let read: Operation? = operation.isRead ? copy operation : nil
-        // The command and the delta are moved from step to step: nothing of them is copied.
+        let decisionTime = database.engine.preparedWrite?.time ?? time
+        // The operation, the command and the delta are moved from step to step: nothing of them is copied.
         if !credential.isAdmin, !database.hasNoRules { metrics.evaluations.add() }
         var delta = database.engine.decide(
             Command(session: session, credential: credential, time: decisionTime, operation: operation))
@@ -228,18 +248,19 @@ final class CommandProcessor {
             let command = Command(
                 session: session, credential: credential, time: decisionTime, operation: operation)
             metrics.denials.add()
-            denials.note(command, in: database, explains: prepared == nil)
+            denials.note(command, in: database, explains: database.engine.preparedWrite == nil)
         }
         if case .ok? = delta.result, var left = byteLimit {
             let root = database.engine.root
             // Behind the decision: a client that may not write does not learn how much data there is.
             let isTooLarge =
-                prepared?.replacesTooMuch ?? paths.contains { root.value(at: $0).weigh(&left) }
+                database.engine.preparedWrite?.replacesTooMuch
+                ?? paths.contains { root.value(at: $0).weigh(&left) }
             if isTooLarge { throw .tooLarge }
         }
         let changesData = delta.changesData
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
-        var effects = database.engine.commit(consume delta)
+        let effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
@@ -247,27 +268,30 @@ final class CommandProcessor {
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }
         if let ended = database.engine.removeEndedQueues() { releaseLater(ended) }
-        if let query = read?.query, effects.result?.isRead ?? false {
-            database.engine.tree.noteUse(of: query.query, at: query.path, isLasting: isListen, at: time)
-            if case .filtered(let node, let indexed)? = effects.result {
-                effects.result = .filtered(node, noting(indexed, .get, at: query.path, in: database))
-            }
-        }
+        return effects
+    }
+
+    /// Encodes the pushes of an operation, and starts what it has made necessary for indexes.
+    /// - Parameter listener: The session of a listen; nil for another operation.
+    /// - Returns: The result.
+    @inline(__always)
+    private func finish(
+        _ effects: consuming Effects, in database: StoredDatabase, ofListen listener: SessionID? = nil
+    ) -> CommandResult? {
         startIndexWork(in: database)
-        guard !effects.pushes.isEmpty else { return effects.result }
+        guard !effects.pushes.isEmpty else { return effects.result.take() }
         metrics.pushes.add(effects.pushes.count)
         if coalescer.isEmpty {
             encoder.encode(effects.pushes)
         } else {
             encoder.encode(
-                coalescer.hold(
-                    effects.pushes, in: database.engine.root, answering: isListen ? session : nil))
+                coalescer.hold(effects.pushes, in: database.engine.root, answering: listener))
         }
         // The initial push of a listen is part of its own record.
-        if !isListen, profiler.isActive {
+        if listener == nil, profiler.isActive {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
-        return effects.result
+        return effects.result.take()
     }
 
     /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their

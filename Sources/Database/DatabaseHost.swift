@@ -184,13 +184,15 @@ package final class DatabaseHost {
         backlog.takeBurst(&burst)
         let clockReadMask = processor.environment.clockReadMask
         var processedCount = 0
+        // What a message is about behind which the clock is read; nil for others.
+        var subject: CommandProcessor.Subject?
         while processedCount < burst.count, !isWaiting {
             // Moved out of the burst: its parts are not retained.
             let message = exchange(&burst[processedCount], with: .outputsDelivered)
             processedCount += 1
             let isLight = message.isLight
             var readsClock = !isLight || processedCount & clockReadMask == 0
-            let subject = readsClock ? processor.subject(of: message) : nil
+            if readsClock { subject = processor.subject(of: message) }
             let progress = process(consume message, isLight: isLight)
             // A small write may have many listeners.
             if processor.encoder.takeHasManyRecipients() { readsClock = true }
@@ -205,7 +207,7 @@ package final class DatabaseHost {
             guard readsClock else { continue }
             processor.clock.now()
             let work = turn.readClock(processor.environment.workTime)
-            processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
+            processor.noteWork(work, of: subject.take(), requestCount: unmeasuredCount)
             unmeasuredCount = 0
             guard turn.elapsed > Self.burstTurn else { continue }
             backlog.returnBurst(&burst, from: processedCount)

@@ -140,7 +140,8 @@ package final class PostedRequest: @unchecked Sendable {
         self.grant = grant
         self.session = session
         number = request.number
-        action = request.action
+        // Moved out, so that no reference is counted.
+        action = exchange(&request.action, with: .statistics)
         self.credential = credential
         self.signIn = signIn
         self.byteCount = byteCount

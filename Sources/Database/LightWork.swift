@@ -75,7 +75,7 @@ struct LightWork {
             Self.journalBytesPerByte * byteCount + targets.count * Self.journalBytesPerLocation
         guard targets.count <= Self.locationLimit, let database else { return targets.count == 0 }
         return targets.allSatisfy {
-            !database.engine.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)
+            !database.engine.tree.root[$0.path].isHeavier(than: Self.lightlyReplacedByteCount)
         }
     }
 }

@@ -32,6 +32,7 @@ package struct Engine: ~Copyable, Sendable {
     package var disconnectLimit = DisconnectQueue.capacity
     /// Bytes that the listens of one session may take, at most ``largestListenByteLimit``.
     package var listenByteLimit = SessionListens.byteLimit
+    private let passing = PassedByAddress()
     package static let largestListenByteLimit = SessionListens.byteLimit
     package static let largestListenLimit = SessionListens.limit
     package static let largestDisconnectLimit = DisconnectQueue.capacity
@@ -89,15 +90,16 @@ package struct Engine: ~Copyable, Sendable {
         let session = delta.session
         var effects = Effects(result: delta.result.take())
         // Moved out, so that no reference is counted.
-        let kind = exchange(&delta.kind, with: .nothing)
-        switch consume kind {
-        case .nothing, .denied: break
-        case .put(let change):
+        if let change = delta.kind.extractPut() {
             if let pushes = tree.put(consume change) {
                 effects.pushes = pushes
             } else {
                 effects.isRedundant = true
             }
+            return effects
+        }
+        switch exchange(&delta.kind, with: .nothing) {
+        case .nothing, .denied, .put: break
         case .write(let base, let changes):
             if let result = mergeResult, let merge = preparedWrite?.merge {
                 effects.pushes = tree.write(merge.joined, as: result)

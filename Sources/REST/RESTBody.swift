@@ -64,7 +64,7 @@ extension RESTRequest {
     }
 }
 
-private struct BodyParser {
+private struct BodyParser: ~Copyable {
     var drafts: DraftParser
     /// The first problem of an update's members that is not a syntax error.
     var problem: RESTError?

@@ -5,7 +5,7 @@ import PandoBytes
 ///
 /// Most drafts are one string or number, which is read here. Arrays and objects are read by a
 /// ``StructureParser``, which is made for the first of them.
-package struct DraftParser {
+package struct DraftParser: ~Copyable {
     /// Reads the tokens. Callers use it for what is around the drafts.
     package var reader: JSONReader
     private var structures: StructureParser?
@@ -16,6 +16,7 @@ package struct DraftParser {
     package var skipsContent = false
     /// Of all drafts together.
     private var budget: NodeBudget
+    private let passing = PassedByAddress()
 
     /// Bytes of memory of a node without its text: an entry in its parent's page (40 bytes), and its part of
     /// the page's header and of unused array capacity. Its JSON may be shorter: in `[0,0,…]` a node has two

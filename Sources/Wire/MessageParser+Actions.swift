@@ -81,13 +81,14 @@ extension MessageParser {
             let target = try target.take("p")
             let draft = try draft.take("d")
             try Self.check(draft, at: target)
-            let write = Write(target, draft)
-            if actionName == .onDisconnectPut { return .onDisconnectPut(write) }
+            // Each action has a write of its own: of one for all of them, all but the last would be copies.
+            if actionName == .onDisconnectPut { return .onDisconnectPut(Write(target, draft)) }
             // A transaction whose hash has the wrong type must not become a plain write.
             let hash = try hash.optional("h")
             let wantsCurrentValue = try wantsCurrentValue.optional("cv") ?? false
-            guard let hash else { return .put(write) }
-            return .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
+            guard let hash else { return .put(Write(target, draft)) }
+            return .transaction(
+                Write(target, draft), expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
         }
     }
 

@@ -13,7 +13,7 @@ import PandoTree
 /// The state of one parse. Functions throw only ``MalformedJSON``, for which no second reading helps. For any
 /// other fault they set ``fault`` and return nil, because a later member of the same name may replace the
 /// faulty one.
-struct MessageParser {
+struct MessageParser: ~Copyable {
     var drafts: DraftParser
     /// Why the last function returned nil.
     var fault = MalformedMessage.missing("d")
