@@ -21,6 +21,14 @@ def test_text_of_several_lines_is_edited_as_it_is(desk):  # noqa: F811
     desk.wait_for("/text", "first\nsecond\nthird")
     page.undo("Set /text")
     desk.wait_for("/text", "first\nsecond")
+    # Its type and its priority too.
+    page.wait_row("text", '"first\\nsecond"')
+    page.open_dialog("text", lambda: page.press("Enter"), "/text")
+    assert page.run("document.activeElement.tagName") == "TEXTAREA"
+    page.run("document.querySelector('dialog .priority-input').value = '3'")
+    press_button(page, "Write", "dialog")
+    page.wait("!document.querySelector('dialog')")
+    assert desk.rest.get("/text", "format=export") == {".value": "first\nsecond", ".priority": 3}
 
 
 def test_text_with_carriage_returns_keeps_them(desk):  # noqa: F811

@@ -5,10 +5,9 @@ import {parse, stringify, wrap, unwrap, kindOf, isObject, own} from "./json.js"
 import {hash, join, split, isOnOneWay, problemOfKey, pushID} from "./keys.js"
 import {openEditor, closeEditor} from "./tree-view.js"
 
-const UNDO_LIMIT = 100 // steps
 const UNDO_NODES = 50000
 const UNDO_UNITS = 4 << 20 // of its text
-const HISTORY_UNITS = 32 << 20 // of all steps
+const HISTORY_UNITS = 32 << 20 // of all steps together
 const REST_UNITS = 1 << 20 // a longer value goes by REST
 const DIFF_LIMIT = 200 // changes that are listed
 
@@ -26,7 +25,7 @@ export const lastStep = () => gathered?.at(-1) ?? (sent ? undefined : history.at
 function remember(label, changes) {
 	const kept = changes.map(({path, before, after}) => ({path, before, after: hasServerValue(after) ? undefined : after}))
 	history.push({label, changes: kept, namespace: session.namespace, units: stringify(kept).length})
-	while (history.length > UNDO_LIMIT || history.reduce((sum, {units}) => sum + units, 0) > HISTORY_UNITS) history.shift()
+	while (history.reduce((sum, {units}) => sum + units, 0) > HISTORY_UNITS) history.shift()
 }
 
 const hasServerValue = value => isObject(value) && (Object.hasOwn(value, ".sv") || Object.values(value).some(hasServerValue))
@@ -237,27 +236,23 @@ export const confirmChanges = (title, changes, warning, confirm = "Write") => di
 	body: [warning, h("p.hint", `${counted(changes.length, "change")}, written as one step.`), diffList(changes)],
 })
 
-async function editText(branch, before) {
-	const {value, priority} = unwrap(before)
-	const text = h("textarea.code", {rows: 18, autofocus: true, label: "Text", value})
-	return dialog({
-		title: nameOf(branch), confirm: confirmLabel(), wide: true, body: text,
-		check: () => text.value === value || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after: wrap(text.value, priority)}]),
-	})
-}
-
-// Edits a leaf in its row; an object as JSON. A field would drop line breaks, and a text area changes some.
+// Edits a leaf in its row, text of several lines in a dialog, an object as JSON. A field would drop line breaks, and a text area changes some.
 export async function edit(branch) {
 	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch)
 	const before = branch.length ? await session.read(branch.path) : wrap(branch.value, branch.priority)
 	if (branch.length && kindOf(before) !== "string") return written(branch.path)
 	const {value: text} = unwrap(before)
-	if (/[\r\n]/.test(text)) return /\r/.test(text) ? editJSON(branch) : editText(branch, before)
-	const field = valueField(before)
+	if (/\r/.test(text)) return editJSON(branch)
+	const hasLines = /\n/.test(text)
+	const field = valueField(before, {tag: hasLines ? "textarea" : "input"})
 	const run = () => {
 		const after = field.read()
 		const isSame = !hasServerValue(after) && hash(after) === hash(before)
 		return isSame || commit(`Set ${nameOf(branch)}`, [{path: branch.path, before, after}])
+	}
+	if (hasLines) {
+		Object.assign(field.text, {rows: 18, autofocus: true})
+		return dialog({title: nameOf(branch), confirm: confirmLabel(), wide: true, body: h(".together", field.elements), check: run})
 	}
 	const onkeydown = event => {
 		if (event.key === "Escape") closeEditor()

@@ -1,4 +1,4 @@
-import {session, Emitter} from "./session.js"
+import {session, textOf, Emitter} from "./session.js"
 import {h, visible, format} from "./dom.js"
 import {isOnOneWay} from "./keys.js"
 
@@ -14,19 +14,17 @@ class Feed extends Emitter {
 				const response = await session.request("/.settings/profile.json", {}, {asSelf: true, signal, headers: {Accept: "text/event-stream"}})
 				if (response.ok) {
 					this.emit("open")
-					await this.read(response.body.pipeThrough(new TextDecoderStream()).getReader())
+					await this.read(response)
 				}
 			} catch { /* tried again */ }
 			await new Promise(resolve => setTimeout(resolve, RETRY_MS))
 		}
 	}
 
-	async read(reader) {
+	async read(response) {
 		let rest = ""
-		while (true) {
-			const {value, done} = await reader.read()
-			if (done) return
-			const blocks = (rest + value).split("\n\n")
+		for await (const text of textOf(response)) {
+			const blocks = (rest + text).split("\n\n")
 			rest = blocks.pop()
 			const detail = blocks.filter(block => block.startsWith("event: log")).map(block => JSON.parse(block.slice(block.indexOf("data: ") + 6)))
 			if (detail.length) this.emit("records", detail)
@@ -45,37 +43,33 @@ export function writeParts(write, from) {
 	return [h("time", format.moment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${format.count(count - 1)} more`)]
 }
 
-// Reads the journal by `read(signal, …)`, one reading at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
+// Reads the journal by `read(signal)`, one reading at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
 export function journalReader(delay, shown, read) {
 	let timer, reading, isStale, until = 0
-	const start = wait => setTimeout(() => {
-		timer = undefined
-		now()
-	}, wait)
-	const now = async (...parameters) => {
+	const stop = () => {
 		reading?.abort()
+		clearTimeout(timer)
+		reading = timer = undefined
+	}
+	const now = async () => {
+		stop()
 		const {signal} = (reading = new AbortController())
 		const began = performance.now()
 		isStale = false
-		await read(signal, ...parameters)
+		await read(signal)
 		if (signal.aborted) return
 		const ended = performance.now()
 		until = ended + PAUSE_FACTOR * (ended - began)
 		reading = undefined
 		if (isStale) later()
 	}
+	const soon = (wait = delay) => {
+		clearTimeout(timer)
+		timer = setTimeout(now, wait)
+	}
 	const later = (wait = delay) => {
 		if (reading) isStale = true
-		else timer ??= start(Math.max(wait, until - performance.now()))
-	}
-	const soon = () => {
-		clearTimeout(timer)
-		timer = start(delay)
-	}
-	const stop = () => {
-		reading?.abort()
-		clearTimeout(timer)
-		reading = timer = undefined
+		else if (!timer) soon(Math.max(wait, until - performance.now()))
 	}
 	feed.on("records", records => {
 		const keys = shown()

@@ -8,7 +8,7 @@ import {differences, diffList, confirmChanges, write} from "./edit.js"
 const SETTLE_MS = 200 // after the slider has moved, and after a write
 const SLIDER_STEPS = 1000
 const PAGE = 100 // writes
-const KEPT_WRITES = 1000 // more are asked for again
+const LIST_LIMIT = 1000 // writes: the server gives no more at once
 const SHOWN_UNITS = 100_000 // of a value as text
 
 const title = h("h2.grow")
@@ -19,46 +19,43 @@ const field = h("input", {type: "datetime-local", step: 1, label: "Date and time
 const steps = Object.entries({"−1 d": 86400, "−1 h": 3600, "−1 min": 60}).map(([label, seconds]) => button(label, () => go((at ?? end) - 1000 * seconds), ".small"))
 const reach = h("span.hint")
 const problem = h("p.problem", {role: "alert"})
-const listed = h("ol.writes")
-const more = button("Earlier writes", () => journal.now(list().at(-1).sequence))
+const list = h("ol.writes")
+const more = button("Earlier writes", () => {
+	limit += PAGE
+	journal.now()
+})
 const value = h("pre.snippet", {tabIndex: 0})
 const cut = h("p.hint")
 const wrote = h("p.together.writes")
 const changesElement = h("div")
 const restore = button("Restore…", askRestore, ".primary")
-// `at` is the moment that is shown, null for now; `end` is when `now` was read. `past`: writes up to the moment, where `writes` do not reach it.
-let keys, at, writes, past, hasMore, now, then, writer, end, since
+// `at` is the moment that is shown, null for now; `end` is when `now` was read. `writes`: the last `limit` ones, up to the moment where those up to now do not reach it.
+let keys, at, limit, writes, hasMore, now, then, writer, end, since
 
 export const element = h(".page",
 	h("section.panel", h(".together", title), h(".together.moment", reach, slider, button("Now", () => go(null))), h(".together.moment", when, steps, field), problem),
-	h(".columns", panel("Writes", h(".scroll", {tabIndex: 0, role: "region", label: "Writes"}, listed, more)), panel(thenTitle, [wrote, value, cut]),
+	h(".columns", panel("Writes", h(".scroll", {tabIndex: 0, role: "region", label: "Writes"}, list, more)), panel(thenTitle, [wrote, value, cut]),
 		panel("Different now", changesElement, restore)))
 
 export const close = () => journal.stop()
 
 export function show({keys: shownKeys, parameters}) {
-	[keys, at, writes, past, hasMore] = [shownKeys, Number(parameters.at) || null, [], [], false]
+	[keys, at, limit, writes] = [shownKeys, Number(parameters.at) || null, PAGE, []]
 	now = then = end = undefined
 	title.textContent = `History of ${visible(join(keys), 200)}`
 	journal.now()
 }
 
-const list = () => (past.length ? past : writes)
-
-const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, async (signal, before) => {
+const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, async signal => {
 	const moment = at
 	const ask = parameters => session.history(join(keys), parameters, signal)
 	try {
-		const answer = await ask({limit: PAGE, ...(before && {before})});
+		const answer = await ask({limit});
 		[now, end, since] = [answer.value, answer.at, answer.since ?? answer.at]
-		const add = known => (before ? [...known, ...answer.writes] : mergeWrites(answer))
-		if (before && past.length) past = add(past)
-		else writes = add(writes)
-		if (before) hasMore = answer.more
-		const isFar = moment !== null && hasMore && moment < writes.at(-1).time
-		const found = moment === null ? answer : await ask({at: moment, limit: isFar && !before ? PAGE : 1});
-		[then, writer] = [found.value, moment === null ? writes[0] : found.writes[0]]
-		if (!before) past = isFar ? found.writes : []
+		const isFar = moment !== null && answer.more && moment < answer.writes.at(-1).time
+		const found = moment === null ? answer : await ask({at: moment, limit: isFar ? limit : 1})
+		const listed = isFar ? found : answer;
+		[then, writer, writes, hasMore] = [found.value, found.writes[0], listed.writes, listed.more && limit < LIST_LIMIT]
 		problem.textContent = ""
 	} catch (error) {
 		if (signal.aborted) return
@@ -67,14 +64,6 @@ const journal = journalReader(SETTLE_MS, () => element.isConnected && keys, asyn
 	}
 	if (!signal.aborted) draw()
 })
-
-function mergeWrites({writes: latest, more}) {
-	const known = writes.findIndex(({sequence}) => sequence === latest.at(-1)?.sequence)
-	if (known < 0) hasMore = more
-	const merged = [...latest, ...(known < 0 ? [] : writes.slice(known + 1))]
-	if (merged.splice(KEPT_WRITES).length) hasMore = true
-	return merged
-}
 
 function go(moment) {
 	if (end === undefined) return
@@ -95,13 +84,13 @@ function drawMoment() {
 	thenTitle.textContent = at === null ? "Now" : "Then"
 	reach.textContent = format.moment(since)
 	// The write that made what is shown.
-	const current = list().findIndex(({time}) => at === null || time <= at);
-	[...listed.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current))
+	const current = writes.findIndex(({time}) => at === null || time <= at);
+	[...list.children].forEach((row, number) => (row.firstChild.ariaPressed = number === current))
 }
 
 function draw() {
 	if (end === undefined) return
-	fill(listed, list().map(write => h("li", button(writeParts(write, join(keys)), () => go(write.time)))))
+	fill(list, writes.map(write => h("li", button(writeParts(write, join(keys)), () => go(write.time)))))
 	more.hidden = !hasMore
 	drawMoment()
 	const isKnown = then !== undefined

@@ -10,15 +10,13 @@ export const STORED = "pando-credential"
 export const restPath = path => `/${encodePath(split(path))}.json`
 const offline = () => new DatabaseError("offline", "The server does not answer.")
 
-// The text of a response; undefined where it is longer.
-async function textOf(response, limit = Infinity) {
+// The text of a response, as it comes.
+export async function* textOf(response) {
 	const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
-	let text = ""
-	while (true) {
-		const {value, done} = await reader.read()
-		if (done) return text
-		text += value
-		if (text.length > limit) return void reader.cancel()
+	try {
+		for (let part; !(part = await reader.read()).done;) yield part.value
+	} finally {
+		reader.cancel().catch(() => {})
 	}
 }
 
@@ -139,9 +137,9 @@ class Session extends Emitter {
 	}
 
 	// The JSON of a response; undefined where its text is longer than `limit`.
-	async json(path, parameters, {limit, ...options} = {}) {
-		const response = await this.response(path, parameters, options)
-		const text = await textOf(response, limit)
+	async json(path, parameters, {limit = Infinity, ...options} = {}) {
+		let text = ""
+		for await (const part of textOf(await this.response(path, parameters, options))) if ((text += part).length > limit) return
 		return text && parse(text)
 	}
 
