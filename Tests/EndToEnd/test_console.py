@@ -1471,6 +1471,36 @@ def test_a_user_sees_and_edits_what_the_rules_allow(servers, scene, tmp_path):
     assert page.complaints() == []
 
 
+def stored(page, token):
+    """Each page that is opened meanwhile finds a token that was kept in the tab."""
+    return before_each_page(page, f"if (location.protocol === 'http:') sessionStorage.setItem('pando-credential', {json.dumps(token)});")
+
+
+def test_under_dev_a_user_gets_no_pages_for_administrators(scene, desk):
+    """There the server tells everybody the names of the databases."""
+    server, page = scene
+    with stored(page, unsigned("ann")):
+        desk.open({"n": 1})
+        page.wait_row("n", "1")
+    page.run("sessionStorage.clear()")
+    assert page.run("document.getElementById('actor').textContent") == "ann"
+    assert page.run("[...document.querySelectorAll('.bar nav a')].map((link) => link.textContent)") == ["Data", "Query", "Docs"]
+
+
+def test_a_stored_token_that_is_refused_is_named(scene, desk):
+    """Under --dev the console then opens as the owner: whoever wanted to be someone else has to know."""
+    server, page = scene
+    with stored(page, "garbage"):
+        desk.open({"n": 1})
+        page.wait_row("n", "1")
+    words = page.wait("document.querySelector('.toast.error span')?.textContent", "a message")
+    assert words.startswith("The token of this tab was refused (") and words.endswith("you are signed in as an administrator of --dev."), words
+    assert page.run("sessionStorage.length") == 0
+    desk.open({"n": 1})
+    page.wait_row("n", "1")
+    assert page.run("document.querySelector('.toast')") is None
+
+
 def test_the_keyboard_reaches_everything_and_controls_have_names(desk):
     page = desk.open({"a": {"b": 1}, "c": 2})
     page.wait_row("c", "2")

@@ -24,16 +24,21 @@ function place() {
 async function start() {
 	session.namespace = place().namespace ?? new URLSearchParams(location.search).get("ns") ?? "default"
 	const stored = sessionStorage.getItem(STORED)
+	let refusal = ""
 	// A --dev server takes the second, on this machine only.
 	for (const credential of [stored, LOOPBACK.test(location.hostname) && "owner"].filter(Boolean)) {
 		try {
 			await session.signIn(credential)
+			if (refusal) fail(`${refusal}: you are signed in as an administrator of --dev.`)
 			return showFrame()
 		} catch (error) {
 			if (error.code === "offline") return showSignIn(error.message)
+			if (credential !== stored) break
+			refusal = `The token of this tab was refused (${visible(error.message)})`
+			sessionStorage.removeItem(STORED)
 		}
 	}
-	showSignIn()
+	showSignIn(refusal)
 }
 
 function showSignIn(words = "") {
