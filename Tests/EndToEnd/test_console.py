@@ -11,6 +11,7 @@ import re
 import signal
 import threading
 import time
+import urllib.parse
 
 import pytest
 
@@ -575,6 +576,66 @@ def test_whatever_the_tree_holds_is_shown_as_text(desk):
     press_button(page, "Run")
     page.wait(f"document.querySelectorAll('tbody tr td a').length === {len(HOSTILE)}")
     assert page.run("({}).polluted === undefined && document.querySelectorAll('#main img, #main script').length === 0")
+
+
+HOSTILE_NAME = "\u202e<img src=x onerror=hacked()>"
+# Elements that no page of the console has, and what turns or hides text, in the page or in an attribute.
+ATTACKS = """[isHacked, document.querySelectorAll('main :is(img, script, iframe, object)').length,
+  [document.body.innerText, ...[...document.querySelectorAll('*')].flatMap((one) => [...one.attributes].map(({ value }) => value))].filter((text) => /[\\u202e\\u0000-\\u0008\\u001b]/.test(text))]"""
+
+
+def test_what_clients_say_of_themselves_is_shown_as_text(servers, scene):
+    """A uid, keys, paths and request ids come from clients, and are in lists of writes, denials, versions, connections and costly
+    paths, in the log, in the values that rules saw, in queries and the code for them."""
+    _, page = scene
+    server = servers(arguments=["--log-level", "debug"])
+    owner = Rest(server.port, "default", fields=[bearer("owner")])
+    path = f"/{urllib.parse.quote(HOSTILE_NAME)}/__proto__"
+    mine = [bearer(unsigned(HOSTILE_NAME)), ("User-Agent", HOSTILE_NAME.encode()), ("X-Request-ID", "<script>hacked()</script>")]
+    user = Rest(server.port, "default", fields=mine)
+    user.put(path, HOSTILE_NAME)
+    user.put(path, {"polluted": HOSTILE_NAME})
+    for text in ["true", "false"]:
+        owner.put_rules(json.dumps({"rules": {"$any": {".read": True, ".write": f"{text} && auth.uid == data.child('{HOSTILE_NAME}').val()", "$" + "x" * 9: {".validate": True}}}}))
+    assert user.ask("PUT", f"{path}.json", b"1").status == 401
+    window = "window.isHacked = false; window.hacked = () => { window.isHacked = true; };"
+    with before_each_page(page, window), Connection(server.port, "default") as connection:
+        connection.must("auth", {"cred": unsigned(HOSTILE_NAME)})
+        connection.must("q", {"p": f"/{HOSTILE_NAME}/__proto__", "h": ""})
+        page.size(1280, 800)
+        shown = "⟨202E⟩<img src=x onerror=hacked()>"
+
+        def look(place, *words):
+            page.open(server.port, place)
+            for word in words:
+                page.wait(f"document.body.innerText.includes({json.dumps(word)})", f"{word} at {place}")
+            assert page.run(ATTACKS) == [False, 0, []], place
+
+        key = urllib.parse.quote(HOSTILE_NAME, safe="")
+        look(f"#/data/default/{key}", f"uid {shown}", "__proto__")
+        look(f"#/history/default/{key}", f"History of /{shown}", f"uid {shown}", "polluted")
+        look(f"#/query/default/{key}?q=" + urllib.parse.quote(json.dumps({"orderBy": HOSTILE_NAME, "equalTo": HOSTILE_NAME})), "No children match.")
+        look("#/rules/default", f"uid {shown}", f"/{shown}/__proto__")
+        press_button(page, "Why?")
+        page.dialog("was denied")
+        assert shown in page.run("document.querySelector('dialog').innerText") and page.run(ATTACKS) == [False, 0, []]
+        page.press("Escape")
+        press_button(page, "Versions")
+        page.dialog("Published rules")
+        assert page.run(ATTACKS) == [False, 0, []]
+        page.press("Escape")
+        look("#/operations/default", f"uid {shown}", f"/{shown}/__proto__", "is refused")
+        user.ask("PUT", f"{path}.json", b"1")
+        page.wait(f"[...document.querySelectorAll('section')].some((one) => one.innerText.startsWith('Costly') && one.innerText.includes({json.dumps(shown)}))")
+        assert page.run(ATTACKS) == [False, 0, []]
+        page.run("document.getElementById('actor').click()")
+        page.dialog("Run as")
+        page.run("""((kind) => { kind.value = 'user'; kind.dispatchEvent(new Event('change')); })(document.querySelector('dialog select'))""")
+        page.run(f"document.querySelector('dialog input[placeholder=uid]').value = {json.dumps(HOSTILE_NAME)}")
+        page.confirm()
+        page.wait(f"document.getElementById('actor').textContent.startsWith('as {shown[:20]}')")
+        assert page.run(ATTACKS) == [False, 0, []] and page.run("({}).polluted === undefined")
+    assert page.complaints() == []
 
 
 def test_a_long_list_is_paged_and_its_end_is_one_key_away(desk):

@@ -1,5 +1,7 @@
 // Elements: whatever the tree holds becomes a text node or an attribute, never markup.
 
+import {stringify} from "./json.js"
+
 // An element: `h("tag.class", {property, attribute, onevent}, children)`, a div without a tag; `label` is its name for screen readers.
 export function h(selector, properties, ...children) {
 	if (properties?.constructor !== Object) return h(selector, {}, properties, ...children)
@@ -49,6 +51,9 @@ export function visible(text, limit = 120) {
 	const cut = text.length > limit ? text.slice(0, limit) + "…" : text
 	return cut.replace(INVISIBLE, found => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
 }
+
+// JSON for code, with escapes of such characters where all languages have the same.
+export const literal = value => stringify(value).replace(INVISIBLE, found => (found.length > 1 ? found : `\\u${found.charCodeAt().toString(16).padStart(4, "0")}`))
 
 export const visibleLines = (text, limit) => text.slice(0, limit).split("\n").map(line => visible(line, 2000)).join("\n")
 
@@ -180,7 +185,10 @@ export const format = {
 export const counted = (count, one, many = `${one}s`) => `${format.count(count)} ${count === 1 ? one : many}`
 
 export function choice(label, options, {value, ...properties} = {}) {
-	const select = h("select", {label, ...properties}, options.map(option => Array.isArray(option) ? h("option", {value: option[0]}, option[1]) : h("option", option)))
+	const select = h("select", {label, ...properties}, options.map(option => {
+		const [value, words = value] = [option].flat()
+		return h("option", {value}, words)
+	}))
 	if (value !== undefined) select.value = value
 	return select
 }

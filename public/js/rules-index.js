@@ -1,10 +1,10 @@
 import {link} from "./session.js"
-import {h, iconButton, copy} from "./dom.js"
+import {h, iconButton, copy, literal, visible} from "./dom.js"
 import {stringify} from "./json.js"
 import {join} from "./keys.js"
 
 const TOKENS = /"(?:[^"\\\n]|\\.)*"|\/\/.*|\/\*[^]*?\*\/|[{}[\]:,]|[^\s{}[\]:,"\/]+/g
-const nameOf = order => JSON.stringify(order === "$value" ? ".value" : order)
+const nameOf = order => literal(order === "$value" ? ".value" : order)
 const fail = () => {
 	throw new Error("The draft has errors: add the line by hand.")
 }
@@ -13,7 +13,7 @@ export const queryLink = (keys, query, namespace) => `${link("query", keys, name
 
 export function indexFix(keys, order, namespace) {
 	const line = `".indexOn": [${nameOf(order)}]`
-	return [h("code", line), iconButton("copy", "Copy the line", () => copy(line, "Copied")), h("a", {href: `${link("rules", [], namespace)}?${new URLSearchParams({index: order, at: join(keys)})}`}, "Add to the draft")]
+	return [h("code", visible(line, 2000)), iconButton("copy", "Copy the line", () => copy(line, "Copied")), h("a", {href: `${link("rules", [], namespace)}?${new URLSearchParams({index: order, at: join(keys)})}`}, "Add to the draft")]
 }
 
 // A document of rules in which an index is declared for a path; throws where the text is none.

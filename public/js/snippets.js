@@ -1,5 +1,5 @@
 import {session} from "./session.js"
-import {table, iconButton, copy} from "./dom.js"
+import {table, iconButton, copy, literal, visible} from "./dom.js"
 import {encodePath} from "./keys.js"
 import {stringify, readTable} from "./json.js"
 
@@ -24,8 +24,8 @@ export function wireQuery(query) {
 // By name: how a line begins and ends, its methods where they have other names, and the values that it writes unlike JSON.
 const SDKS = await readTable("sdks")
 
-function literal(value, {words, escapes = [], wholeNumberEnd = ""}) {
-	const text = stringify(value)
+function inLanguage(value, {words, escapes = [], wholeNumberEnd = ""}) {
+	const text = literal(value)
 	if (typeof value === "string") return escapes.reduce((text, [found, by]) => text.replace(new RegExp(found, "g"), by), text)
 	return words[text] ?? (/^-?\d+$/.test(text) ? text + wholeNumberEnd : text)
 }
@@ -40,9 +40,9 @@ export function codeTable(keys, query = {}) {
 		const lacking = methods.find(([name]) => sdk.lacks?.includes(name))
 		if (lacking) return `(this SDK has no ${lacking[0]})`
 		const {whole, join = "."} = sdk
-		const calls = methods.map(([name, value]) => `${join}${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : literal(value, sdk)})`)
+		const calls = methods.map(([name, value]) => `${join}${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : inLanguage(value, sdk)})`)
 		const code = calls[0] || !whole ? sdk.begin + calls.join("") + sdk.end : whole
-		return code.replace("PATH", () => literal(path, sdk))
+		return code.replace("PATH", () => inLanguage(path, sdk))
 	}
 	const url = `${location.origin}/${encodePath(keys)}.json?${new URLSearchParams([...given.map(([name, value]) => [name, stringify(value)]), ["ns", session.namespace]])}`
 	const lines = [
@@ -50,5 +50,5 @@ export function codeTable(keys, query = {}) {
 		["curl", `curl ${session.isAdmin ? '-H "Authorization: Bearer $PANDO_TOKEN" ' : ""}'${url.replaceAll("'", "'\\''")}'`],
 		...Object.entries(SDKS).map(([name, sdk]) => [name, line(sdk)]),
 	]
-	return table(["", "in", "as"], lines.map(([name, text]) => [iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`)), name, text]))
+	return table(["", "in", "as"], lines.map(([name, text]) => [iconButton("copy", `Copy ${name}`, () => copy(text, `${name} copied`)), name, visible(text, 4000)]))
 }
