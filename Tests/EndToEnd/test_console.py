@@ -423,6 +423,19 @@ def test_changes_of_another_client_are_shown_and_flash(desk):
     page.wait_rows(lambda rows: all(row["key"] != "n" for row in rows), "n gone")
 
 
+def test_a_value_that_changes_all_the_time_is_not_painted_in_each_frame(desk):
+    """A flash stands still before it fades: of a value that changes again meanwhile, nothing moves between two changes."""
+    page = desk.open({"n": 1})
+    page.wait_row("n", "1")
+    page.run("window.flashes = []; const { animate } = Element.prototype; Element.prototype.animate = function (...rest) { return flashes[flashes.push(animate.apply(this, rest)) - 1]; }")
+    desk.rest.put("/n", 2)
+    page.wait("flashes.length")
+    colours = page.run("""(([flash]) => { flash.pause();
+      return [0, 200, 399, 600, 900].map((time) => { flash.currentTime = time; return getComputedStyle(flash.effect.target).backgroundColor; }); })(flashes)""")
+    assert colours[0] == colours[1] == colours[2] != colours[3]
+    assert colours[4] == "rgba(0, 0, 0, 0)" not in colours[:4]
+
+
 def test_a_value_is_edited_with_its_type_and_undone(desk):
     page = desk.open({"n": 5, "s": "five", "p": {".value": 1, ".priority": 7}})
     page.wait_row("s", '"five"')

@@ -7,7 +7,8 @@ const ROW = matchMedia("(pointer: coarse)").matches ? 40 : 24 // pixels
 const HEIGHT_LIMIT = 8e6 // pixels that every browser can scroll
 const OVERSCAN = 6 // rows
 const INDENT = 18 // pixels
-const FLASH_MS = 900
+// Values that change all the time stay coloured: what does not move costs nothing in a frame.
+const FLASH_TIMES = {delay: 400, duration: 500, fill: "backwards", easing: "ease-out"}
 const WRITER_MS = 4000 // for which the writer's name stands in a row
 const FLASH = ["var(--flash)", "transparent"].map(color => ({backgroundColor: color, boxShadow: `0 0 0 3px ${color}`}))
 const stillness = matchMedia("(prefers-reduced-motion: reduce)")
@@ -162,7 +163,7 @@ function drawRow(rowElement, row, found, top) {
 	const isSame = rowElement.branch === found
 	const isNew = isSame && branch.changedAt > rowElement.flashedAt && !stillness.matches
 	if (!isSame || isNew) rowElement.flash?.cancel()
-	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, {duration: FLASH_MS, easing: "ease-out"})
+	if (isNew) rowElement.flash = (isParent ? keyPart : valuePart).animate(FLASH, FLASH_TIMES)
 	if (branch.writtenAt !== rowElement.writtenAt) showWriter(rowElement, writerPart, branch)
 	Object.assign(rowElement, {row, branch: found instanceof Branch ? found : null, flashedAt: branch.changedAt})
 }
@@ -170,11 +171,9 @@ function drawRow(rowElement, row, found, top) {
 function showWriter(rowElement, part, {writer, writtenAt}) {
 	const left = writtenAt + WRITER_MS - performance.now()
 	rowElement.writtenAt = writtenAt
-	rowElement.naming?.cancel()
+	clearTimeout(rowElement.naming)
 	write(part, writer && left > 0 ? writerName(writer) : "")
-	if (!part.textContent) return
-	rowElement.naming = part.animate({opacity: [1, 1, 0]}, left)
-	rowElement.naming.onfinish = () => write(part, "")
+	if (part.textContent) rowElement.naming = setTimeout(() => write(part, ""), left)
 }
 
 export function openEditor(branch, form) {
