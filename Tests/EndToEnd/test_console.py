@@ -1050,6 +1050,13 @@ def test_a_step_back_before_the_history_was_read_does_nothing(desk):
     assert "NaN" not in page.run("location.hash")
 
 
+@pytest.mark.parametrize("at", ["-1e999", "1e300", "-5", "x", "99999999999999"])
+def test_an_address_with_no_moment_shows_what_is_now(desk, at):
+    desk.rest.put("/a", 1)
+    page = desk.open(place="history", keys=f"/a?at={at}")
+    page.wait("document.querySelector('.snippet')?.textContent === '1'")
+
+
 def test_a_value_that_is_cut_says_so(desk):
     desk.rest.put("/doc", {"text": "x" * 3000, **{f"k{number}": "y" * 100 for number in range(1000)}})
     page = desk.open(place="history", keys="/doc")

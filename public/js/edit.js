@@ -7,7 +7,7 @@ import {openEditor, closeEditor} from "./tree-view.js"
 
 const UNDO_NODES = 50000
 const UNDO_UNITS = 4 << 20 // of its text
-const HISTORY_UNITS = 32 << 20 // of all steps together
+const HISTORY_UNITS = 32 << 20 // of all steps
 const REST_UNITS = 1 << 20 // a longer value goes by REST
 const DIFF_LIMIT = 200 // changes that are listed
 
@@ -236,13 +236,13 @@ export const confirmChanges = (title, changes, warning, confirm = "Write") => di
 	body: [warning, h("p.hint", `${counted(changes.length, "change")}, written as one step.`), diffList(changes)],
 })
 
-// Edits a leaf in its row, text of several lines in a dialog, an object as JSON. A field would drop line breaks, and a text area changes some.
+// Edits a leaf in its row; text of several lines in a dialog, since a field drops line breaks; an object as JSON.
 export async function edit(branch) {
 	if (!branch.isLeaf && branch.kind !== "null") return editJSON(branch)
 	const before = branch.length ? await session.read(branch.path) : wrap(branch.value, branch.priority)
 	if (branch.length && kindOf(before) !== "string") return written(branch.path)
 	const {value: text} = unwrap(before)
-	if (/\r/.test(text)) return editJSON(branch)
+	if (/\r/.test(text)) return editJSON(branch) // a text area changes it
 	const hasLines = /\n/.test(text)
 	const field = valueField(before, {tag: hasLines ? "textarea" : "input"})
 	const run = () => {

@@ -13,7 +13,7 @@ const WRITES = 12 // in the details
 const WRITERS_MS = 400 // from a selection until it is asked who wrote
 const WRITERS_AGAIN_MS = 2000 // until it is asked again
 const COPY_UNITS = 4 << 20 // of JSON
-const PLACEHOLDERS = {key: "Go to key or /path", value: "Text in a value"}
+const PLACEHOLDERS = {key: "Key or /path", value: "Text in a value"}
 
 const crumbs = h("nav.crumbs", {label: "Path"})
 const findField = h("input.find", {type: "search", placeholder: PLACEHOLDERS.key, label: "Find a child by its key or value", onkeydown: find})

@@ -29,7 +29,7 @@ const cut = h("p.hint")
 const wrote = h("p.together.writes")
 const changesElement = h("div")
 const restore = button("Restore…", askRestore, ".primary")
-// `at` is the moment that is shown, null for now; `end` is when `now` was read. `writes`: the last `limit` ones, up to the moment where those up to now do not reach it.
+// `at` is the moment that is shown, null for now; `end` is when `now` was read. `writes`: the last `limit` ones, up to the moment where those up to now don't reach it.
 let keys, at, limit, writes, hasMore, now, then, writer, end, since
 
 export const element = h(".page",
@@ -40,7 +40,7 @@ export const element = h(".page",
 export const close = () => journal.stop()
 
 export function show({keys: shownKeys, parameters}) {
-	[keys, at, limit, writes] = [shownKeys, Number(parameters.at) || null, PAGE, []]
+	[keys, at, limit, writes] = [shownKeys, /^\d{1,14}$/.test(parameters.at) ? Number(parameters.at) : null, PAGE, []]
 	now = then = end = undefined
 	title.textContent = `History of ${visible(join(keys), 200)}`
 	journal.now()

@@ -42,6 +42,7 @@ export function show({keys, parameters}) {
 		problem.textContent = "The address has no valid query."
 	}
 	adapt()
+	fill(code, codeTable(keys))
 	if (text && !problem.textContent) run()
 }
 
@@ -50,7 +51,6 @@ function clear() {
 	stop = latest = took = isUnindexed = undefined
 	summary.textContent = problem.textContent = ""
 	fill(cost)
-	fill(code)
 	fill(result, h("p.hint", "Run reads what the query selects."))
 }
 

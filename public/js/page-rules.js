@@ -19,7 +19,7 @@ CodeMirror.defineSimpleMode("rules", await readTable("rules-mode"))
 
 const {keys, variables, members} = await readTable("completions")
 
-// What may end a line: {typed, words}; `typed` is there already.
+// What may end a line: {typed, words}; `typed` is there.
 export function completions(line, source) {
 	const [typed] = /[\w$]*$/.exec(line)
 	const owner = line.slice(0, line.length - typed.length)

@@ -24,7 +24,7 @@ export function wireQuery(query) {
 // By name: how a line begins and ends, its methods where they have other names, and the values that it writes unlike JSON.
 const SDKS = await readTable("sdks")
 
-function inLanguage(value, {words, escapes = [], wholeNumberEnd = ""}) {
+function inCode(value, {words, escapes = [], wholeNumberEnd = ""}) {
 	const text = literal(value)
 	if (typeof value === "string") return escapes.reduce((text, [found, by]) => text.replace(new RegExp(found, "g"), by), text)
 	return words[text] ?? (/^-?\d+$/.test(text) ? text + wholeNumberEnd : text)
@@ -40,9 +40,9 @@ export function codeTable(keys, query = {}) {
 		const lacking = methods.find(([name]) => sdk.lacks?.includes(name))
 		if (lacking) return `(this SDK has no ${lacking[0]})`
 		const {whole, join = "."} = sdk
-		const calls = methods.map(([name, value]) => `${join}${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : inLanguage(value, sdk)})`)
+		const calls = methods.map(([name, value]) => `${join}${sdk.calls?.[name] ?? `${name}(`}${value === undefined ? "" : name.startsWith("limit") ? value : inCode(value, sdk)})`)
 		const code = calls[0] || !whole ? sdk.begin + calls.join("") + sdk.end : whole
-		return code.replace("PATH", () => inLanguage(path, sdk))
+		return code.replace("PATH", () => inCode(path, sdk))
 	}
 	const url = `${location.origin}/${encodePath(keys)}.json?${new URLSearchParams([...given.map(([name, value]) => [name, stringify(value)]), ["ns", session.namespace]])}`
 	const lines = [
