@@ -16,7 +16,7 @@ ROWS = """[...document.querySelectorAll(".row:not([hidden]):not(.editor)")].sort
   key: row.querySelector(".key").textContent, value: row.querySelector(".value").textContent,
   badge: row.querySelector(".badge").textContent, level: Number(row.getAttribute("aria-level")), kind: row.className.split(" ")[1]}))"""
 CODES = {"Enter": 13, "Escape": 27, "Tab": 9, "Delete": 46, "Insert": 45, "End": 35, "Home": 36, "PageDown": 34, "PageUp": 33,
-         "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "F2": 113, "F10": 121, " ": 32}
+         "ArrowLeft": 37, "ArrowUp": 38, "ArrowRight": 39, "ArrowDown": 40, "F2": 113, "F10": 121, " ": 32, "Backspace": 8, "ContextMenu": 93}
 CONTROL, SHIFT = 2, 8
 ATTEMPT = 5  # seconds until a person presses the key once more
 

@@ -1234,8 +1234,10 @@ def test_a_slow_query_leads_to_its_index(desk):
     assert any((one["database"], one.get("order")) == (desk.ns, "age") for one in operations)
     page = desk.open(place="operations")
     page.wait("[...document.querySelectorAll('td')].some((cell) => cell.textContent.startsWith('no index: add \".indexOn\": [\"age\"]'))")
+    page.run("navigator.clipboard.writeText = async (text) => { window.copied = text; };")
     press_button(page, "Copy the line")
     page.wait("[...document.querySelectorAll('.toast')].some((one) => one.textContent === 'Copied')")
+    assert page.run("window.copied") == '".indexOn": ["age"]'
     press = "[...document.querySelectorAll('td a')].find((one) => one.textContent === 'Add to the draft').click()"
     page.run(press)
     page.wait(f"document.querySelector('.CodeMirror') && {EDITOR}.getValue().includes('\"users\": {{ \".indexOn\": [\"age\"] }}')")
