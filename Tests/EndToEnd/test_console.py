@@ -1338,18 +1338,18 @@ def test_a_query_is_run_when_it_is_asked_for(desk):
 
 
 def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
-    rules = {"rules": {"open": {".read": True}, "users": {"$uid": {".read": "auth.uid === $uid"}}}}
-    desk.rest.put("/", {"open": {"a": 1, "b": {"c": 2}}, "users": {"ada": {"name": "Ada"}}})
+    rules = {"rules": {"open": {".read": True}, "users": {"$uid": {".read": "auth.uid === $uid"}}, "staff": {".read": "auth.token.role === 'editor'"}}}
+    desk.rest.put("/", {"open": {"a": 1, "b": {"c": 2}}, "users": {"ada": {"name": "Ada"}}, "staff": {"plan": "secret"}})
     desk.rest.ask("PUT", "/.settings/rules.json", json.dumps(rules)).expect(200)
     page = desk.open(keys="/open")
     page.wait_row("a", "1")
 
-    def run_as(value, uid=None):
+    def run_as(value, **fields):
         page.run("document.getElementById('actor').click()")
         page.dialog("Run as")
         page.run(f"{{ const user = document.querySelector('dialog select'); user.value = '{value}'; user.dispatchEvent(new Event('change')); }}")
-        if uid:
-            page.run(f"document.querySelector('dialog input[aria-label=uid]').value = '{uid}'")
+        for label, text in fields.items():
+            page.run(f"document.querySelector('dialog input[aria-label^={label}]').value = {json.dumps(text)}")
         page.confirm()
 
     run_as("anonymous")
@@ -1364,8 +1364,17 @@ def test_run_as_shows_what_the_rules_allow_and_why_not(desk):
     assert "/users/$uid" in denial and "auth.uid" in denial and "null" in denial
     page.press("Escape")
     page.wait("!document.querySelector('dialog')")
-    run_as("user", "ada")
+    run_as("user", uid="ada")
     page.wait_row("name", '"Ada"')
+    # Claims, as text or in a token.
+    page.run(f"location.hash = '#/data/{desk.ns}/staff'")
+    page.wait("document.querySelector('.notice .problem')?.textContent.includes('ada may not read /staff')")
+    run_as("user", uid="ada", Claims='{"role": "editor"}')
+    page.wait_row("plan", '"secret"')
+    run_as("token", Token=unsigned("eve", role="reader"))
+    page.wait("document.getElementById('actor').textContent === 'as a token' && document.querySelector('.notice .problem')?.textContent.includes('may not read /staff')")
+    run_as("token", Token=unsigned("eve", role="editor"))
+    page.wait_row("plan", '"secret"')
 
 
 def act_as(page, uid):
