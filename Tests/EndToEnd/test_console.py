@@ -1487,6 +1487,12 @@ def test_operations_are_counted_and_denials_explained(desk):
             desk.rest.put("/counted", number := number + 1)
             time.sleep(0.05)
     page.wait("document.querySelector('.page .hint').textContent === 'live'")
+    # A listener that does not read what it gets.
+    with Wire(desk.server.port) as slow:
+        slow.send(slow.head("GET", f"/counted.json?ns={desk.ns}", [("Accept", "text/event-stream"), bearer("owner")]))
+        for number in range(24):  # more than the kernel takes
+            desk.rest.put("/counted", str(number) + "x" * (1 << 20))
+        page.wait("[...document.querySelectorAll('tr')].some(({ cells }) => cells[3]?.textContent === '/counted' && / [kM]B$/.test(cells[4].textContent))", "a slow listener")
 
 
 def test_without_dev_nothing_is_shown_before_signing_in(servers, scene, tmp_path):
