@@ -1105,6 +1105,9 @@ def test_a_draft_of_rules_is_asked_and_its_cases_are_run(desk):
     page.wait("document.querySelector('.panel [role=status]').textContent.startsWith('Denied: no rule on the way is true')")
     mark = page.wait("document.querySelector('.mark.decides')?.textContent")
     assert '.write at /posts/p1 is false and decides' in mark and 'auth.uid = "bob"' in mark
+    page.size(390, 844, mobile=True)
+    page.wait("document.querySelector('.mark.decides').getBoundingClientRect().right <= innerWidth", "no wider than a phone")
+    page.size(1280, 800)
     press_button(page, "Keep as a case")
     page.wait("document.querySelectorAll('tbody tr').length === 1")
     fill(User="anonymous", Operation="read")

@@ -310,7 +310,7 @@ export async function remove(branch) {
 	const {value, words} = (await look(path)) ?? {}
 	if (!words) return
 	const body = [h("p", `${words} will be removed${path === "/" ? ": the whole database" : ""}.`),
-		value === undefined ? h("p.warning", "Too large to undo: export it first.") : h("p.hint", "You can undo it while this page is open.")]
+		value === undefined ? h("p.warning", "Too large to undo: export it first.") : h("p.hint", "Undo works while this page is open.")]
 	const label = `Delete ${nameOf(branch)}`
 	if (await dialog({title: `${label}?`, confirm: confirmLabel(`Delete ${words}`), danger: true, body})) await commit(label, [{path, before: value, after: null}])
 }

@@ -8,7 +8,7 @@ import {differences, diffList, confirmChanges, write} from "./edit.js"
 const SETTLE_MS = 200 // after the slider has moved, and after a write
 const SLIDER_STEPS = 1000
 const PAGE = 100 // writes
-const LIST_LIMIT = 1000 // writes: the server gives no more at once
+const LIST_LIMIT = 1000 // writes: the server gives no more
 const SHOWN_UNITS = 100_000 // of a value as text
 
 const title = h("h2.grow")

@@ -94,7 +94,7 @@ function mark(rules) {
 	for (const one of marks) one.clear()
 	marks = rules.filter(({line}) => line <= editor.lineCount()).map(({line, kind, location, outcome, error, decides, values = []}) => editor.addLineWidget(line - 1,
 		h(`.mark.${outcome === "true" ? "good" : "problem"}${decides ? ".decides" : ""}`,
-			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({expression, value}) => ` · ${expression} = ${value}`).join("")}`, 1000))))
+			visible(`${kind} at ${location} is ${error ? `an error: ${error.reason}` : outcome}${decides ? " and decides" : ""}${values.map(({expression, value}) => ` · ${expression} = ${value}`).join("")}`, 1000)), {noHScroll: true}))
 	const place = rules.find(({decides}) => decides)
 	if (place) editor.scrollIntoView({line: place.line - 1, ch: 0}, 80)
 }
