@@ -107,6 +107,7 @@ def test_the_path_above_leads_to_each_level(desk):  # noqa: F811
     crumbs = "[...document.querySelectorAll('.crumbs a')].map((one) => [one.textContent, one.hash, one.ariaCurrent])"
     page.wait_row("total", "17")
     assert page.run(crumbs) == [[desk.ns, f"#/data/{desk.ns}", None], ["orders", f"#/data/{desk.ns}/orders", None], ["o1", f"#/data/{desk.ns}/orders/o1", "page"]]
+    assert page.run("document.title") == f"Data/orders/o1 · {desk.ns} · Pando"  # the name of a tab, and of a bookmark
     page.run("document.querySelectorAll('.crumbs a')[1].click()")
     page.wait_row("o2", "5")
     page.focus_tree()

@@ -137,7 +137,7 @@ async function showPage() {
 	for (const {element, name: to} of links) element.ariaCurrent = to === name ? "page" : null
 	databases.value = session.namespace
 	if (databases.selectedIndex < 0) databases.append(h("option", {selected: true}, session.namespace))
-	document.title = `${PAGES[name]} · ${session.namespace} · Pando`
+	document.title = `${visible([PAGES[name], ...keys].join("/"))} · ${session.namespace} · Pando`
 	const isOther = module !== page
 	if (isOther) {
 		page?.close()

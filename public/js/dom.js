@@ -52,7 +52,7 @@ export function visible(text, limit = 120) {
 	return cut.replace(INVISIBLE, found => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
 }
 
-// JSON for code, with escapes of such characters where all languages have the same.
+// JSON for code, with escapes of such characters that all languages have.
 export const literal = value => stringify(value).replace(INVISIBLE, found => (found.length > 1 ? found : `\\u${found.charCodeAt().toString(16).padStart(4, "0")}`))
 
 export const visibleLines = (text, limit) => text.slice(0, limit).split("\n").map(line => visible(line, 2000)).join("\n")

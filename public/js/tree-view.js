@@ -7,7 +7,7 @@ const ROW = matchMedia("(pointer: coarse)").matches ? 40 : 24 // pixels
 const HEIGHT_LIMIT = 8e6 // pixels that every browser can scroll
 const OVERSCAN = 6 // rows
 const INDENT = 18 // pixels
-// Still at first: what changes all the time costs nothing in a frame.
+// Still at first: what changes all the time costs nothing.
 const FLASH_TIMES = {delay: 400, duration: 500, fill: "backwards", easing: "ease-out"}
 const WRITER_MS = 4000 // for which the writer's name stands in a row
 const FLASH = ["var(--flash)", "transparent"].map(color => ({backgroundColor: color, boxShadow: `0 0 0 3px ${color}`}))
