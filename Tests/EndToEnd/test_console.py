@@ -1140,6 +1140,7 @@ def test_at_most_500_cases_are_kept(desk):
     cases = [{"method": "read", "path": f"/{number}", "auth": None, "allowed": True} for number in range(499)]
     page.run(f"sessionStorage.setItem('pando-rule-cases {desk.ns}', {json.dumps(json.dumps(cases))}); location.reload()")
     page.wait("document.querySelectorAll('tbody tr').length === 499")
+    page.wait(f"{EDITOR}.getValue().includes('rules')", "the rules that are asked")
     press_button(page, "Keep as a case")
     page.wait("document.querySelectorAll('tbody tr').length === 500")
     press_button(page, "Keep as a case")
