@@ -40,10 +40,6 @@ final class RequestBacklog {
 
     private enum Served { case check, turn, other }
 
-    /// Sessions that begin or end have their turns beside the databases, as one more of them: thousands that
-    /// connect or hang up at once do not stand before a request. No database has this number.
-    private static let beginsAndEnds = DatabaseID.max
-
     /// Nanoseconds of one session's requests, and of one database's, before the next one's: about a hundred
     /// small writes.
     static let quantum = 200_000
@@ -183,9 +179,7 @@ final class RequestBacklog {
         case .request, .open, .identity, .rest, .reply, .windowMark, .revoked: break
         }
         guard let session = message.session else { return }
-        // What waits of a session already keeps its place and its order.
-        let group = message.beginsOrEndsSession ? Self.beginsAndEnds : databaseOf(message)
-        scheduler.append(message, to: session, of: group)
+        scheduler.append(message, to: session, of: databaseOf(message))
     }
 
     private func dropReads(of session: SessionID) {
@@ -210,13 +204,6 @@ extension DatabaseMessage {
         case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
             .usage, .backup, .trees:
             nil
-        }
-    }
-
-    fileprivate var beginsOrEndsSession: Bool {
-        switch self {
-        case .open, .closed: true
-        default: false
         }
     }
 

@@ -156,24 +156,6 @@ import Testing
         #expect(answer.count(where: { $0 == ":" }) - 6 == 50, "\(answer)")
     }
 
-    /// Hundreds of sessions begin, or end, at once: a request that comes then does not wait for all of them.
-    @Test(arguments: [true, false]) func requestIsExecutedBetweenSessionsThatBeginOrEnd(begins: Bool) throws {
-        let bench = try Self.bench()
-        let slots = UInt32(2)...500
-        bench.process([Bench.open(1)] + (begins ? [] : slots.map { Bench.open($0) }))
-        while bench.host.hasWork { bench.process([]) }
-        _ = bench.takeMessages()
-        bench.process(slots.map { begins ? Bench.open($0) : .closed(Bench.session($0)) })
-        bench.process([try Bench.put(1, 7, "/b", "1")])
-        var turnCount = 1
-        while bench.host.hasWork, !Self.answers(bench.takeMessages()).contains("1:7") {
-            bench.process([])
-            turnCount += 1
-        }
-        #expect(bench.host.hasWork, "the others still have work left")
-        #expect(turnCount < 10, "\(turnCount)")
-    }
-
     @Test func drainComesBehindWritesThatWait() throws {
         let bench = try Self.bench()
         bench.process([Bench.open(1)])
