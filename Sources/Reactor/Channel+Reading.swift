@@ -29,16 +29,12 @@ extension Channel {
     /// Whether `received` is called when bytes arrive.
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
 
-    /// The events of a channel that is read. The end of the input is told apart from other input, so that of
-    /// thousands that hang up at once none is read before what others have sent.
-    static var readInterest: UInt32 { PANDO_READABLE | PANDO_PEER_ENDED }
-
     func updateInterest() {
         // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is blocked in
         // writing would never read.
         let reads = !hasEnded && (!isReadingPaused || phase != .open)
         poller.setInterest(
-            (reads ? Self.readInterest : 0) | (output.isBlocked ? PANDO_WRITABLE : 0), of: self)
+            (reads ? PANDO_READABLE : 0) | (output.isBlocked ? PANDO_WRITABLE : 0), of: self)
     }
 
     /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.

@@ -114,7 +114,7 @@ package final class Channel: Pollable {
         channel.secure = socket.secure ?? tls.map { SecureStage($0) }
         channel.proxy = socket.proxy ?? (readsProxyHeader ? ProxyStage() : nil)
         do throws(SocketError) {
-            try loop.poller.watch(channel, readInterest)
+            try loop.poller.watch(channel, PANDO_READABLE)
         } catch {
             channel.closeAndCount()
             throw error

@@ -17,13 +17,11 @@ import PandoTime
 /// has an event:
 ///
 ///     main set ── acceptors, channels that send little    all events of a tick, while its time lasts
-///              │  channels whose peer has ended             then these, for the time that is left; at least one
 ///              └─ bulk set ── new and busy channels        then one event at a time, for the time that is left;
 ///                                                         at least one
 ///
-/// So thousands of busy clients, or of those that hang up at once, do not stand in the kernel's list before a
-/// client that sends little. The kernel puts what it has reported at the end of a set's list: all have their
-/// turns.
+/// So thousands of busy clients do not stand in the kernel's list before a client that sends little. The
+/// kernel puts what it has reported at the end of a set's list: all have their turns.
 ///
 /// Confined to its loop. A class, because handlers of events change what is watched.
 @safe
@@ -166,26 +164,20 @@ final class Poller {
         return Int(count)
     }
 
-    /// Handles what the kernel reported: first what sends little, then channels whose peer has ended, then bulk
-    /// channels, until `tickShare` has passed. The kernel reports the rest again in the next tick, where it
-    /// comes before what was handled in this one.
+    /// Handles what the kernel reported: first what sends little, then bulk channels, until `tickShare` has
+    /// passed. The kernel reports the rest again in the next tick, where it comes before what was handled in
+    /// this one.
     /// - Parameter began: When the wait for them ended.
     func handle(_ count: Int, since began: MonotonicTime) {
         var pace = TickPace(began: began)
         bulkRound = (bulkRound &+ 1) | Self.bulkRoundBit
-        var (isComplete, hasBulkEvents, endCount) = (true, false, 0)
+        var (isComplete, hasBulkEvents) = (true, false)
         for index in 0..<count {
             // In bounds: the kernel filled `count` events.
             let event = unsafe events[index]
             guard let owner = unsafe event.owner else { continue }
             if unsafe owner == UnsafeMutableRawPointer(events.baseAddress) {
                 hasBulkEvents = true
-                continue
-            }
-            if unsafe event.ready & Self.ends != 0 {
-                // Moved to the front, where everything was looked at.
-                unsafe events[endCount] = event
-                endCount += 1
                 continue
             }
             // Alive: `unwatched` keeps what was closed earlier in this batch, `watched` everything else.
@@ -198,29 +190,7 @@ final class Poller {
             }
         }
         if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }
-        handleEnds(endCount, &pace)
         if hasBulkEvents { handleBulkEvents(&pace) }
-    }
-
-    /// The peer has ended, or the connection has failed.
-    private static let ends = PANDO_PEER_ENDED | PANDO_FAILED | PANDO_HUNG_UP
-
-    /// Handles channels whose peer has ended: at least one.
-    /// - Parameter count: So many at the front of the events.
-    private func handleEnds(_ count: Int, _ pace: inout TickPace) {
-        for index in 0..<count {
-            // In bounds, and alive: as in `handle`.
-            let event = unsafe events[index]
-            guard let owner = unsafe event.owner else { continue }
-            var isOver = false
-            unsafe Unmanaged<Pollable>.fromOpaque(owner)._withUnsafeGuaranteedRef { pollable in
-                guard pollable.isWatched else { return }
-                unsafe pollable.ready(event.ready)
-                moveIfNeeded(pollable)
-                isOver = pace.isOver(configuration)
-            }
-            if isOver { return }
-        }
     }
 
     /// Handles events of bulk channels, each channel once: at least one, so that what sends little cannot

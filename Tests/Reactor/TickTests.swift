@@ -161,62 +161,6 @@ private struct Done: Equatable, Sendable {
         #expect(all.filter { $0.tick == first }.count < 8, "the busy ones have many ticks")
     }
 
-    /// More peers hang up at once than the kernel reports at a time: what another client has sent is read
-    /// in the first tick in which it is reported, and what it sends next in the tick after that.
-    @Test(arguments: [true, false]) func channelThatSendsIsReadBeforeThoseWhosePeersHaveEnded(
-        resets: Bool
-    ) throws {
-        let endedCount = Int(PANDO_EVENT_LIMIT) / 2
-        let clock = ScriptedClock()
-        let log = Log<Event>()
-        let done = Log<Done>()
-        let quiet = Confined<[Peer]>([])
-        let host = try Host(
-            clock.configuration,
-            adopt: scripting(log) { delegate, channel in
-                let id = delegate.id
-                delegate.logsBytes = false
-                var count = 0
-                delegate.onReceived = { _, channel in
-                    count += 1
-                    done.add(Done(tick: channel.loop.tickCount, id: id))
-                    if id == 0, count == 4 { quiet.value[0].send([0]) }
-                }
-                delegate.onEnd = { channel in
-                    clock.advance(.milliseconds(1))
-                    channel.closeAfterFlush()
-                }
-                delegate.onClose = { channel in
-                    clock.advance(.milliseconds(1))
-                    done.add(Done(tick: channel.loop.tickCount, id: -id))
-                }
-            })
-        defer { host.stop() }
-        quiet.value = [try Peer(host.address)]
-        log.wait("adoption") { $0.contains(.opened(0)) }
-        var peers: [Peer] = []
-        for id in 1...endedCount {
-            peers.append(try Peer(host.address))
-            log.wait("adoption") { $0.contains(.opened(id)) }
-        }
-        var readCount = 0
-        for number in 1...3 {
-            for peer in quiet.value + (number < 3 ? peers : []) {
-                peer.send([0])
-                readCount += 1
-                done.wait("read \(number)") { $0.count == readCount }
-            }
-        }
-        try block(host.loop) {
-            for peer in peers { if resets { peer.reset() } else { peer.close() } }
-            quiet.value[0].send([0])
-        }
-        let all = done.wait("all reads") { $0.count == readCount + endedCount + 2 }.dropFirst(readCount)
-        let first = try #require(all.map(\.tick).min())
-        #expect(all.filter { $0.id == 0 }.map(\.tick) == [first, first + 1])
-        host.on { _ in quiet.value = [] }
-    }
-
     /// Where memory is short, all channels are read in small pieces.
     @Test func readsOfAllChannelsCanBeMadeShort() throws {
         let log = Log<Event>()

@@ -16,8 +16,6 @@ static const uint32_t PANDO_READABLE = 0x001;
 static const uint32_t PANDO_WRITABLE = 0x004;
 static const uint32_t PANDO_FAILED = 0x008;
 static const uint32_t PANDO_HUNG_UP = 0x010;
-/// The peer sends no more. Reported only where it was asked for.
-static const uint32_t PANDO_PEER_ENDED = 0x2000;
 static const uint32_t PANDO_EDGE = 1u << 31;
 
 static const int32_t PANDO_EINTR = 4;
