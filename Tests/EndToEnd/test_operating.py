@@ -81,7 +81,9 @@ PROGRAMS = {
     "systemctl": """
         echo "systemctl $*" >>"$ROOT/services"
         case "$*" in
-            "stop pando")
+            "stop pando" | "stop pando.socket pando")
+                # A client would start the service again, once its socket is there.
+                if [ "$*" = "stop pando" ] && grep -qx 'systemctl enable --now pando.socket' "$ROOT/services"; then exit 1; fi
                 if [ -f "$ROOT/process" ]; then
                     export process=$(cat "$ROOT/process")
                     kill "$process" 2>/dev/null || true
@@ -91,6 +93,7 @@ PROGRAMS = {
             "start pando")
                 grep -qx 'ListenStream=443' "$ROOT"/etc/systemd/system/pando.socket.d/*.conf
                 grep -qx 'systemctl enable --now pando.socket' "$ROOT/services"
+                grep -qx 'Requires=pando.socket' "$ROOT"/etc/systemd/system/pando.service.d/*.conf
                 python3 "$ROOT/activate.py" "$ROOT" "$SERVER_PROGRAM" "$CLIENT_PORT" ;;
             "reload prometheus")
                 # The file of the page, with intervals of a second in place of a minute.
