@@ -485,6 +485,20 @@ def test_the_configuration_in_the_manifest_is_one(manifest, tmp_path):
     assert run("check", "rules", tmp_path / "rules.json").returncode == 0
 
 
+def test_a_last_checkpoint_ends_before_the_process_is_killed(manifest):
+    """Its bound leaves ten seconds of what service managers wait after SIGTERM, and is what the documentation says."""
+    (bound,) = re.findall(
+        r"lastCheckpointTimeout: Duration = \.seconds\((\d+)\)\n", (REPOSITORY / "Sources/Server/Server.swift").read_text())
+    page = (REPOSITORY / "public/docs/operating.md").read_text()
+    service = re.search(r"^TimeoutStopSec=(\d+)min$", (DEPLOY / "pando.service").read_text(), re.MULTILINE)
+    compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["pando"]["stop_grace_period"]
+    (pod,) = [one["spec"]["template"]["spec"] for one in manifest if one["kind"] == "StatefulSet"]
+    docker = [int(one) for text in (page, (DEPLOY / "Dockerfile").read_text()) for one in re.findall(r"--stop-timeout (\d+)", text)]
+    waits = [int(service[1]) * 60, int(re.fullmatch(r"(\d+)s", compose)[1]), pod["terminationGracePeriodSeconds"], *docker]
+    assert len(docker) == 2 and int(bound) + 10 <= min(waits), waits
+    assert f"before the exit, for {bound} s at most" in page
+
+
 def test_the_image_has_what_its_configuration_names():
     """The Dockerfile names folders of the repository, an unprivileged user, and a health check of the program itself."""
     text = (DEPLOY / "Dockerfile").read_text()
