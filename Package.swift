@@ -266,8 +266,8 @@ let package = Package(
         tests(
             "Database",
             on: [
-                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "Reactor",
-                "Time", "Random", "Bytes",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "SimulatedDisk",
+                "Reactor", "Time", "Random", "Bytes",
             ],
             c: ["CCounting"], libraries: [logging]),
         tests(
@@ -284,7 +284,10 @@ let package = Package(
             on: ["Administration", "Loops", "Database", "Engine", "Tree", "Time"], libraries: [logging]),
         tests(
             "Server",
-            on: ["Server", "Settings", "Storage", "Engine", "Tree", "Journal", "Reactor", "Time"],
+            on: [
+                "Server", "Settings", "Storage", "Engine", "Tree", "Journal", "SimulatedDisk", "Reactor",
+                "Time",
+            ],
             libraries: [logging]),
     ]
 )

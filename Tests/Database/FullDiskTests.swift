@@ -4,6 +4,7 @@ import PandoEngine
 import PandoJournal
 import PandoReactor
 import PandoRules
+import PandoSimulatedDisk
 import PandoTree
 import PandoWire
 import Synchronization
@@ -13,9 +14,8 @@ import Testing
 @testable import PandoStorage
 
 /// A real directory on a disk that can be full: space is reserved, and files are made, only while it is not.
-final class LimitedDisk: Disk {
-    typealias File = SystemDisk.File
-    private let real: SystemDisk
+final class LimitedDisk: ForwardingDisk {
+    let base: SystemDisk
     private let full: Gauge
     let overwritesInPlace: Bool
 
@@ -27,7 +27,7 @@ final class LimitedDisk: Disk {
 
     init(_ directory: String, _ full: Gauge, overwritesInPlace: Bool = true) throws(DiskFailure) {
         self.overwritesInPlace = overwritesInPlace
-        real = try SystemDisk(directory: directory, create: true)
+        base = try SystemDisk(directory: directory, create: true)
         self.full = full
     }
 
@@ -38,36 +38,14 @@ final class LimitedDisk: Disk {
             operation: operation, path: directory, errorNumber: 28, errorText: "No space left on device")
     }
 
-    var directory: String { real.directory }
-    func list() throws(DiskFailure) -> [String] { try real.list() }
-    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SystemDisk.File {
         if mode == .create { try refuseIfFull(.open) }
-        return try real.open(name, mode)
+        return try base.open(name, mode)
     }
-    func byteCount(of file: File) throws(DiskFailure) -> Int { try real.byteCount(of: file) }
-    @unsafe func read(
-        _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
-    ) throws(DiskFailure) -> Int {
-        // Passed on as it came.
-        try unsafe real.read(file, at: offset, into: buffer)
-    }
-    func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
-        try real.write(bytes, to: file, at: offset)
-    }
-    func sync(_ file: File) throws(DiskFailure) { try real.sync(file) }
-    func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
+    func reserve(_ range: Range<Int>, of file: SystemDisk.File) throws(DiskFailure) {
         try refuseIfFull(.reserve)
-        try real.reserve(range, of: file)
+        try base.reserve(range, of: file)
     }
-    func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
-        try real.truncate(file, to: byteCount)
-    }
-    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
-        try real.rename(oldName, to: newName)
-    }
-    func remove(_ name: String) throws(DiskFailure) { try real.remove(name) }
-    func syncDirectory() throws(DiskFailure) { try real.syncDirectory() }
-    func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> { try real.lock(name) }
 }
 
 /// A full disk refuses writes before they are done; reads go on; ends of sessions wait; and all is taken up

@@ -487,8 +487,9 @@ def test_the_configuration_in_the_manifest_is_one(manifest, tmp_path):
 
 def test_a_last_checkpoint_ends_before_the_process_is_killed(manifest):
     """Its bound leaves ten seconds of what service managers wait after SIGTERM, and is what the documentation says."""
-    (bound,) = re.findall(
-        r"lastCheckpointTimeout: Duration = \.seconds\((\d+)\)\n", (REPOSITORY / "Sources/Server/Server.swift").read_text())
+    server = (REPOSITORY / "Sources/Server/Server.swift").read_text()
+    (bound,) = re.findall(r"lastCheckpointTimeout: Duration = \.seconds\((\d+)\)\n", server)
+    assert "stop(checkpointTimeout: Self.lastCheckpointTimeout," in server
     page = (REPOSITORY / "public/docs/operating.md").read_text()
     service = re.search(r"^TimeoutStopSec=(\d+)min$", (DEPLOY / "pando.service").read_text(), re.MULTILINE)
     compose = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["pando"]["stop_grace_period"]

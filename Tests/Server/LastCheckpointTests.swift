@@ -3,6 +3,7 @@ import Logging
 import PandoEngine
 import PandoJournal
 import PandoReactor
+import PandoSimulatedDisk
 import PandoStorage
 import PandoTree
 import Synchronization
@@ -51,9 +52,8 @@ import Testing
 }
 
 /// A real directory on which a checkpoint cannot be begun until the gate is opened.
-private final class StalledDisk: Disk {
-    typealias File = SystemDisk.File
-    private let real: SystemDisk
+private final class StalledDisk: ForwardingDisk {
+    let base: SystemDisk
     private let gate: Gate
 
     final class Gate: Sendable {
@@ -67,41 +67,17 @@ private final class StalledDisk: Disk {
     }
 
     init(_ directory: String, _ gate: Gate) throws(DiskFailure) {
-        real = try SystemDisk(directory: directory, create: true)
+        base = try SystemDisk(directory: directory, create: true)
         self.gate = gate
     }
 
-    var directory: String { real.directory }
-    var overwritesInPlace: Bool { real.overwritesInPlace }
-    func list() throws(DiskFailure) -> [String] { try real.list() }
-    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File {
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SystemDisk.File {
         if mode == .create, name.hasPrefix("checkpoint-") {
             gate.reached.signal()
             if !gate.opened.wait(timeout: .seconds(60)) { gate.wasForced.store(true, ordering: .relaxed) }
         }
-        return try real.open(name, mode)
+        return try base.open(name, mode)
     }
-    func byteCount(of file: File) throws(DiskFailure) -> Int { try real.byteCount(of: file) }
-    @unsafe func read(
-        _ file: File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
-    ) throws(DiskFailure) -> Int {
-        // Passed on as it came.
-        try unsafe real.read(file, at: offset, into: buffer)
-    }
-    func write(_ bytes: RawSpan, to file: File, at offset: Int) throws(DiskFailure) {
-        try real.write(bytes, to: file, at: offset)
-    }
-    func sync(_ file: File) throws(DiskFailure) { try real.sync(file) }
-    func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) { try real.reserve(range, of: file) }
-    func truncate(_ file: File, to byteCount: Int) throws(DiskFailure) {
-        try real.truncate(file, to: byteCount)
-    }
-    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
-        try real.rename(oldName, to: newName)
-    }
-    func remove(_ name: String) throws(DiskFailure) { try real.remove(name) }
-    func syncDirectory() throws(DiskFailure) { try real.syncDirectory() }
-    func lock(_ name: String) throws(DiskFailure) -> LockOutcome<File> { try real.lock(name) }
 }
 
 /// What was logged.

@@ -9,13 +9,13 @@ import Synchronization
 /// A disk on which something happens once, after so many calls.
 ///
 /// `@unchecked Sendable`: used by one thread.
-final class ChangingDisk: Disk, @unchecked Sendable {
-    private let disk: SimulatedDisk
+final class ChangingDisk: ForwardingDisk, @unchecked Sendable {
+    let base: SimulatedDisk
     private var callsLeft: Int
     private let change: () -> Void
 
     init(_ disk: SimulatedDisk, after callCount: Int, _ change: @escaping () -> Void) {
-        self.disk = disk
+        base = disk
         callsLeft = callCount
         self.change = change
     }
@@ -25,43 +25,24 @@ final class ChangingDisk: Disk, @unchecked Sendable {
         callsLeft -= 1
     }
 
-    var directory: String { disk.directory }
-    var overwritesInPlace: Bool { disk.overwritesInPlace }
-
     func list() throws(DiskFailure) -> [String] {
         count()
-        return try disk.list()
+        return try base.list()
     }
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
         count()
-        return try disk.open(name, mode)
+        return try base.open(name, mode)
     }
     func byteCount(of file: SimulatedDisk.File) throws(DiskFailure) -> Int {
         count()
-        return try disk.byteCount(of: file)
+        return try base.byteCount(of: file)
     }
     @unsafe func read(
         _ file: SimulatedDisk.File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
     ) throws(DiskFailure) -> Int {
         count()
-        return try unsafe disk.read(file, at: offset, into: buffer)
+        return try unsafe base.read(file, at: offset, into: buffer)
     }
-    func write(_ bytes: RawSpan, to file: SimulatedDisk.File, at offset: Int) throws(DiskFailure) {
-        try disk.write(bytes, to: file, at: offset)
-    }
-    func sync(_ file: SimulatedDisk.File) throws(DiskFailure) { try disk.sync(file) }
-    func reserve(_ range: Range<Int>, of file: SimulatedDisk.File) throws(DiskFailure) {
-        try disk.reserve(range, of: file)
-    }
-    func truncate(_ file: SimulatedDisk.File, to byteCount: Int) throws(DiskFailure) {
-        try disk.truncate(file, to: byteCount)
-    }
-    func rename(_ oldName: String, to newName: String) throws(DiskFailure) {
-        try disk.rename(oldName, to: newName)
-    }
-    func remove(_ name: String) throws(DiskFailure) { try disk.remove(name) }
-    func syncDirectory() throws(DiskFailure) { try disk.syncDirectory() }
-    func lock(_ name: String) throws(DiskFailure) -> LockOutcome<SimulatedDisk.File> { try disk.lock(name) }
 }
 
 /// Holds a thread until it is opened.
