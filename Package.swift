@@ -212,7 +212,7 @@ let package = Package(
             "Bench",
             on: [
                 "Traffic", "Engine", "Rules", "Wire", "WebSocket", "HTTP", "Tree", "Journal", "SimulatedDisk",
-                "Reactor", "Time", "Random", "Bytes",
+                "Reactor", "Metrics", "Time", "Random", "Bytes",
             ],
             c: ["CCounting"], libraries: [argumentParser]),
         executable(

@@ -13,7 +13,7 @@ struct Micro: ParsableCommand {
 
     enum Subject: String, ExpressibleByArgument, CaseIterable {
         case json, tree, hash, engine, growth, fanOut = "fan-out", indexes, windows, rules, frames, wire,
-            http, journal
+            http, journal, metrics
     }
 
     @Argument(
@@ -56,6 +56,7 @@ extension Micro.Subject {
         case .wire: try wireTimings(effort)
         case .http: try headTimings(effort)
         case .journal: try journalTimings(effort)
+        case .metrics: metricTimings(effort)
         }
     }
 }
