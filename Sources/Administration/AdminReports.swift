@@ -8,8 +8,9 @@ import PandoReactor
 import PandoSettings
 import PandoTime
 
-/// What the server says of itself: metrics, health, connections, slow operations, its log. The admin port
-/// (``AdminServer``) and `/.inspect` at the server's own port (rest §10.3) say it to administrators.
+/// What the server reports about itself: metrics, health, connections, slow operations, its log. Served by
+/// the admin port (``AdminServer``; metrics and health to everybody, the rest to administrators) and by
+/// `/.inspect` at the server's own port (rest §10.3; administrators only).
 ///
 /// `@unchecked Sendable`: what is mutable is used on the thread of the admin port only.
 package final class AdminReports: @unchecked Sendable {

@@ -22,6 +22,7 @@ package final class AdminServer: @unchecked Sendable {
     private static let outboundByteLimit = 64 << 20
 
     /// What is said here, and at the server's own port.
+    /// The reports that this port and `/.inspect` serve.
     package let reports: AdminReports
     private let loop: EventLoop
     private let authenticator: Authenticator

@@ -7,7 +7,8 @@ import PandoSettings
 import PandoStorage
 import PandoTLS
 
-/// Where a server counts: what the families of metrics (``MetricRegistry/init(of:)``) are made of.
+/// The counters of all parts of the server, from which the metric families (``MetricRegistry/init(of:)``)
+/// read.
 struct ServerMetrics: Sendable {
     /// A loop and the name of its thread.
     struct Thread: Sendable {

@@ -28,7 +28,7 @@ private final class SetCells {
     let batches = Histogram.counts
     let batchBytes = Histogram.bytes
 
-    /// The bytes of its message and of its reply, and what the databases count.
+    /// Adds what is counted once for each set; its received bytes are counted with the batch.
     func addSet() {
         requests.add(.put)
         evaluations.add()

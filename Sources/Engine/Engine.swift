@@ -32,6 +32,7 @@ package struct Engine: ~Copyable, Sendable {
     package var disconnectLimit = DisconnectQueue.capacity
     /// Bytes that the listens of one session may take, at most ``largestListenByteLimit``.
     package var listenByteLimit = SessionListens.byteLimit
+    /// Never read: see ``PassedByAddress``.
     private let passing = PassedByAddress()
     package static let largestListenByteLimit = SessionListens.byteLimit
     package static let largestListenLimit = SessionListens.limit

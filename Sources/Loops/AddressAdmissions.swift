@@ -94,8 +94,9 @@ final class AddressAdmissions {
         metrics.limits.add(.connectionsPerAddress)
         refusedCount += 1
         guard throttle.mayReport(at: loop.now) else { return }
+        let connections = refusedCount == 1 ? "1 connection" : "\(refusedCount) connections"
         logger.warning(
-            "refused \(refusedCount) connections: more than \(addresses.limit) from one address (--max-connections-per-address)"
+            "refused \(connections): more than \(addresses.limit) from one address (--max-connections-per-address)"
         )
         refusedCount = 0
     }

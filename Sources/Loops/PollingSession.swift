@@ -73,7 +73,7 @@ final class PollingSession: LoopSession {
 
     // MARK: From the client
 
-    /// A poll has come. What the client's system has acknowledged on ``carriers`` was noted.
+    /// A poll has come. What the client's system has acknowledged on ``unconfirmedConnections`` was noted.
     func receive(_ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: HTTPSession) {
         lastHeard = services.loop.now
         prepare()
@@ -103,7 +103,7 @@ final class PollingSession: LoopSession {
     }
 
     /// Connections with responses of which it is not known whether they were received.
-    var carriers: [SessionID] { session.carriers }
+    var unconfirmedConnections: [SessionID] { session.unconfirmedConnections }
 
     /// A response could not be written: its connection is gone.
     func lost(_ answer: PollResponse, on connection: SessionID) {

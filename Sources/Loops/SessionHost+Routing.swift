@@ -26,7 +26,7 @@ extension SessionHost: SessionRouter {
 
     func noteAcknowledged(for session: SessionID) {
         // One system call each; there are two, as a rule.
-        for connection in table.polling(session)?.carriers ?? [] {
+        for connection in table.polling(session)?.unconfirmedConnections ?? [] {
             table.http(connection)?.noteAcknowledged()
         }
     }

@@ -53,7 +53,8 @@ final class SessionHost {
         services.router = self
     }
 
-    /// Counts what begins from now on. What another limiter has counted, it counts to its end.
+    /// Applies to connections and writes that begin from now on. Connections that a previous limiter has
+    /// counted stay counted there until they close.
     func limitClients(_ limiters: ClientLimiters) {
         services.context.settings.limits.users = limiters.users
         addresses = limiters.addresses.map { addresses in
@@ -100,14 +101,14 @@ final class SessionHost {
         resources.workers.clients.note(session.id, at: AddressNetwork(client))
     }
 
-    /// Counts a client of which its proxy has said where it is (``HTTPSession/namedClient``), as long as the
-    /// object exists.
+    /// Counts a connection for the client address that its proxy named (``HTTPSession/namedClient``); it is
+    /// counted until the returned grant is released.
     /// - Parameter client: nil where that is not known.
     func admit(_ client: SocketAddress?) -> AddressAdmission { addresses?.admit(client) ?? .uncounted }
 
-    /// Goes on with a connection that wants to be a WebSocket: on the loop of its session by long polling, if
-    /// there is one that is to move there.
-    /// - Parameter rest: What the client has sent behind the request.
+    /// Upgrades a connection. If it belongs to a long-polling session on another loop, it is moved to that
+    /// loop first.
+    /// - Parameter rest: What the client has sent after the request.
     func upgrade(_ connection: HTTPSession, _ request: UpgradeRequest, rest: [UInt8]) {
         let polling = request.polling.flatMap { resources.directory[$0] }
         if let polling, polling.loop != index, Int(polling.loop) < resources.outputs.count {

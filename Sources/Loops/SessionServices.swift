@@ -33,7 +33,8 @@ final class SessionServices {
     var isUnderBackpressure = false
     /// The process holds more for its clients than it may (``LoopMemory``).
     var isMemoryLimitExceeded = false
-    /// The loop, which knows the other sessions. Both live as long as the process.
+    /// The loop's ``SessionHost``, which knows the other sessions. Lives as long as the process, so the
+    /// reference cycle is harmless.
     var router: (any SessionRouter)?
     /// The proxies whose word about their clients counts.
     let trustedProxies: TrustedProxies

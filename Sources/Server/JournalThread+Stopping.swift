@@ -3,12 +3,12 @@ import PandoStorage
 
 extension JournalThread {
     /// Makes everything durable, and ends the threads of the journal. A checkpoint that takes longer than
-    /// `timeout` is given up: without it nothing is lost, and the next start reads more of the journal.
+    /// `timeout` is cancelled: without it nothing is lost, and the next start reads more of the journal.
     func stop(checkpointTimeout timeout: Duration, _ logger: Logger) {
         let expired = { @Sendable in
             self.cancelCheckpoint()
             logger.notice(
-                "stopping: the last checkpoint is given up after \(timeout.components.seconds) s; the next start reads the journal instead"
+                "stopping: the last checkpoint is cancelled after \(timeout.components.seconds) s; the next start reads the journal instead"
             )
         }
         withDeadline(timeout, expired: expired) { stop() }

@@ -2,8 +2,8 @@ import PandoRandom
 
 /// What clients do: they connect, ask, flood and leave.
 final class ClientDriver {
-    /// Requests in progress at once, where each may have been refused: every subset of them is then a
-    /// possible past.
+    /// Requests in progress at once, where each may have been refused, so the checker must try every subset
+    /// of them.
     private static let refusableLimit = 6
     private static let clientLimit = 8
     /// Connections of REST clients that are open at once.

@@ -1,7 +1,7 @@
 import PandoRandom
 import PandoSimulatedDisk
 
-/// Lets the server come to rest, and checks that no client waits then for what will not come.
+/// Waits until the server is idle, and checks that no client waits then for what will not come.
 final class IdleWait {
     private let world: SimulatedWorld
     private let threads: ServerThreads
@@ -32,12 +32,12 @@ final class IdleWait {
     /// Bytes, turns and time until nothing is left to do: then every request has its answer, and every client
     /// what was released to it.
     func waitUntilIdle() throws {
-        world.note("coming to rest")
+        world.note("waiting until idle")
         (world.diskFaults.isQuiet, world.diskFaults.operationsLeft) = (true, nil)
         world.disk.capacity = .max
         var idleRounds = 0
         // Each round does one request at least.
-        for _ in 0..<Self.restRounds + world.checker.unansweredCount
+        for _ in 0..<Self.roundLimit + world.checker.unansweredCount
         where !world.hasDied
             && (world.checker.hasOpenEnds || isAnyClientWaiting || world.server?.hasCheckpointJob == true)
         {
@@ -53,11 +53,11 @@ final class IdleWait {
             }
         }
         world.diskFaults.isQuiet = false
-        if !world.hasDied { try checkRest() }
+        if !world.hasDied { try checkIdle() }
     }
 
-    /// Rounds in which everything but requests must come to rest.
-    static let restRounds = 200
+    /// Rounds within which everything but requests must become idle.
+    static let roundLimit = 200
     /// Rounds in which nothing happens, after which nothing will: 3 s, and a full disk is asked again after
     /// one.
     private static let idleRounds = 10
@@ -80,7 +80,7 @@ final class IdleWait {
     }
 
     /// Nothing is on its way, and no thread has anything to do.
-    private func checkRest() throws {
+    private func checkIdle() throws {
         if let client = world.clients.first(where: { isOwedResponse($0) }) {
             throw BrokenPromise(
                 description:
@@ -107,7 +107,7 @@ final class IdleWait {
         }
         for session in world.checker.replicas.keys { world.checker.replicas[session]?.isLagging = false }
         if let problem = world.checker.contradiction(of: world.checker.state) {
-            throw BrokenPromise(description: "at rest, \(problem)")
+            throw BrokenPromise(description: "when idle, \(problem)")
         }
     }
 }

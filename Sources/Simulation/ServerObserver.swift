@@ -9,7 +9,8 @@ final class ServerObserver: LoopObserver {
     private var admissions: Set<UInt64> = []
     /// The latest time at which databases have run, since the server was made.
     var latestRun: Int64 = 0
-    /// Looks at the clock of work that begin a turn, and the work before them: no request's.
+    /// Clock readings at the beginning of turns, and the work counted up to them; neither belongs to a
+    /// request.
     private var silentLooks = 0
     private var silentWork: UInt64 = 0
 

@@ -45,7 +45,7 @@ final class ServerThreads {
         server.stepJournal()
         world.totals.takenSegments += server.usedPreparedCount - takenBefore
         isInJournalTurn = false
-        // Looking around comes before what was lost is known.
+        // ``StartReader`` reads before what was lost is known.
         if !world.hasDied, world.onDecoded == nil {
             world.checker.history.journalTurn(at: world.environment.monotonicMilliseconds)
         }

@@ -25,7 +25,7 @@ final class SimulatedWorld {
     var checker: Checker
     /// By the numbers of their links.
     var clients: [SimulatedClient] = []
-    /// What clients are given that look at what is there after a start; nil otherwise.
+    /// While ``StartReader`` reads after a start: gets what its clients decode; nil otherwise.
     var onDecoded: ((SimulatedClient, SimulatedClient.Decoded) throws -> Void)?
     /// The server ends all sessions: what is posted now is dropped.
     var isStopping = false
@@ -54,8 +54,11 @@ final class SimulatedWorld {
             workOfPiece: environment.workNanoseconds(before:))
     }
 
+    /// Whether it is known when the server stamped a command: then clients write server timestamps, and the
+    /// clock may be set back.
     var usesTime: Bool { !plan.hasSlowLoops && !plan.hasFloods && !checker.mayBeFull }
-    /// The disk may refuse the end of a session: only what shows must be queued for it.
+    /// The disk may be full, so onDisconnect writes may be refused. Clients then queue only writes whose
+    /// effect can be observed.
     var mayBeFull: Bool { checker.mayBeFull }
     /// The server, or its machine.
     var hasDied: Bool { disk.hasCrashed || server?.failure != nil }

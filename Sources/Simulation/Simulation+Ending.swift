@@ -68,7 +68,7 @@ extension Simulation {
         server.loop.isReading = false
         world.checker.closeAll()
         server.drain()
-        for _ in 0..<IdleWait.restRounds + world.checker.waiting.count
+        for _ in 0..<IdleWait.roundLimit + world.checker.waiting.count
         where !server.isDrained && !world.hasDied {
             threads.databaseTurn()
             threads.journalTurn()

@@ -53,7 +53,7 @@ extension Simulation {
             seen,
             after: RecoveryCheck.Start(loss: loss, wasStopped: wasStopped, attempts: attempts, time: time),
             wall: wall)
-        // Looking around took time.
+        // ``StartReader`` reading took time.
         world.checker.clock = max(world.checker.clock, observer.latestRun)
         driver.watchEverything()
         world.diskFaults.isQuiet = false

@@ -39,8 +39,11 @@ package final class Simulation {
         idle = IdleWait(world, threads, observer)
     }
 
+    /// The events so far.
     package var log: EventLog { world.log }
+    /// The number of the present step, by which events are logged.
     package var step: Int { world.step }
+    /// What has happened so far, counted.
     package var totals: Totals { world.totals }
 
     /// Runs the seed to its end.

@@ -7,6 +7,7 @@ package struct BackupSummary: Sendable {
     package var sequence: SequenceNumber
     /// Of that record, or later; milliseconds since 1970.
     package var timestamp: Int64
+    /// The data directory whose state it is.
     package var directory: DirectoryID
     /// That of the last record.
     package var timeline: UInt32

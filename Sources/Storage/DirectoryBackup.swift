@@ -1,7 +1,7 @@
 import PandoEngine
 import PandoJournal
 
-/// Reads or copies a directory on which a server may run: what `pando backup` keeps.
+/// Reads or copies a data directory while a server may be running on it: what `pando backup` keeps.
 package enum DirectoryBackup {
     /// Reads a directory as it was at one moment, or as it is now; a server may run on it.
     /// - Parameter moment: Nil for now.

@@ -3,8 +3,8 @@ import PandoJournal
 /// Makes a data directory from what was backed up.
 package enum DirectoryRestore {
     /// Makes a data directory that holds `state`, on a timeline of its own, so that no file that was there
-    /// before, and no file of the source, is taken for a part of it. It takes effect when its one file gets
-    /// its name.
+    /// before, and no file of the source, is taken for a part of it. Takes effect when the checkpoint, which
+    /// is written last, gets its name.
     /// - Parameters:
     ///   - mayReplace: Whether the directory may lose what it holds.
     ///   - directoryID: Random.
@@ -29,7 +29,7 @@ package enum DirectoryRestore {
         }
     }
 
-    /// Writes the one file.
+    /// Writes the timeline history, then the checkpoint.
     private static func write(
         _ state: RecoveredState, from source: BackupSummary, on disk: SystemDisk, mayReplace: Bool,
         directoryID: DirectoryID, progress: (_ byteCount: Int) -> Void

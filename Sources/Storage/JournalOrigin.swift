@@ -2,7 +2,9 @@ import PandoJournal
 
 /// Where the journal ended when its server started.
 package struct JournalOrigin: Sendable {
+    /// The data directory of the journal.
     package var directory: DirectoryID
+    /// The timeline on which the server goes on.
     package var timeline: UInt32
     /// The last record of the journal.
     package var sequence: SequenceNumber

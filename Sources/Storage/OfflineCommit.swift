@@ -1,8 +1,8 @@
 import PandoEngine
 import PandoJournal
 
-/// Changes a whole directory while no server runs on it: for imports and namespace commands. A change takes
-/// effect when a checkpoint gets its name: all of it or nothing.
+/// Changes a whole directory while no server runs on it: for imports and namespace commands; `write` also for
+/// restores. A change takes effect when a checkpoint gets its name: all of it or nothing.
 package enum OfflineCommit {
     /// Replaces the content of the directory by `state`, behind everything that its journal holds: a
     /// checkpoint is written beside the existing files, synced, and takes effect with one rename. After a

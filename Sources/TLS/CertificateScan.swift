@@ -11,8 +11,8 @@ struct CertificateSource: Hashable {
     }
 }
 
-/// Which files of certificates there are at one moment, and what they look like from outside. Two equal scans
-/// have seen the same files.
+/// The certificate files at one moment, each with inode, size and times (``FileStamp``). Two scans are equal
+/// if no file has changed.
 struct CertificateScan: Equatable {
     struct Stamps: Equatable {
         let certificate: FileStamp?

@@ -8,7 +8,9 @@ package final class CertificateStore: Sendable {
     /// What an operator should know.
     package struct Message: Equatable, Sendable {
         package enum Level: Sendable { case notice, warning, error }
+        /// The level at which the server logs it.
         package let level: Level
+        /// A sentence for the log.
         package let text: String
     }
 

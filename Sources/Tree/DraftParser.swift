@@ -16,6 +16,7 @@ package struct DraftParser: ~Copyable {
     package var skipsContent = false
     /// Of all drafts together.
     private var budget: NodeBudget
+    /// Never read: see ``PassedByAddress``.
     private let passing = PassedByAddress()
 
     /// Bytes of memory of a node without its text: an entry in its parent's page (40 bytes), and its part of

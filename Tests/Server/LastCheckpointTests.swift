@@ -17,8 +17,8 @@ import Testing
     @Test func aCheckpointThatTakesTooLongIsGivenUpAndNothingIsLost() throws {
         let path = "/tmp/pando-server-tests-\(UInt64.random(in: .min ... .max))"
         let gate = try StalledDisk.Gate()
-        // Goes on only once the checkpoint was given up: without a bound, never.
-        let lines = Lines { line in if line.contains("is given up") { gate.opened.signal() } }
+        // Goes on only once the checkpoint was cancelled: without a bound, never.
+        let lines = Lines { line in if line.contains("is cancelled") { gate.opened.signal() } }
         let disk = try StalledDisk(path, gate)
         defer {
             for name in (try? disk.list()) ?? [] { try? disk.remove(name) }
@@ -41,8 +41,8 @@ import Testing
         journal.stop(checkpointTimeout: .milliseconds(1), lines.logger)
 
         let wasForced = gate.wasForced.load(ordering: .relaxed)
-        #expect(!wasForced, "the checkpoint was not given up")
-        #expect(lines.all.contains { $0.contains("the last checkpoint is given up after") })
+        #expect(!wasForced, "the checkpoint was not cancelled")
+        #expect(lines.all.contains { $0.contains("the last checkpoint is cancelled after") })
         #expect(lines.all.contains { $0.contains("cancelled because the server stops") })
         #expect(try disk.list().allSatisfy { !$0.hasPrefix("checkpoint-") })
         var next = RecoveredState(access: .open)

@@ -30,7 +30,7 @@ import Testing
         }
         for name in names { try Data().write(to: directory.appending(path: name)) }
         func newest(timeline: UInt32? = nil) throws -> String? {
-            try ArchivedBackups.newest(in: directory.path, timeline: timeline, until: nil)
+            try ScheduledBackups.newest(in: directory.path, timeline: timeline, until: nil)
         }
         #expect(try newest() == names[2])
         #expect(try newest(timeline: 1) == names[0])

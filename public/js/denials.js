@@ -34,7 +34,7 @@ async function why(asked, auth, moment) {
 	toast("The rules allow it now.")
 }
 
-// A button that shows, to administrators, why the actor was denied just now what it asked for: [{method, path, value, query}].
+// A button that shows administrators why the actor was just denied what it asked for: [{method, path, value, query}].
 export function whyButton(error, asked) {
 	const {isAdmin, actorAuth, database} = session
 	const moment = database.now

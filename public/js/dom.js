@@ -44,7 +44,7 @@ export const button = (label, onclick, kind = "", properties) => h(`button${kind
 export const iconButton = (name, label, onclick, properties) =>
 	button(icon(name), onclick, ".icon-button", {title: label, label, ...properties})
 
-// Control characters, and those that change the direction of text or have no shape; but tabs, and the choice of a coloured shape.
+// Control characters, and those that change direction or have no shape; but tabs and the choice of a coloured shape.
 const INVISIBLE = /(?![\t\ufe0f])[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{DI}]/gu
 
 export function visible(text, limit = 120) {
@@ -52,7 +52,7 @@ export function visible(text, limit = 120) {
 	return cut.replace(INVISIBLE, found => `⟨${found.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`)
 }
 
-// JSON for code, with escapes of such characters that all languages have.
+// JSON for code; such characters as escapes that every language knows.
 export const literal = value => stringify(value).replace(INVISIBLE, found => (found.length > 1 ? found : `\\u${found.charCodeAt().toString(16).padStart(4, "0")}`))
 
 export const visibleLines = (text, limit) => text.slice(0, limit).split("\n").map(line => visible(line, 2000)).join("\n")

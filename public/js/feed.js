@@ -43,7 +43,7 @@ export function writeParts(write, from) {
 	return [h("time", format.moment(time)), h("b", {title: writer}, writer, onDisconnect && " (onDisconnect)"), h("span.write-path", place, count > 1 && ` and ${format.count(count - 1)} more`)]
 }
 
-// Reads the journal by `read(signal)`, one reading at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
+// Reads the journal by `read(signal)`, one at a time: `delay` ms after writes to the keys of `shown()`, a tenth of the time at most.
 export function journalReader(delay, shown, read) {
 	let timer, reading, isStale, until = 0
 	const stop = () => {

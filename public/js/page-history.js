@@ -29,7 +29,7 @@ const cut = h("p.hint")
 const wrote = h("p.together.writes")
 const changesElement = h("div")
 const restore = button("Restore…", askRestore, ".primary")
-// `at` is the moment that is shown, null for now; `end` is when `now` was read. `writes`: the last `limit` ones, up to the moment where those up to now don't reach it.
+// `at`: the moment shown, null for now; `end`: when `now` was read. `writes`: the last `limit`, up to `at` where those up to now don't reach it.
 let keys, at, limit, writes, hasMore, now, then, writer, end, since
 
 export const element = h(".page",

@@ -19,7 +19,7 @@ CodeMirror.defineSimpleMode("rules", await readTable("rules-mode"))
 
 const {keys, variables, members} = await readTable("completions")
 
-// What may end a line: {typed, words}; `typed` is there.
+// Completions at a line's end: {typed, words}; they begin with `typed`.
 export function completions(line, source) {
 	const [typed] = /[\w$]*$/.exec(line)
 	const owner = line.slice(0, line.length - typed.length)

@@ -66,7 +66,7 @@ class Session extends Emitter {
 		Object.assign(this, {credential, actor: {kind: "self"}})
 		await this.connect()
 		this.auth = this.database.auth
-		// --dev gives everybody the names of databases, but only administrators the log, from its end on.
+		// With --dev everybody gets the names of databases; the log, from its end on, only administrators.
 		const answers = [this.inspect("databases"), this.inspect("log", {after: Number.MAX_SAFE_INTEGER})]
 		this.databases = await Promise.all(answers).then(([found]) => found, error => {
 			if (error.code !== "permission_denied") throw error

@@ -7,9 +7,9 @@ const ROW = matchMedia("(pointer: coarse)").matches ? 40 : 24 // pixels
 const HEIGHT_LIMIT = 8e6 // pixels that every browser can scroll
 const OVERSCAN = 6 // rows
 const INDENT = 18 // pixels
-// Still at first: what changes all the time costs nothing.
+// The colour is constant for 400 ms, then fades: a value that changes again by then is not repainted each frame.
 const FLASH_TIMES = {delay: 400, duration: 500, fill: "backwards", easing: "ease-out"}
-const WRITER_MS = 4000 // for which the writer's name stands in a row
+const WRITER_MS = 4000 // that a row names the writer
 const FLASH = ["var(--flash)", "transparent"].map(color => ({backgroundColor: color, boxShadow: `0 0 0 3px ${color}`}))
 const stillness = matchMedia("(prefers-reduced-motion: reduce)")
 

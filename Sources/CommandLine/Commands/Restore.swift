@@ -144,7 +144,7 @@ struct Restore: ParsableCommand {
         if let archive {
             return (
                 try withTimelines(
-                    of: ArchivedBackups.read(
+                    of: ScheduledBackups.read(
                         name, in: directory, archive: archive, timeline: timeline, until: moment,
                         into: &state,
                         warn: { printError("warning: \($0)") })), path
@@ -163,7 +163,7 @@ struct Restore: ParsableCommand {
         guard isDirectory(backup) else { return summary }
         var summary = summary
         summary.newestTimeline = max(
-            summary.newestTimeline, try ArchivedBackups.newestTimeline(in: backup))
+            summary.newestTimeline, try ScheduledBackups.newestTimeline(in: backup))
         return summary
     }
 
@@ -173,7 +173,7 @@ struct Restore: ParsableCommand {
             throw .badData("\(backup): no such file or directory")
         }
         guard isDirectory(backup), try !DataDirectory.isDataDirectory(backup),
-            let file = try ArchivedBackups.newest(
+            let file = try ScheduledBackups.newest(
                 in: backup, archive: archive, timeline: timeline, until: moment)
         else { return backup }
         return backup.hasSuffix("/") ? backup + file : backup + "/" + file

@@ -21,7 +21,7 @@ extension LongPollingSession {
         polls.close(&context)
         input.dropSegments()
         // No poll comes any more: ``tick(_:)`` bounds how long it takes.
-        polls.noteNone(&context)
+        polls.noteNoPollWaits(&context)
         noteDrained(&context)
         inputMayContinue(&context)
     }
@@ -39,7 +39,7 @@ extension LongPollingSession {
         phase = .finishing
         leaveSession(&context)
         input.drop()
-        polls.noteNone(&context)
+        polls.noteNoPollWaits(&context)
         // However long the client goes on to ask.
         endDeadline = context.now + context.settings.pollGap
         polls.answerLater(&context)
@@ -76,7 +76,7 @@ extension LongPollingSession {
         let wasFormer = phase == .former
         phase = .over
         polls.close(&context)
-        polls.stopLooking()
+        polls.cancelDeliveryCheck()
         input.drop()
         dropOutputs(&context)
         endDeadline = nil

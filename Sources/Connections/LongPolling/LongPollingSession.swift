@@ -96,8 +96,8 @@ package struct LongPollingSession: RealtimeTransport {
 
     // MARK: From the client
 
-    /// A poll has come, perhaps with segments. What the client's system has acknowledged on ``carriers`` is
-    /// to be noted first.
+    /// A poll has come, perhaps with segments. What the client's system has acknowledged on
+    /// ``unconfirmedConnections`` is to be noted first.
     package mutating func receive(
         _ poll: LongPollingRequest.Poll, _ query: QueryString, on connection: SessionID,
         _ context: inout ConnectionContext
@@ -197,7 +197,7 @@ package struct LongPollingSession: RealtimeTransport {
     // MARK: Polls
 
     /// Connections with responses of which it is not known whether they were received.
-    package var carriers: [SessionID] { polls.carriers }
+    package var unconfirmedConnections: [SessionID] { polls.unconfirmedConnections }
 
     /// Nothing more will come, and the client must be given the end.
     private var isFinished: Bool { phase == .finishing || phase == .former }
@@ -215,7 +215,7 @@ package struct LongPollingSession: RealtimeTransport {
 
     /// The connection of a poll broke before the response.
     package mutating func pollIsLost(on connection: SessionID, _ context: inout ConnectionContext) {
-        polls.isLost(on: connection, &context)
+        polls.connectionLost(connection, &context)
         schedule(&context)
     }
 
@@ -239,7 +239,7 @@ package struct LongPollingSession: RealtimeTransport {
             catchUpIfDrained(&context)
             return outputDrained(&context)
         }
-        polls.lookLater(at: context.now)
+        polls.scheduleDeliveryCheck(at: context.now)
     }
 
     // MARK: Outputs
@@ -297,11 +297,11 @@ package struct LongPollingSession: RealtimeTransport {
     }
 
     /// The time of ``ConnectionAction/wake(at:)`` has come. What the client's system has acknowledged on
-    /// ``carriers`` is to be noted first.
+    /// ``unconfirmedConnections`` is to be noted first.
     package mutating func deadlinePassed(_ context: inout ConnectionContext) {
         announcedDeadline = nil
         polls.answerOverdue(ends: isFinished, &context)
-        if polls.lookIsDue(at: context.now) { noteDrained(&context) }
+        if polls.isDeliveryCheckDue(at: context.now) { noteDrained(&context) }
         if let end = endDeadline, end <= context.now {
             endDeadline = nil
             cut(&context)

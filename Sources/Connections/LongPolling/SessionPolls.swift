@@ -2,13 +2,13 @@ import PandoDatabase
 import PandoEngine
 import PandoTime
 
-/// The polls of a session: which wait, when each is answered, and whether the client has received what it was
-/// answered. It decides and appends the actions; when the session is over is the session's own matter.
+/// The polls of a session: which wait, when each is answered, and whether the client has received each
+/// response. It appends the actions for polls; ``LongPollingSession`` decides when the session ends.
 struct SessionPolls {
     /// Polls that may wait while what the client has sent does. Clients have two in progress.
     private static let pollLimit = 4
     /// Connections whose responses may not have arrived.
-    private static let carrierLimit = 16
+    private static let unconfirmedConnectionLimit = 16
     /// Linux, and others, may be that late to acknowledge what was received (TCP_DELACK_MIN).
     private static let acknowledgementDelay: Duration = .milliseconds(50)
 
@@ -16,14 +16,14 @@ struct SessionPolls {
     var responses = PollResponses()
     private var held = HeldPolls()
     /// Connections with responses of which it is not known whether they were received.
-    private(set) var carriers: [SessionID] = []
+    private(set) var unconfirmedConnections: [SessionID] = []
     /// What the first response begins with.
     private var startScript: [UInt8]
     /// When the last poll was answered.
     private(set) var lastEnd: MonotonicTime
     private var isAnswerDue = false
-    /// When deliveries are looked at again.
-    private var nextLook: MonotonicTime?
+    /// When deliveries are checked again.
+    private var nextDeliveryCheck: MonotonicTime?
 
     init(startScript: [UInt8], at now: MonotonicTime) {
         self.startScript = startScript
@@ -33,8 +33,8 @@ struct SessionPolls {
     /// No poll waits.
     var isEmpty: Bool { held.isEmpty }
 
-    /// When the next poll must be answered, or deliveries be looked at.
-    var deadline: MonotonicTime? { [held.deadline, nextLook].compactMap { $0 }.min() }
+    /// When the next poll must be answered, or deliveries be checked.
+    var deadline: MonotonicTime? { [held.deadline, nextDeliveryCheck].compactMap { $0 }.min() }
 
     // MARK: Polls
 
@@ -42,7 +42,7 @@ struct SessionPolls {
     mutating func receive(_ serial: UInt64, on connection: SessionID, _ context: inout ConnectionContext) {
         if let repeated = responses.receivedPoll(serial, at: context.now) {
             send(repeated, on: connection, &context)
-            noteNone(&context)
+            noteNoPollWaits(&context)
         } else {
             hold(serial: serial, on: connection, &context)
         }
@@ -81,7 +81,7 @@ struct SessionPolls {
         }
     }
 
-    /// Answers the polls that have waited as long as one may, with nothing.
+    /// Answers the polls whose hold time is over; the response is empty unless messages are pending.
     mutating func answerOverdue(ends: Bool, _ context: inout ConnectionContext) {
         while let poll = held.overdue(at: context.now) { answer(poll, ends: ends, &context) }
     }
@@ -98,33 +98,33 @@ struct SessionPolls {
             context.append(.polling(.releasePoll(on: connection)))
             send(answer, on: connection, &context)
         }
-        noteNone(&context)
+        noteNoPollWaits(&context)
     }
 
     private mutating func send(
         _ answer: PollResponse, on connection: SessionID, _ context: inout ConnectionContext
     ) {
-        if !carriers.contains(connection) {
-            if carriers.count >= Self.carrierLimit {
-                context.append(.polling(.loseDeliveries(on: carriers.removeFirst())))
+        if !unconfirmedConnections.contains(connection) {
+            if unconfirmedConnections.count >= Self.unconfirmedConnectionLimit {
+                context.append(.polling(.loseDeliveries(on: unconfirmedConnections.removeFirst())))
             }
-            carriers.append(connection)
+            unconfirmedConnections.append(connection)
         }
         context.append(.polling(.answer(answer, on: connection)))
     }
 
     /// Notes since when no poll waits, where none does.
-    mutating func noteNone(_ context: inout ConnectionContext) {
+    mutating func noteNoPollWaits(_ context: inout ConnectionContext) {
         guard held.isEmpty else { return }
         lastEnd = context.now
         context.append(.polling(.noPollWaits))
     }
 
     /// The connection of a poll broke before the response.
-    mutating func isLost(on connection: SessionID, _ context: inout ConnectionContext) {
+    mutating func connectionLost(_ connection: SessionID, _ context: inout ConnectionContext) {
         guard held.remove(on: connection) else { return }
         context.append(.polling(.releasePoll(on: connection)))
-        noteNone(&context)
+        noteNoPollWaits(&context)
     }
 
     /// Nothing of the session goes to its client any more.
@@ -133,7 +133,7 @@ struct SessionPolls {
             context.append(.polling(.releasePoll(on: connection)))
             context.append(.polling(.respondClosed(on: connection)))
         }
-        carriers = []
+        unconfirmedConnections = []
         responses = PollResponses()
     }
 
@@ -141,29 +141,29 @@ struct SessionPolls {
 
     /// A response could not be written: its connection is gone.
     mutating func lost(_ answer: PollResponse, on connection: SessionID) {
-        carriers.removeAll { $0 == connection }
+        unconfirmedConnections.removeAll { $0 == connection }
         responses.note(answer.numbers, .lost)
     }
 
     /// What is known now of responses that a connection was given.
     /// - Parameter isLast: No others of this session are in doubt there.
     mutating func note(_ numbers: [Int], on connection: SessionID, _ delivery: PollDelivery, isLast: Bool) {
-        if delivery != .acknowledged, isLast { carriers.removeAll { $0 == connection } }
+        if delivery != .acknowledged, isLast { unconfirmedConnections.removeAll { $0 == connection } }
         responses.note(numbers, delivery)
     }
 
     /// The client has much that it may not have received: its system may only be late to say so.
-    mutating func lookLater(at now: MonotonicTime) {
-        guard nextLook == nil, !held.isEmpty, !carriers.isEmpty else { return }
-        nextLook = now + Self.acknowledgementDelay
+    mutating func scheduleDeliveryCheck(at now: MonotonicTime) {
+        guard nextDeliveryCheck == nil, !held.isEmpty, !unconfirmedConnections.isEmpty else { return }
+        nextDeliveryCheck = now + Self.acknowledgementDelay
     }
 
-    /// - Returns: Whether deliveries are to be looked at now.
-    mutating func lookIsDue(at now: MonotonicTime) -> Bool {
-        guard let look = nextLook, look <= now else { return false }
-        nextLook = nil
+    /// - Returns: Whether deliveries are to be checked now.
+    mutating func isDeliveryCheckDue(at now: MonotonicTime) -> Bool {
+        guard let check = nextDeliveryCheck, check <= now else { return false }
+        nextDeliveryCheck = nil
         return true
     }
 
-    mutating func stopLooking() { nextLook = nil }
+    mutating func cancelDeliveryCheck() { nextDeliveryCheck = nil }
 }

@@ -25,6 +25,7 @@ package struct LiveTree: ~Copyable, Sendable {
     var preparedWindow: PreparedWindow?
     /// Large nodes that writes have removed.
     var replaced = ReplacedNodes()
+    /// Never read: see ``PassedByAddress``.
     private let passing = PassedByAddress()
 
     init(root: Node) { self.root = root }

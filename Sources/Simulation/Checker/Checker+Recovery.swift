@@ -16,8 +16,8 @@ extension Checker {
         history.forgetVouchers(behind: check.earliest)
         history.append(unreleased: check.unseen)
         history.append(
-            unreleased: (0..<match.front.queueCount).map { count in
-                var step = match.front
+            unreleased: (0..<match.stateBeforeEnds.queueCount).map { count in
+                var step = match.stateBeforeEnds
                 step.endDeadSessions(time: start.time, atMost: count)
                 return step
             })

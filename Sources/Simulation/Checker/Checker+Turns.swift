@@ -73,7 +73,7 @@ extension Checker {
         let ends = waiting.ends()
         var (next, changed) = (state, [ReferenceState]())
         run(ends, on: &next, &changed)
-        if let problem = contradiction(of: next) { throw BrokenPromise(description: "at rest: \(problem)") }
+        if let problem = contradiction(of: next) { throw BrokenPromise(description: "when idle: \(problem)") }
         for end in ends { waiting.finish(end) }
         accept(next, changed, at: milliseconds)
     }

@@ -8,7 +8,7 @@ struct RecoveryCheck {
     private let start: Start
     /// The states allowed, before the ends of the dead sessions; the later ones last.
     private let candidates: [ReferenceState]
-    /// States that come of what was never answered: it is in the journal all the same, step by step.
+    /// States after requests that were never answered but may be in the journal, request by request.
     let unseen: [ReferenceState]
 
     /// What is known of the start.
@@ -25,8 +25,9 @@ struct RecoveryCheck {
 
     /// A state that was found.
     struct Match {
-        /// Before the ends of the dead sessions.
-        var front: ReferenceState
+        /// The state before the onDisconnect writes of the sessions that the crash ended, but for those that
+        /// a failed start has run.
+        var stateBeforeEnds: ReferenceState
         var ended: ReferenceState
     }
 
@@ -39,44 +40,45 @@ struct RecoveryCheck {
     ) {
         (self.seen, self.state, self.history, self.start) = (seen, state, history, start)
         var candidates = Array(history.states[history.floor(start.loss)...])
-        var fronts = [state]
+        var possible = [state]
         var unseen: [ReferenceState] = []
         for entry in asked {
             var next: [ReferenceState] = []
-            for front in fronts {
-                var done = front
+            for before in possible {
+                var done = before
                 _ = done.apply(
-                    entry.action(finding: seen, from: front), entry.session, entry.person,
+                    entry.action(finding: seen, from: before), entry.session, entry.person,
                     in: entry.namespace, time: entry.time ?? clock)
                 next.append(done)
-                if mayBeFull, done != front, fronts.count < 512 { next.append(front) }
+                if mayBeFull, done != before, possible.count < 512 { next.append(before) }
             }
-            fronts = next
+            possible = next
             if start.wasStopped { continue }
-            candidates += fronts
-            unseen += fronts
+            candidates += possible
+            unseen += possible
         }
-        if start.wasStopped, case .nothing = start.loss { candidates = fronts }
+        if start.wasStopped, case .nothing = start.loss { candidates = possible }
         (self.candidates, self.unseen) = (candidates, unseen)
     }
 
     /// The latest state allowed that looks as what was found; nil for none.
     var match: Match? {
         for candidate in candidates.reversed() {
-            for front in partlyEnded(candidate) {
-                var ended = front
+            for stateBeforeEnds in partlyEnded(candidate) {
+                var ended = stateBeforeEnds
                 ended.endDeadSessions(time: start.time)
-                if ended.isSeenAs(seen) { return Match(front: front, ended: ended) }
+                if ended.isSeenAs(seen) { return Match(stateBeforeEnds: stateBeforeEnds, ended: ended) }
             }
         }
         return nil
     }
 
-    /// The earliest state of before that looks so: records behind that one may be gone.
+    /// The index of the earliest state before the crash that equals what was found: records after that one
+    /// may be gone.
     var earliest: Int {
         history.states[history.floor(start.loss)...].firstIndex { state in
-            partlyEnded(state).contains { front in
-                var ended = front
+            partlyEnded(state).contains { stateBeforeEnds in
+                var ended = stateBeforeEnds
                 ended.endDeadSessions(time: start.time)
                 return ended.isSeenAs(seen)
             }
@@ -85,17 +87,17 @@ struct RecoveryCheck {
 
     /// What starts that failed may have left of dead sessions.
     private func partlyEnded(_ state: ReferenceState) -> [ReferenceState] {
-        var fronts = [state]
+        var states = [state]
         for time in start.attempts {
-            fronts = fronts.flatMap { front in
-                (0...front.queueCount).map { count in
-                    var next = front
+            states = states.flatMap { state in
+                (0...state.queueCount).map { count in
+                    var next = state
                     next.endDeadSessions(time: time, atMost: count)
                     return next
                 }
             }
         }
-        return fronts
+        return states
     }
 
     /// Why there is no such state.

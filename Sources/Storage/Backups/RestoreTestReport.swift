@@ -11,6 +11,7 @@ package struct RestoreTestReport: Sendable {
         package var leafCount: Int
     }
 
+    /// Which state was restored.
     package var summary: BackupSummary
     /// Sorted by name.
     package var databases: [Database]

@@ -63,7 +63,7 @@ class Client {
         isSender = context.plan.isSender(index) && index >= 0
     }
 
-    /// Connected and prepared.
+    /// Connected and signed in, and not ended.
     final var canSend: Bool { isUp && !isDown }
 
     /// Connects; ``ClientDelegate/clientIsUp(_:)`` or ``ClientDelegate/clientEnded(_:problem:)`` follows.

@@ -96,7 +96,7 @@ class Scenario: PushReceiver {
     var published: [Int: Int] { [:] }
 
     /// Nothing is under way: sends a request whose response proves that the connection has received
-    /// everything before it. Ends with `worker.checked(client)`.
+    /// everything before it. The worker goes on when the response has come.
     func check(_ client: Client) {
         client.fetch("\(plan.root)/nothing", Pending(purpose: .check, detail: 0, intended: context.now))
     }
@@ -107,7 +107,7 @@ class Scenario: PushReceiver {
     /// Every connection was checked.
     func finish(_ published: [Int: Int]) {}
 
-    /// The last thing: removes what was written. Ends with `worker.cleaned()`.
+    /// The last thing: removes what was written. Its last request has the purpose `.cleanUp`.
     func cleanUp(with control: Client) {
         control.remove(plan.root, Pending(purpose: .cleanUp, detail: 0, intended: context.now))
     }

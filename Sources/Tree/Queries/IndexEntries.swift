@@ -6,8 +6,9 @@
 /// Packed are pages whose words are close to each other, as those of large indexes mostly are, and whose keys
 /// have nothing on the heap. A packed page holds no references, so copying it counts none.
 ///
-/// A page's capacity grows and shrinks by a few slots, and is not doubled: two thirds of a page's slots are
-/// in use where entries come and go in random places, and the others would be memory.
+/// A page's capacity grows and shrinks by a few slots, and is not doubled. Where entries are inserted and
+/// removed in random places, a page is about two thirds full. With a doubled capacity the unused third would
+/// waste memory.
 enum IndexEntries: Sendable {
     typealias Entry = OrderedIndex.Entry
 

@@ -322,7 +322,7 @@ import Testing
         #expect((250...260).contains(serial), "\(serial)")
         #expect(
             driver.log.contains("lose deliveries on 1"), "of the oldest connections nothing more is awaited")
-        #expect(driver.machine.carriers.isEmpty)
+        #expect(driver.machine.unconfirmedConnections.isEmpty)
     }
 
     /// A client that asks the same poll on many connections.

@@ -52,7 +52,7 @@ import Testing
         let answered = answers(&context)
         #expect(answered == expected)
         #expect(polls.isEmpty == (expected.count == waiting))
-        #expect(polls.carriers.map(\.rawValue) == expected)
+        #expect(polls.unconfirmedConnections.map(\.rawValue) == expected)
     }
 
     @Test func pollThatHasWaitedLongIsAnswered() {
@@ -84,8 +84,8 @@ import Testing
         var polls = polls(&context, waiting: isAnswered ? 1 : 0)
         if isAnswered { polls.respond(isHolding: false, ends: true, &context) }
         if isWaiting { polls.receive(9, on: SessionID(9), &context) }
-        polls.lookLater(at: testStart)
-        let isDue = [0.049, 0.05, 1].map { polls.lookIsDue(at: second($0)) }
+        polls.scheduleDeliveryCheck(at: testStart)
+        let isDue = [0.049, 0.05, 1].map { polls.isDeliveryCheckDue(at: second($0)) }
         #expect(isDue == [false, looks, false])
     }
 }

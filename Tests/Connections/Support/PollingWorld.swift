@@ -142,7 +142,7 @@ struct PollingWorld {
     }
 
     private mutating func noteAcknowledged() {
-        for id in (polling ?? former)?.carriers ?? []
+        for id in (polling ?? former)?.unconfirmedConnections ?? []
         where connections[id]?.machine.awaitsAcknowledgement == true {
             onConnection(id) { $0.noteAcknowledged(&$1) }
         }

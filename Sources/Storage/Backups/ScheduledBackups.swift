@@ -1,8 +1,8 @@
 import PandoJournal
 
-/// Scheduled backups, and the archive of the journal behind them: what a restore can choose from.
-package enum ArchivedBackups {
-    /// Reads a backup, and the archived journal behind it.
+/// Reads scheduled backups, with the archived journal that follows them: what a restore can choose from.
+package enum ScheduledBackups {
+    /// Reads a backup, and the archived journal after it.
     /// - Parameters:
     ///   - file: The name of the backup in its directory.
     ///   - archive: The directory of `--archive-to`; a server may write to it.
