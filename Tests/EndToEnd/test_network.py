@@ -175,7 +175,7 @@ def test_proxy_header_says_who_the_client_is(proxied):
     # The proxy itself, with and without a header, is not limited.
     for first in (b"", b"", header("1.2.3.4", command=0x20)):
         assert status(held(port, first)[1]) == "200"
-    proxied.wait_for_log("more than 1 from one address")
+    proxied.wait_for_log("refused 1 connection: more than 1 from one address")
 
 
 def test_proxy_header_in_pieces(proxied):
