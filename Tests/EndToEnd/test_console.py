@@ -1590,7 +1590,7 @@ def test_under_dev_a_user_gets_no_pages_for_administrators(scene, desk):
 
 
 def test_a_stored_token_that_is_refused_is_named(scene, desk):
-    """Under --dev the console then opens as the owner: whoever wanted to be someone else has to know."""
+    """Under --dev the console then opens as the owner, and a message says that the token was refused."""
     server, page = scene
     with stored(page, "garbage"):
         desk.open({"n": 1})
