@@ -36,8 +36,10 @@ import Testing
         let before = Self.allocatedByteCount
         var index = OrderedIndex(ordering: tree.children, by: .value)
         let built = Self.allocatedByteCount - before
-        #expect(built <= 24 * Self.count, "\(Double(built) / Double(Self.count)) bytes for each child")
-        #expect(abs(built - index.byteCount) <= built / 50, "\(index.byteCount) counted, \(built) allocated")
+        // The allocator also counts what the process allocates beside the index: some kilobytes of five millions.
+        let counted = Double(index.byteCount) / Double(Self.count)
+        #expect(counted <= 24, "\(counted) bytes for each child")
+        #expect(abs(built - index.byteCount) <= built / 100, "\(index.byteCount) counted, \(built) allocated")
 
         // Each write moves a child to a random place. Values are replaced by equally long ones.
         for _ in 0..<Self.count {
