@@ -174,6 +174,12 @@ package struct LongPollingSession: RealtimeTransport {
         polls.answerLater(&context)
     }
 
+    mutating func inputMayContinueInTurn(_ context: inout ConnectionContext) {
+        guard input.hasMessages, !input.isReading, !isHolding else { return inputMayContinue(&context) }
+        input.yield()
+        context.append(.nextTurn)
+    }
+
     mutating func readingResumed(_ context: inout ConnectionContext) { inputMayContinue(&context) }
 
     mutating func outputDrained(_ context: inout ConnectionContext) {

@@ -59,6 +59,9 @@ struct SegmentInput {
         return messages.removeFirst()
     }
 
+    /// The messages that wait go on when others have had their turn.
+    mutating func yield() { isYielding = true }
+
     /// Others have had their turn.
     /// - Returns: Whether it has waited for that.
     mutating func turnCame() -> Bool { exchange(&isYielding, with: false) }

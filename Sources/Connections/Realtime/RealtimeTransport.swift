@@ -44,6 +44,9 @@ protocol RealtimeTransport {
     mutating func outputDrained(_ context: inout ConnectionContext)
     /// The session takes messages again.
     mutating func inputMayContinue(_ context: inout ConnectionContext)
+    /// As above, while outputs are dealt out: what waits may be read later, since the outputs of others come
+    /// first.
+    mutating func inputMayContinueInTurn(_ context: inout ConnectionContext)
     /// No reason to pause is left.
     mutating func readingResumed(_ context: inout ConnectionContext)
     /// A message is larger than can be sent; the request that asked for it gets a reply that says so.
@@ -89,7 +92,7 @@ extension RealtimeTransport {
     mutating func returnWindowMarkInOrder(_ context: inout ConnectionContext) {
         guard outputs.isReady else { return wait(.windowMark, byteCount: 0, &context) }
         session.windowMarkReturned()
-        inputMayContinue(&context)
+        inputMayContinueInTurn(&context)
     }
 
     mutating func closeInOrder(_ reason: DisconnectReason, _ context: inout ConnectionContext) {

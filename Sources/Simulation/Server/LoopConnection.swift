@@ -54,9 +54,10 @@ class LoopConnection {
     func receive(_ update: StreamUpdate) {}
     func close(_ reason: DisconnectReason) {}
     func finish(_ result: WorkerResult) {}
-    func nextTurn() {}
-    func deadlinePassed() {}
-    func sweep() {}
+    // Every connection has these: one that forgot to override them would be a lost wake-up of the simulation's.
+    func nextTurn() { preconditionFailure("a connection without turns") }
+    func deadlinePassed() { preconditionFailure("a connection without deadlines") }
+    func sweep() { preconditionFailure("a connection that is not swept") }
     func pause(_ reason: PauseReasons) {}
     func resume(_ reason: PauseReasons) {}
 
@@ -250,6 +251,7 @@ final class WebSocketLoopConnection: LoopConnection {
     override func peerEnded() { event { $0.peerEnded(&$1) } }
     override func closed(inOrder: Bool) { event { $0.closed(&$1) } }
     override func windowMarkReturned() { event { $0.windowMarkReturned(&$1) } }
+    override func nextTurn() { event { $0.nextTurn(&$1) } }
     override func close(_ reason: DisconnectReason) { event { $0.close(reason, &$1) } }
     override func send(_ message: LargeMessage) { event { $0.send(message, &$1) } }
     override func deadlinePassed() { event { $0.deadlinePassed(&$1) } }

@@ -221,7 +221,8 @@ import Testing
                         driver.poll(9, on: 1, [putMessage(300)]).filter { $0.hasPrefix("request") }
                     },
                     .holds("many") { $0.machine.hasManyRequests },
-                    .event("a mark", ["request 300 put /a 1"]) { $0.windowMarkReturned(&$1) },
+                    .event("a mark", ["next turn"]) { $0.windowMarkReturned(&$1) },
+                    .event("its turn", ["request 300 put /a 1"]) { $0.nextTurn(&$1) },
                 ]),
         ] as [PollingConversation])
     func messages(conversation: PollingConversation) { conversation.check() }

@@ -56,7 +56,8 @@ private let tokenErrors = TokenError.allCases
         _ driver: inout WebSocketDriver, _ random: inout SeededGenerator, _ marks: inout Int,
         _ encoding: inout LargeMessage?
     ) {
-        switch Int.random(in: 0..<20, using: &random) {
+        switch Int.random(in: 0..<21, using: &random) {
+        case 20: _ = driver.event { $0.nextTurn(&$1) }
         case 0...5:
             guard driver.machine.pauses.isEmpty, driver.base.socket.end == nil else { return }
             var bytes: [UInt8] = []
