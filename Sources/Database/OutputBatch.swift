@@ -44,6 +44,8 @@ package struct OutputBatch: Sendable {
     private var open: (session: SessionID, start: Int)?
     /// Bytes of the shared frames, each counted once.
     package var sharedByteCount = 0
+    /// Recipients of shared frames, over all items.
+    private var recipientCount = 0
     /// When the oldest of the requests was read from its socket whose results are here; the latest time there
     /// is where that is not known.
     package internal(set) var began = MonotonicTime(nanoseconds: .max)
@@ -73,6 +75,7 @@ package struct OutputBatch: Sendable {
         items.removeAll(keepingCapacity: isKept)
         open = nil
         sharedByteCount = 0
+        recipientCount = 0
         began = MonotonicTime(nanoseconds: .max)
         replyCount = 0
         pushCount = 0
@@ -114,6 +117,11 @@ package struct OutputBatch: Sendable {
     mutating func append(_ item: Item) {
         close(at: arena.count)
         items.append(item)
+        switch item {
+        case .shared(_, let recipients), .compressible(_, let recipients):
+            recipientCount += recipients.count
+        case .frames, .large, .rest, .events, .update, .windowMark, .held, .close, .resumeReading: break
+        }
     }
 
     /// Makes items of everything that was added. Before ``items`` is read.
@@ -129,6 +137,16 @@ package struct OutputBatch: Sendable {
 
     /// Bytes that the batch holds in memory until it is delivered.
     package var byteCount: Int { arena.count + sharedByteCount }
+
+    /// What its delivery takes of a loop's time, as so many bytes that ``Backpressure`` counts beside
+    /// ``byteCount``: an item takes microseconds, however few bytes it has, and a recipient of shared frames a
+    /// part of one. Without it small replies would fill seconds of a loop's time before the limit is reached.
+    package var deliveryWeight: Int {
+        items.count * Self.itemWeight + recipientCount * Self.recipientWeight
+    }
+
+    private static let itemWeight = 512
+    private static let recipientWeight = 64
 
     var isEmpty: Bool { items.isEmpty && open == nil }
 }

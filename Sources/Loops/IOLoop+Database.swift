@@ -45,7 +45,7 @@ extension IOLoop {
                 began: batch.began, replyCount: batch.replyCount,
                 pushCount: batch.pushCount + position.sharedCount)
             position.beginBatch()
-            if resources.outputBackpressure.remove(batch.byteCount) {
+            if resources.outputBackpressure.remove(batch.byteCount + batch.deliveryWeight) {
                 resources.database.post(.outputsDelivered)
             }
             OutputBatch.recycle(consume batch, into: resources.spareOutputs)

@@ -42,9 +42,10 @@ package struct LoopResources: Sendable {
     package let clientLimiters: ClientLimiters
     let directory: SessionDirectory
 
-    /// Bytes of outputs that the databases may be ahead of the loops: what a loop deals out in a few
-    /// milliseconds.
+    /// Bytes of outputs, their ``OutputBatch/deliveryWeight`` counted, that the databases may be ahead of the
+    /// loops: what a loop deals out in some ten milliseconds. For each loop, up to so many.
     private static let outputByteLimit = 4 << 20
+    private static let outputLoopLimit = 4
     /// Large requests that are parsed and not finished may take such a part of ``MemoryBudget``.
     private static let parsedShare = 4
 
@@ -69,7 +70,8 @@ package struct LoopResources: Sendable {
         spareOutputs = OutputBatch.pool(loopCount: outputs.count)
         directory = SessionDirectory(moves: eventLoops.map { Mailbox(signalling: $0.wakeup) })
         requestBackpressure = Backpressure(byteLimit: configuration.inFlightByteLimit)
-        outputBackpressure = Backpressure(byteLimit: Self.outputByteLimit)
+        outputBackpressure = Backpressure(
+            byteLimit: Self.outputByteLimit * min(outputs.count, Self.outputLoopLimit))
         memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
         limiter = ConnectionLimiter(
             ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),

@@ -46,7 +46,7 @@ final class Bench {
     let wakeup: WakeupEvent
     let mailbox: Mailbox<DatabaseMessage>
     let outputs: Mailbox<OutputBatch>
-    let outputCongestion = Backpressure(byteLimit: 8 << 20)
+    let outputBackpressure = Backpressure(byteLimit: 8 << 20)
     let spareOutputs = OutputBatch.pool(loopCount: 1)
     let journal: JournalThread?
     let host: DatabaseHost
@@ -91,7 +91,7 @@ final class Bench {
         host = DatabaseHost(
             options, recovered: state, journal: journal?.queue,
             requestBackpressure: Backpressure(byteLimit: 1 << 20),
-            outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputCongestion),
+            outputs: OutputQueues([outputs], pool: spareOutputs, backpressure: outputBackpressure),
             services: DatabaseServices(
                 environment: environment, metrics: DatabaseMetrics(SlowOperations(threshold: slowThreshold)),
                 logger: logger,
@@ -156,7 +156,11 @@ final class Bench {
     /// The messages released since the last call, unframed, each with its session's slot.
     func takeMessages() -> [String] {
         outputs.drain(into: &batch)
-        defer { batch.removeAll() }
+        defer {
+            let delivered = batch.reduce(0) { $0 + $1.byteCount + $1.deliveryWeight }
+            batch.removeAll()
+            if outputBackpressure.remove(delivered) { process([.outputsDelivered]) }
+        }
         return batch.flatMap { batch in
             batch.items.flatMap { item -> [String] in
                 switch item {

@@ -121,6 +121,26 @@ import Testing
         }
     }
 
+    /// However few bytes they have: the databases are not further ahead of the loops than these can deal out
+    /// in some milliseconds, and go on with the deliveries.
+    @Test func databasesWaitForDeliveries() throws {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1), Bench.open(2), try Bench.listen(2, 1, "/a")])
+        _ = bench.takeMessages()
+        let count = 15_000
+        // A push and a reply each: two items, so that 8192 writes reach the limit of 8 MiB.
+        bench.process(try (0..<count).map { try Bench.put(1, $0, "/a", "\($0)") })
+        #expect(!bench.host.hasWork, "they wait")
+        var longest = 0
+        var total = 0
+        while case let messages = bench.takeMessages(), !messages.isEmpty {
+            longest = max(longest, messages.count)
+            total += messages.count
+        }
+        #expect(longest < 2 * count)
+        #expect(total == 2 * count)
+    }
+
     /// A put of what is there is answered and leaves no trace in the journal: it waits only for what came
     /// before it.
     @Test func redundantPutIsNotWritten() throws {

@@ -229,7 +229,9 @@ final class SimulatedLoop {
         } else {
             for item in batch.items { deliver(item, batch.arena) }
         }
-        if seams.outputBackpressure.remove(batch.byteCount) { seams.database.post(.outputsDelivered) }
+        if seams.outputBackpressure.remove(batch.byteCount + batch.deliveryWeight) {
+            seams.database.post(.outputsDelivered)
+        }
         OutputBatch.recycle(batch, into: seams.outputPool)
     }
 
