@@ -16,7 +16,9 @@ package struct LoopConfiguration: Sendable {
     package var handshakeTimeout: Duration = .seconds(30)
     /// Time after which what is left of a tick's events waits for the next tick; the same again for its
     /// messages, its timers, its flushes, and the channels that have closed. One of each is always handled.
-    package var tickShare: Duration = .milliseconds(2)
+    /// A client's request waits for two ticks: for the one in which it is read, and for that of its reply.
+    /// Where a loop is always busy, a tick of its shortest kind costs some ten microseconds.
+    package var tickShare: Duration = .microseconds(500)
     /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
     package var longRead: Duration = .microseconds(200)
     /// What is asked for the time while events and messages are handled; tests have a clock of their own.

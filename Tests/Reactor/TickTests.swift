@@ -17,6 +17,7 @@ final class ScriptedClock: Sendable {
     var configuration: EventLoop.Configuration {
         var configuration = EventLoop.Configuration()
         configuration.clock = { [self] in now }
+        configuration.tickShare = .milliseconds(2)
         return configuration
     }
 }
