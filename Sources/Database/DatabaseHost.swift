@@ -221,6 +221,8 @@ package final class DatabaseHost {
 
     /// Processes what waits, in fair turns, for a while.
     private func processInTurn(_ turn: inout TurnTimer) {
+        guard backlog.hasNext else { return }
+        turn.beginChecks(by: processor.environment)
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
             let subject = processor.subject(of: message)
             let progress = process(message, isLight: message.isLight)
@@ -230,11 +232,12 @@ package final class DatabaseHost {
             let work = turn.readClock(processor.environment.workTime)
             processor.noteWork(work, of: subject, requestCount: unmeasuredCount + 1)
             unmeasuredCount = 0
+            let charge = turn.work(work, by: processor.environment)
             switch progress {
-            case .resumed(let session), .checked(let session?, _): backlog.charge(work, to: session)
+            case .resumed(let session), .checked(let session?, _): backlog.charge(charge, to: session)
             case .done, .suspended, .suspendedForChecks, .checked(nil, _): break
             }
-            backlog.finish(work: work)
+            backlog.finish(work: charge)
         }
     }
 

@@ -33,6 +33,19 @@ package enum Environment: Sendable {
         }
     }
 
+    /// Nanoseconds that the calling thread has had a processor. In a simulation it always has one. A system
+    /// call.
+    package var threadNanoseconds: UInt64 {
+        switch self {
+        case .machine:
+            var time = timespec()
+            let result = unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
+            precondition(result == 0, "each thread has this clock")
+            return UInt64(time.tv_sec) * 1_000_000_000 + UInt64(time.tv_nsec)
+        case .scripted(let script): return script.workNanoseconds
+        }
+    }
+
     /// One less than the number of small requests that are processed between two readings of ``workTime``: a
     /// power of two less one. A reading takes 25 ns, as much as some levels of the tree. (The timestamps stay
     /// correct: all requests of a burst arrived before its first was processed.)

@@ -96,6 +96,59 @@ import Testing
         }
     }
 
+    /// One request that has cost more than a turn does not make a flow wait for a round of all others.
+    @Test func flowInSmallDebtWaitsForFewTurns() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<500 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
+        for _ in 0..<2 * 500 * 4 {
+            _ = scheduler.next()
+            scheduler.finish(work: 3)
+        }
+        for number in 0..<20 {
+            scheduler.append(0, to: "light", of: 1)
+            var others = 0
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                scheduler.finish(work: 3)
+                others += 3
+            }
+            scheduler.finish(work: number == 10 ? 90 : 3)
+            scheduler.checkInvariants()
+            #expect(others <= 2 * 12, "request \(number)")
+        }
+    }
+
+    /// Flows that come again and again with a turn's work each do not delay one that asks for little.
+    @Test func flowsThatComeAgainStandBehindOneWithLittle() {
+        var scheduler = Self.scheduler(quantum: 80)
+        var longest = 0
+        // Each flow's window of requests, which it fills again when all are answered.
+        func fill() {
+            let waiting = Set(scheduler.waitingFlows)
+            for flow in 0..<100 where !waiting.contains("heavy \(flow)") {
+                for item in 0..<30 { scheduler.append(item, to: "heavy \(flow)", of: 1) }
+            }
+        }
+        for _ in 0..<500 {
+            fill()
+            scheduler.append(0, to: "light", of: 1)
+            var others = 0
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                scheduler.finish(work: 5)
+                others += 5
+            }
+            scheduler.finish(work: 5)
+            longest = max(longest, others)
+            // Others go on between its requests.
+            for _ in 0..<40 {
+                guard scheduler.next() != nil else { break }
+                scheduler.finish(work: 5)
+            }
+        }
+        scheduler.checkInvariants()
+        // Once all others come for the first time, as it does.
+        #expect(longest <= 2 * 100 * 10 + 2 * 80, "\(longest)")
+    }
+
     /// Of flows that come at once with much to do, each has a short turn before the others go on: one that
     /// comes last and asks for little waits for those, not for a whole quantum of each.
     @Test func flowsThatComeAtOnceHaveShortTurns() {

@@ -5,25 +5,41 @@
 ///
 ///     ring   ─▶ a (credit 3) ─▶ b (credit −40) ─▶ c (credit 0) ─┐      next: a, until its credit is used up; then c gets a
 ///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
-///     fresh  ─▶ c                                                      keys that have just come, and owe nothing
+///     fresh  ─▶ c                                                      keys that have just come, the one with the most credit first
 ///
 /// A key that comes with little to do does not wait for a whole round: between two turns of the ring, keys
 /// that have just come have short turns first (as the new flows of FQ-CoDel, RFC 8290 §4.2), together for a
-/// quantum, and then are keys of the ring. So the others keep at least half of the worker, and a key that is
-/// in debt is not new when it comes again.
+/// quantum, and then are keys of the ring. So the others keep at least half of the worker. Among the keys that
+/// have just come, those that have caused the least work in this round are first: however many others come
+/// and go, a key that asks for little waits for few of them. A key with a large debt does not count as one
+/// that has just come.
 ///
-/// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
-/// so no key saves up turns; a debt is at most ``debtLimit``.
+/// Invariants: a key has a place in the ring while it is active, and until its turn in the round comes after
+/// that, or its debt is small; credit is at most a quantum, so no key saves up turns; a debt is at most
+/// ``debtLimit``.
 struct DeficitRing<Key: Hashable> {
     private struct Place {
         var key: Key
         /// Work that the key may still cause in this round; below zero, what it owes to the others.
         var credit: Int
         var isActive: Bool
-        /// It has had no turn since it was activated.
-        var isFresh = true
+        /// It has just come, or has had nothing but short turns since and has little to do.
+        var isFresh = false
+        /// What it has left to do is little.
+        var hasLittle = false
         var previous: Int32
         var next: Int32
+    }
+
+    private struct FreshPlace {
+        let index: Int32
+        /// When the key came.
+        let credit: Int
+        let number: Int
+
+        func isBefore(_ other: FreshPlace) -> Bool {
+            credit != other.credit ? credit > other.credit : number < other.number
+        }
     }
 
     /// Work that a key may cause in one round.
@@ -44,9 +60,10 @@ struct DeficitRing<Key: Hashable> {
     private var freshTurnLeft: Int?
     /// Work that fresh keys may cause before the next turn of the ring.
     private var freshLeft: Int
-    /// Places of fresh keys, from ``firstFresh`` on, and of some that have had a turn since or were removed.
-    private var fresh: [Int32] = []
-    private var firstFresh = 0
+    /// A heap of the places of fresh keys, and of some that have had a turn since or were removed.
+    private var fresh: [FreshPlace] = []
+    /// Keys that were fresh so far.
+    private var freshCount = 0
     /// Keys that have something to do.
     private(set) var activeCount = 0
 
@@ -63,28 +80,31 @@ struct DeficitRing<Key: Hashable> {
 
     /// So many keys that come at once have a turn within one quantum.
     private static var freshShare: Int { 8 }
+    /// A key that owes more than so many quanta is not fresh when it comes.
+    private static var freshDebtShare: Int { 16 }
+    /// A key that has nothing to do when its turn comes, and owes fewer quanta, begins anew: one that asks for
+    /// little at a time does not pile up a debt over many rounds.
+    private static var forgivenDebtShare: Int { 8 }
 
     var isEmpty: Bool { activeCount == 0 }
 
-    /// Keys with a place: the active ones, and those in debt.
+    /// Keys with a place: the active ones, and those that have caused work in this round or are in debt.
     var keyCount: Int { placeOfKey.count }
 
-    /// The key has something to do. O(1).
+    /// The key has something to do. O(log keys that have just come).
     mutating func activate(_ key: Key) {
-        if let place = placeOfKey[key] {
-            guard !places[Int(place)].isActive else { return }
-            places[Int(place)].isActive = true
-        } else {
-            insert(key)
-        }
+        let index = placeOfKey[key] ?? insert(key)
+        guard !places[Int(index)].isActive else { return }
+        places[Int(index)].isActive = true
         activeCount += 1
+        makeFresh(index)
     }
 
-    /// The key has nothing to do at the moment. What it owes is remembered. O(1).
+    /// The key has nothing to do at the moment. What it has used of its credit is remembered. O(1).
     mutating func deactivate(_ key: Key) {
         guard let place = placeOfKey[key], places[Int(place)].isActive else { return }
         activeCount -= 1
-        if places[Int(place)].credit >= 0 { return remove(place) }
+        if places[Int(place)].credit == quantum { return remove(place) }
         places[Int(place)].isActive = false
         places[Int(place)].isFresh = false
     }
@@ -96,6 +116,9 @@ struct DeficitRing<Key: Hashable> {
         if let key = keyInCredit { return key }
         // Now, so that new keys are behind it.
         if turn == current { current = places[Int(current)].next }
+        if freshTurnLeft != nil, let turn, places[Int(turn)].isActive, places[Int(turn)].hasLittle {
+            makeFresh(turn)
+        }
         turn = nil
         freshTurnLeft = nil
         if freshLeft > 0, let key = beginFreshTurn() { return key }
@@ -105,8 +128,11 @@ struct DeficitRing<Key: Hashable> {
     }
 
     /// The key has caused so much work. O(1).
-    mutating func charge(_ work: Int, to key: Key) {
+    /// - Parameter hasLittle: What it has left to do is little: it has short turns until it is done, as if it
+    ///   had just come.
+    mutating func charge(_ work: Int, to key: Key, hasLittle: Bool = false) {
         guard let place = placeOfKey[key] else { return }
+        places[Int(place)].hasLittle = hasLittle
         if turn == place, let left = freshTurnLeft {
             freshTurnLeft = left - min(left, max(0, work))
             freshLeft -= min(freshLeft, max(0, work))
@@ -126,51 +152,52 @@ struct DeficitRing<Key: Hashable> {
 
     /// Gives a turn to the first fresh key; nil where there is none.
     private mutating func beginFreshTurn() -> Key? {
-        while firstFresh < fresh.count {
-            let index = fresh[firstFresh]
-            firstFresh += 1
+        while let first = fresh.pop({ $0.isBefore($1) }) {
+            let index = Int(first.index)
             // A place that was freed may be used again: then its key is fresh, too.
-            guard places[Int(index)].isActive, places[Int(index)].isFresh else { continue }
-            places[Int(index)].isFresh = false
-            places[Int(index)].credit = min(quantum, places[Int(index)].credit + quantum)
-            guard places[Int(index)].credit > 0 else { continue }
+            guard places[index].isActive, places[index].isFresh else { continue }
+            places[index].isFresh = false
             freshTurnLeft = freshQuantum
-            turn = index
-            return places[Int(index)].key
+            turn = first.index
+            return places[index].key
         }
-        fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
-        firstFresh = 0
+        if fresh.capacity > Self.keptPlaceCount { fresh = [] }
         return nil
     }
 
-    /// Notes a fresh key.
-    private mutating func appendFresh(_ index: Int32) {
-        // Removes what is used up before the array grows.
-        if fresh.count == fresh.capacity, firstFresh * 2 >= fresh.count {
-            fresh.removeFirst(firstFresh)
-            firstFresh = 0
+    /// Unless it owes too much.
+    private mutating func makeFresh(_ index: Int32) {
+        let credit = places[Int(index)].credit
+        guard credit / quantum > -Self.freshDebtShare else { return }
+        places[Int(index)].isFresh = true
+        freshCount += 1
+        if fresh.count > 2 * activeCount + Self.keptPlaceCount { removeOutdatedFresh() }
+        fresh.push(FreshPlace(index: index, credit: credit, number: freshCount)) { $0.isBefore($1) }
+    }
+
+    /// Removes the places that are not fresh any more, so that there are never many. O(fresh places).
+    private mutating func removeOutdatedFresh() {
+        var seen: Set<Int32> = []
+        let old = exchange(&fresh, with: [])
+        for place in old where places[Int(place.index)].isFresh && seen.insert(place.index).inserted {
+            fresh.push(place) { $0.isBefore($1) }
         }
-        fresh.append(index)
     }
 
     /// Goes on with the round, adding to each key's credit, until one may be served or all were seen.
     private mutating func goRound(rounds: Int) -> Key? {
         for _ in 0..<placeOfKey.count {
             let index = Int(current)
-            let credit = places[index].credit
-            if places[index].isActive {
-                // Unused credit does not accumulate.
-                places[index].credit = min(quantum, credit + rounds * quantum)
-                places[index].isFresh = false
-                if places[index].credit > 0 {
-                    turn = current
-                    return places[index].key
-                }
-                current = places[index].next
-            } else if credit + rounds * quantum >= 0 {
+            // Unused credit does not accumulate.
+            places[index].credit = min(quantum, places[index].credit + rounds * quantum)
+            if !places[index].isActive, places[index].credit / quantum > -Self.forgivenDebtShare {
+                // Makes the next place the current one.
                 remove(current)
+            } else if places[index].isActive, places[index].credit > 0 {
+                places[index].isFresh = false
+                turn = current
+                return places[index].key
             } else {
-                places[index].credit = credit + rounds * quantum
                 current = places[index].next
             }
         }
@@ -186,13 +213,13 @@ struct DeficitRing<Key: Hashable> {
 
     // MARK: Places
 
-    private mutating func insert(_ key: Key) {
+    /// Gives the key a place, behind all others, with the credit of a round.
+    private mutating func insert(_ key: Key) -> Int32 {
         let index = freePlaces.popLast() ?? Int32(places.count)
-        var place = Place(key: key, credit: 0, isActive: true, previous: index, next: index)
+        var place = Place(key: key, credit: quantum, isActive: false, previous: index, next: index)
         if placeOfKey.isEmpty {
             current = index
         } else {
-            // Behind all others.
             place.next = current
             place.previous = places[Int(current)].previous
         }
@@ -200,7 +227,7 @@ struct DeficitRing<Key: Hashable> {
         places[Int(place.previous)].next = index
         places[Int(place.next)].previous = index
         placeOfKey[key] = index
-        appendFresh(index)
+        return index
     }
 
     private mutating func remove(_ index: Int32) {
@@ -213,12 +240,12 @@ struct DeficitRing<Key: Hashable> {
         // A free place has no neighbours.
         places[Int(index)].next = -1
         places[Int(index)].isActive = false
+        places[Int(index)].isFresh = false
         freePlaces.append(index)
         if placeOfKey.isEmpty {
             places.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             freePlaces.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
-            firstFresh = 0
             freshTurnLeft = nil
             freshLeft = quantum
         }
@@ -238,7 +265,7 @@ struct DeficitRing<Key: Hashable> {
                 precondition(placeOfKey[place.key] == index, "\(place.key) lost its place")
                 precondition(
                     places[Int(place.next)].previous == index, "the ring is torn behind \(place.key)")
-                precondition(place.isActive || place.credit < 0, "\(place.key) is kept for nothing")
+                precondition(place.isActive || place.credit < quantum, "\(place.key) is kept for nothing")
                 precondition(place.credit >= -debtLimit && place.credit <= quantum)
                 seen += 1
                 active += place.isActive ? 1 : 0
@@ -246,7 +273,7 @@ struct DeficitRing<Key: Hashable> {
             } while index != current && seen <= placeOfKey.count
         }
         precondition(seen == placeOfKey.count && active == activeCount, "keys are miscounted")
-        let waiting = Set(fresh[firstFresh...])
+        let waiting = Set(fresh.map(\.index))
         precondition(placeOfKey.values.allSatisfy { !places[Int($0)].isFresh || waiting.contains($0) })
     }
 }

@@ -18,6 +18,11 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
         var isEmpty: Bool { takenCount == items.count }
 
+        /// As many as a client sends that waits for its replies.
+        var hasLittle: Bool { items.count - takenCount <= Self.littleCount }
+
+        private static var littleCount: Int { 8 }
+
         mutating func popFirst(leaving placeholder: Item) -> Item {
             let item = exchange(&items[takenCount], with: placeholder)
             takenCount += 1
@@ -101,8 +106,10 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     mutating func finish(work: Int) {
         guard let flow = served.take(), let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
-        groups.charge(work, to: group)
-        flowsOfGroup[group]?.charge(work, to: flow)
+        let hasLittle = flows.values[index].hasLittle
+        let isOnly = flowsOfGroup[group]?.activeCount == 1
+        groups.charge(work, to: group, hasLittle: hasLittle && isOnly)
+        flowsOfGroup[group]?.charge(work, to: flow, hasLittle: hasLittle)
         if flows.values[index].isEmpty || flows.values[index].isSuspended { deactivate(flow, of: group) }
         if flows.values[index].isEmpty, !flows.values[index].isSuspended { flows.remove(at: index) }
         forgiveWhenIdle()
