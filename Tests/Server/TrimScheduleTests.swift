@@ -40,9 +40,9 @@ import Testing
             milliseconds: 1500, held: 7 * portion, step: .trim, released: portion / 2 - 1,
             because: "a portion less than at the check"),
         Look(
-            milliseconds: 2004, held: 6 * portion, step: .nothing,
-            because: "the last one gave little back: a hundred times 5 ms"),
-        Look(milliseconds: 2005, held: 6 * portion, step: .trim, because: "they are over"),
+            milliseconds: 1654, held: 6 * portion, step: .nothing,
+            because: "the last one gave little back: thirty times 5 ms"),
+        Look(milliseconds: 1655, held: 6 * portion, step: .trim, because: "they are over"),
     ]
 
     @Test func memoryOfDisconnectedClientsGoesBackInPortions() {
@@ -77,11 +77,11 @@ import Testing
         #expect(schedule.pause == TrimSchedule.interval)
     }
 
-    @Test func checksTakeAHundredthOfTheTime() {
+    @Test func checksTakeAThirtiethOfTheTime() {
         var schedule = TrimSchedule(now: Self.time(0))
         #expect(schedule.next(heldByteCount: 0, now: Self.time(1000)) == .check)
         schedule.ended(now: Self.time(1050), after: .milliseconds(50), releasedByteCount: nil)
-        #expect(schedule.next(heldByteCount: 0, now: Self.time(6049)) == .nothing)
-        #expect(schedule.next(heldByteCount: 0, now: Self.time(6050)) == .check)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(2549)) == .nothing)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(2550)) == .check)
     }
 }
