@@ -4,8 +4,9 @@ import Synchronization
 /// may go on.
 ///
 /// One counts requests, from the socket to the disk: over the limit loops stop reading, so a slow disk slows
-/// writers down instead of filling memory. One counts outputs, from the database thread to the sockets: over
-/// the limit that thread stops processing requests. Both sides may use it at the same time.
+/// writers down instead of filling memory. One counts outputs, from the database thread to the sockets, where
+/// a delivery counts as bytes, too (``OutputBatch/deliveryWeight``): over the limit that thread stops
+/// processing requests. Both sides may use it at the same time.
 package final class Backpressure: Sendable {
     private let byteLimit: Int
     private let byteCount = Atomic<Int>(0)

@@ -29,7 +29,7 @@ extension DatabaseHost {
         let ticket = processor.journal.lastTicket
         let batches = processor.encoder.takeBatches(refillingFrom: outputs.pool)
         if processedByteCount > 0 || batches.contains(where: { !$0.isEmpty }) {
-            follow(outputs.backpressure.add(batches.reduce(0) { $0 + $1.byteCount }))
+            pauseOrResume(outputs.backpressure.add(batches.reduce(0) { $0 + $1.byteCount }))
             gate.hold(batches, until: ticket, requestByteCount: processedByteCount)
             processedByteCount = 0
         }
@@ -85,7 +85,7 @@ extension DatabaseHost {
         processor.metrics.heldBatches.set(gate.count)
     }
 
-    private func follow(_ advice: Backpressure.Advice) {
+    private func pauseOrResume(_ advice: Backpressure.Advice) {
         switch advice {
         case .goOn: break
         case .pause: isWaiting = true
@@ -95,7 +95,7 @@ extension DatabaseHost {
 
     /// The weight of a delivery counts from now on: outputs that wait for the disk keep no loop busy.
     private func post(_ batch: consuming OutputBatch, to queue: Int) {
-        follow(outputs.backpressure.add(batch.deliveryWeight))
+        pauseOrResume(outputs.backpressure.add(batch.deliveryWeight))
         outputs.post(consume batch, to: queue, signals: queue != currentQueue)
     }
 

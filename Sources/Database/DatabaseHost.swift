@@ -222,7 +222,7 @@ package final class DatabaseHost {
     /// Processes what waits, in fair turns, for a while.
     private func processInTurn(_ turn: inout TurnTimer) {
         guard backlog.hasNext else { return }
-        turn.beginChecks(by: processor.environment)
+        turn.readProcessorTime(by: processor.environment)
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
             let subject = processor.subject(of: message)
             let progress = process(message, isLight: message.isLight)

@@ -349,6 +349,8 @@ struct OutputEncoder {
         fannedOutByteCount &+= recipientCount &* shared.count
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
+            // Each loop looks at all recipients, and sends to its own.
+            batches[loop].recipientCount += recipientCount / batches.count
             for group in groups {
                 batches[loop].append(
                     compressible.map { .compressible($0, group) } ?? .shared(shared, group))

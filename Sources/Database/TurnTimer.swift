@@ -5,11 +5,11 @@ import PandoTime
 struct TurnTimer {
     let began: MonotonicTime
     private var lastReading: MonotonicTime
-    /// The clock, and nanoseconds of the thread's processor time, when both were read together.
-    private var checked: (time: MonotonicTime, threadNanoseconds: UInt64)?
+    /// A reading of the clock, and the thread's processor time in nanoseconds, which was read right after it.
+    private var processorReading: (time: MonotonicTime, threadNanoseconds: UInt64)?
 
-    /// Nanoseconds from which on it is checked whether a request has really worked so long.
-    private static let checkedWork = RequestBacklog.quantum / 2
+    /// Nanoseconds by the clock from which on the thread's processor time is read, too: a system call.
+    private static let longWork = RequestBacklog.quantum / 2
 
     init(began: MonotonicTime) {
         self.began = began
@@ -26,18 +26,19 @@ struct TurnTimer {
         return Int(clamping: work)
     }
 
-    /// From now on ``work(_:by:)`` is known.
-    mutating func beginChecks(by environment: Environment) {
-        checked = (lastReading, environment.threadNanoseconds)
+    /// Reads the thread's processor time. Before ``work(_:by:)``, which otherwise gives what was measured.
+    mutating func readProcessorTime(by environment: Environment) {
+        processorReading = (lastReading, environment.threadProcessorNanoseconds)
     }
 
-    /// How long a request has worked: without the time in which other threads had the processor. A session
-    /// must not owe the others what it has waited itself.
+    /// The work with which a session is charged: no time in which another thread had the processor, if the
+    /// request took long by the clock. (What the thread has waited during shorter requests since the last
+    /// reading is subtracted, too.)
     /// - Parameter measured: Nanoseconds by the clock, up to the last reading.
     mutating func work(_ measured: Int, by environment: Environment) -> Int {
-        guard measured > Self.checkedWork, let before = checked else { return measured }
-        beginChecks(by: environment)
-        guard let now = checked else { return measured }
+        guard measured > Self.longWork, let before = processorReading else { return measured }
+        readProcessorTime(by: environment)
+        guard let now = processorReading else { return measured }
         let passed = Int(clamping: (now.time - before.time).nanosecondCount)
         let worked = Int(clamping: now.threadNanoseconds &- before.threadNanoseconds)
         return max(0, measured - max(0, passed - worked))

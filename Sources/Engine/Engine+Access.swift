@@ -5,25 +5,6 @@ import PandoTree
 // How commands are authorised (rules §2). Where the rules do not decide (no rules are loaded, or an
 // administrator asks), nothing is computed for them either.
 
-/// Steps that rules may take in one command (``RulesLimits``). Unless the caller sets it, as many as there
-/// are for a request.
-///
-/// `@unchecked Sendable`: owned by one ``Engine`` and never handed out. An engine belongs to one thread and
-/// cannot be copied, so no two threads use it at the same time.
-final class RuleStepBudget: @unchecked Sendable {
-    var writeStepCount = RulesLimits.requestStepCount
-    var readStepCount = RulesLimits.requestStepCount
-    /// A write was denied for its steps.
-    var isExhausted = false
-}
-
-/// The access that a command needs.
-package enum RuleQuestion: Sendable {
-    case read(Path, Query?)
-    /// - after: The tree as the write would leave it.
-    case write([Path], after: Node)
-}
-
 extension Engine {
     /// The access that this command needs; nil for none. O(size of the writes).
     package func question(of command: Command) -> RuleQuestion? {

@@ -72,8 +72,7 @@ package final class IOLoop: @unchecked Sendable {
     }
 
     private func attachMailboxes() {
-        // Clients wait for these; to read more requests can wait.
-        outputs = loop.attachInParts(resources.outputs[Int(index)], comesFirst: true) { [self] batches in
+        outputs = loop.attachInParts(resources.outputs[Int(index)]) { [self] batches in
             deliver(&batches)
         }
         loop.attach(services.encoded) { [table] messages in

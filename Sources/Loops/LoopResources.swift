@@ -35,16 +35,17 @@ package struct LoopResources: Sendable {
     package let memory: MemoryBudget
     /// Bytes of requests that the databases have not handled yet.
     package let requestBackpressure: Backpressure
-    /// Bytes of outputs that the loops have not dealt out yet.
+    /// Bytes of outputs that the loops have not dealt out yet, and the weight of their deliveries.
     package let outputBackpressure: Backpressure
     package let limiter: ConnectionLimiter
     /// As at the start: SIGHUP may replace them.
     package let clientLimiters: ClientLimiters
     let directory: SessionDirectory
 
-    /// Bytes of outputs, their ``OutputBatch/deliveryWeight`` counted, that the databases may be ahead of the
-    /// loops: what a loop deals out in some ten milliseconds. For each loop, up to so many.
+    /// Bytes of outputs for each loop, their ``OutputBatch/deliveryWeight`` included, that the databases may
+    /// be ahead of the loops: what a loop deals out in some ten milliseconds. One count for all loops.
     private static let outputByteLimit = 4 << 20
+    /// Loops for which ``outputByteLimit`` counts: further ones add nothing.
     private static let outputLoopLimit = 4
     /// Large requests that are parsed and not finished may take such a part of ``MemoryBudget``.
     private static let parsedShare = 4

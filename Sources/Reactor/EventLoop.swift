@@ -213,19 +213,14 @@ public final class EventLoop: @unchecked Sendable {
     }
 
     /// As ``attach(_:sliceCount:handler:)``, for messages that may each take longer than a tick may.
-    /// - Parameters:
-    ///   - comesFirst: While there are more of these messages, those of mailboxes that are attached later
-    ///     wait, but for one slice in each tick.
-    ///   - handler: Returns whether it has kept a part of what it was given. Then it is called again, with an
-    ///     empty batch, in this tick or the next one, and gets no other messages before.
+    /// - Parameter handler: Returns whether it has kept a part of what it was given. Then it is called again,
+    ///   with an empty batch, in this tick or the next one, and gets no other messages before.
     @discardableResult
-    package func attachInParts<Message: Sendable>(
-        _ mailbox: Mailbox<Message>, sliceCount: Int = 16, comesFirst: Bool = false,
+    @inlinable public func attachInParts<Message: Sendable>(
+        _ mailbox: Mailbox<Message>, sliceCount: Int = 16,
         handler: @escaping (_ batch: inout [Message]) -> Bool
     ) -> MailboxAttachment {
-        var slot = MailboxSlot(mailbox, sliceCount: sliceCount, handler: handler)
-        slot.comesFirst = comesFirst
-        return attach(slot)
+        attach(MailboxSlot(mailbox, sliceCount: sliceCount, handler: handler))
     }
 
     @usableFromInline func attach(_ mailbox: MailboxSlot) -> MailboxAttachment {

@@ -16,8 +16,8 @@ package struct LoopConfiguration: Sendable {
     package var handshakeTimeout: Duration = .seconds(30)
     /// Time after which what is left of a tick's events waits for the next tick; the same again for its
     /// messages, its timers, its flushes, and the channels that have closed. One of each is always handled.
-    /// A client's request waits for two ticks: for the one in which it is read, and for that of its reply.
-    /// Where a loop is always busy, a tick of its shortest kind costs some ten microseconds.
+    /// A client's request waits for two ticks: for the one in which it is read, and for that of its reply. A
+    /// tick costs about ten microseconds beside its work, so a much smaller share would waste time.
     package var tickShare: Duration = .microseconds(500)
     /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
     package var longRead: Duration = .microseconds(200)

@@ -24,9 +24,7 @@ final class LoopMailboxes {
         slots.removeAll()
     }
 
-    /// Gives the handlers what has arrived: a slice of each mailbox, then slices of those that have more,
-    /// until `tickShare` has passed. While one that comes first has more, the others wait after their first
-    /// slice.
+    /// Gives the handlers what has arrived: a slice of each mailbox at a time, until `tickShare` has passed.
     /// - Parameters:
     ///   - toAll: Otherwise only messages that have waited since the last tick.
     ///   - isLast: There is no next tick: no message may wait for it.
@@ -43,18 +41,12 @@ final class LoopMailboxes {
         }
         guard hasMore else { return }
         let began = configuration.clock()
-        while hasMore, configuration.clock() - began <= configuration.tickShare { hasMore = deliverMore() }
-    }
-
-    /// - Returns: Whether there is still more.
-    private func deliverMore() -> Bool {
-        var hasMore = false
-        for index in slots.indices where slots[index].rest == .inBatch {
-            guard deliver(index, all: false) else { continue }
-            hasMore = true
-            if slots[index].comesFirst { break }
+        while hasMore, configuration.clock() - began <= configuration.tickShare {
+            hasMore = false
+            for index in slots.indices where slots[index].rest == .inBatch {
+                if deliver(index, all: false) { hasMore = true }
+            }
         }
-        return hasMore
     }
 
     /// Gives the handler of a mailbox a slice of what has arrived.

@@ -133,8 +133,6 @@ public struct MailboxAttachment: Sendable {
     /// Gives the handler a slice of what has arrived, or all of it.
     let deliver: (_ all: Bool) -> Rest
     let close: () -> Void
-    /// While it has more, those that were attached later wait.
-    var comesFirst = false
     var rest = Rest.nothing
 
     /// - Parameters:

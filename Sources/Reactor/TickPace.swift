@@ -8,8 +8,8 @@ struct TickPace {
     /// Pieces since the clock was last looked at.
     private var count = 0
 
-    /// Short pieces, of some microseconds each, between two looks.
-    private static let uncheckedLimit = 8
+    /// Short pieces, of some microseconds each, between two readings of the clock.
+    static let uncheckedLimit = 8
 
     /// - Parameter began: nil where the time is not known: the first look at the clock then begins.
     init(began: MonotonicTime? = nil) {

@@ -2,8 +2,8 @@ import PandoTime
 
 /// When freed memory is given back to the system. There are two reasons to trim:
 ///
-/// - A check, once a second, finds much free memory. Checks and their trims take at most a thirtieth of the
-///   time: so what is freed behind a step of 40 ms has gone back within two seconds.
+/// - A check, once a second, finds much free memory. Checks and their trims take at most a hundredth of the
+///   time.
 /// - Clients hold 32 MiB less than before. These trims take at most a tenth of the time, and none has much to
 ///   do.
 ///
@@ -22,10 +22,12 @@ struct TrimSchedule {
     /// Bytes that clients hold less than before: a trim of so many takes about 5 ms.
     static let portionByteCount = 32 << 20
     /// The time between two checks, and between two portions, as multiples of the duration of the last.
-    static let checkPauseFactor = 30.0
+    static let checkPauseFactor = 100.0
     static let portionPauseFactor = 10.0
-    /// Where a portion brought less than this back to the system, as when what clients held has become data,
-    /// the next one is as far away as a check.
+    /// As ``portionPauseFactor``, and the time to the next check, where a portion brought less than
+    /// ``releasedByteCount`` back to the system: what clients held has become data, or is not freed yet. A
+    /// portion of 40 ms then puts the rest off by little more than a second.
+    static let poorPortionPauseFactor = 30.0
     static let releasedByteCount = portionByteCount / 2
 
     /// Before the next call of ``next(heldByteCount:now:)``.
@@ -35,6 +37,8 @@ struct TrimSchedule {
     private var heldByteCount = 0
     private var nextCheck: MonotonicTime
     private var nextPortion: MonotonicTime
+    /// The last step was a ``Step/trim``.
+    private var isPortion = false
 
     init(now: MonotonicTime) {
         nextCheck = now + Self.interval
@@ -48,7 +52,8 @@ struct TrimSchedule {
         highestByteCount = max(highestByteCount, heldByteCount)
         let isPortionFree = highestByteCount - heldByteCount >= Self.portionByteCount
         pause = isPortionFree || heldByteCount > Self.portionByteCount ? Self.lookInterval : Self.interval
-        if isPortionFree, now >= nextPortion { return .trim }
+        isPortion = isPortionFree && now >= nextPortion
+        if isPortion { return .trim }
         return now >= nextCheck ? .check : .nothing
     }
 
@@ -56,9 +61,10 @@ struct TrimSchedule {
     /// - Parameter releasedByteCount: What the trim gave back to the system; nil for a check without a trim.
     mutating func ended(now: MonotonicTime, after duration: Duration, releasedByteCount: Int?) {
         highestByteCount = heldByteCount
-        nextCheck = now + max(Self.interval, duration * Self.checkPauseFactor)
+        let factor = isPortion ? Self.poorPortionPauseFactor : Self.checkPauseFactor
+        nextCheck = now + max(Self.interval, duration * factor)
         guard let releasedByteCount else { return }
         let isWorthIt = releasedByteCount >= Self.releasedByteCount
-        nextPortion = now + duration * (isWorthIt ? Self.portionPauseFactor : Self.checkPauseFactor)
+        nextPortion = now + duration * (isWorthIt ? Self.portionPauseFactor : factor)
     }
 }

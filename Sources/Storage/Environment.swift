@@ -33,9 +33,9 @@ package enum Environment: Sendable {
         }
     }
 
-    /// Nanoseconds that the calling thread has had a processor. In a simulation it always has one. A system
-    /// call.
-    package var threadNanoseconds: UInt64 {
+    /// Nanoseconds that the calling thread has had a processor. In a simulation it always has one. Costs a
+    /// system call.
+    package var threadProcessorNanoseconds: UInt64 {
         switch self {
         case .machine:
             var time = timespec()

@@ -121,8 +121,8 @@ import Testing
         }
     }
 
-    /// However few bytes they have: the databases are not further ahead of the loops than these can deal out
-    /// in some milliseconds, and go on with the deliveries.
+    /// The databases pause when the loops have deliveries for some milliseconds to do, however few bytes
+    /// these have, and go on when they are done.
     @Test func databasesWaitForDeliveries() throws {
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1), Bench.open(2), try Bench.listen(2, 1, "/a")])

@@ -337,33 +337,6 @@ private struct Done: Equatable, Sendable {
         #expect(all.prefix(2).contains { $0.id == 0 }, "the other mailbox does not wait for all parts")
     }
 
-    /// While a mailbox that comes first has more, others get one slice in each tick.
-    @Test func mailboxThatComesFirst() throws {
-        let clock = ScriptedClock()
-        let loop = try EventLoop(clock.configuration)
-        let done = Log<Done>()
-        let first = Mailbox<Int>(signalling: loop.wakeup)
-        let other = Mailbox<Int>(signalling: loop.wakeup)
-        func note(_ messages: [Int]) {
-            clock.advance(.milliseconds(1) / 2)
-            for message in messages { done.add(Done(tick: loop.tickCount, id: message)) }
-        }
-        loop.attachInParts(first, sliceCount: 1, comesFirst: true) { batch in
-            note(batch)
-            return false
-        }
-        loop.attach(other, sliceCount: 1) { note($0) }
-        first.post(contentsOf: Array(1...8))
-        other.post(contentsOf: Array(101...104))
-        let thread = try NamedThread.start("loop") { loop.run() }
-        let all = done.wait("all messages") { $0.count == 12 }
-        loop.stop()
-        thread.join()
-        let ticks = Set(all.map(\.tick)).sorted().map { tick in all.filter { $0.tick == tick }.map(\.id) }
-        // A tick's share of 2 ms is over behind five halves after the first slices.
-        #expect(ticks == [[1, 101, 2, 3, 4, 5, 6], [7, 102, 8, 103, 104]])
-    }
-
     /// Parts that a handler has kept when the loop is stopped are handled.
     @Test func stopHandlesKeptParts() throws {
         let clock = ScriptedClock()

@@ -77,11 +77,21 @@ import Testing
         #expect(schedule.pause == TrimSchedule.interval)
     }
 
-    @Test func checksTakeAThirtiethOfTheTime() {
+    /// A portion that comes before most is freed does not put the rest off for long.
+    @Test func checkBehindAPortionThatBroughtLittle() {
+        var schedule = TrimSchedule(now: Self.time(0))
+        #expect(schedule.next(heldByteCount: 4 * Self.portion, now: Self.time(100)) == .nothing)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(200)) == .trim)
+        schedule.ended(now: Self.time(240), after: .milliseconds(40), releasedByteCount: 1 << 20)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(1439)) == .nothing)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(1440)) == .check)
+    }
+
+    @Test func checksTakeAHundredthOfTheTime() {
         var schedule = TrimSchedule(now: Self.time(0))
         #expect(schedule.next(heldByteCount: 0, now: Self.time(1000)) == .check)
         schedule.ended(now: Self.time(1050), after: .milliseconds(50), releasedByteCount: nil)
-        #expect(schedule.next(heldByteCount: 0, now: Self.time(2549)) == .nothing)
-        #expect(schedule.next(heldByteCount: 0, now: Self.time(2550)) == .check)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(6049)) == .nothing)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(6050)) == .check)
     }
 }

@@ -369,7 +369,7 @@ extension Children {
     }
 
     @Test func entryTakes24Bytes() {
-        #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24, "24 bytes an entry")
+        #expect(MemoryLayout<IndexEntry>.stride == 24, "24 bytes an entry")
         #expect(MemoryLayout<OrderedIndex.Ref>.stride <= 72)
     }
 }

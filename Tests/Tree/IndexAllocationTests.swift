@@ -36,7 +36,7 @@ import Testing
         let before = Self.allocatedByteCount
         var index = OrderedIndex(ordering: tree.children, by: .value)
         let built = Self.allocatedByteCount - before
-        // The allocator also counts what the process allocates beside the index: some kilobytes of five millions.
+        // The allocator also counts what the process allocates beside the index: some kilobytes of 5 MB.
         let counted = Double(index.byteCount) / Double(Self.count)
         #expect(counted <= 24, "\(counted) bytes for each child")
         #expect(abs(built - index.byteCount) <= built / 100, "\(index.byteCount) counted, \(built) allocated")

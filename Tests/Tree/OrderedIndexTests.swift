@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test func entriesTakeFewBytes() {
-        #expect(MemoryLayout<OrderedIndex.Entry>.stride == 24)
+        #expect(MemoryLayout<IndexEntry>.stride == 24)
         #expect(MemoryLayout<PackedEntry>.stride == 22)
         #expect(MemoryLayout<OrderedIndex.Page>.stride == 16)
         #expect(MemoryLayout<OrderedIndex.Ref>.stride == 72)
@@ -228,7 +228,7 @@ import Testing
         var random = SeededGenerator(seed: seed)
         let isFar = random.one(in: 2)
         let hasLongKeys = random.one(in: 2)
-        func entry() -> OrderedIndex.Entry {
+        func entry() -> IndexEntry {
             let value: Node =
                 isFar && random.one(in: 4)
                 ? .string(Text("text \(random.next())"))
@@ -237,9 +237,9 @@ import Testing
             let key =
                 hasLongKeys && random.one(in: 4)
                 ? Key(unchecked: Text("a long key with number \(number)")) : Key(index: number)
-            return OrderedIndex.Entry(word: OrderWord(value), key: key)
+            return IndexEntry(word: OrderWord(value), key: key)
         }
-        func isBefore(_ left: OrderedIndex.Entry, _ right: OrderedIndex.Entry) -> Bool {
+        func isBefore(_ left: IndexEntry, _ right: IndexEntry) -> Bool {
             left.word != right.word ? left.word < right.word : left.key < right.key
         }
         var model = (0..<Int.random(in: 0...64, using: &random)).map { _ in entry() }.sorted(by: isBefore)
@@ -267,10 +267,10 @@ import Testing
 
     @Test func closeWordsArePacked() {
         let entries = (0..<64).map {
-            OrderedIndex.Entry(word: OrderWord(.integer(Int64(1000 + $0))), key: Key(index: $0))
+            IndexEntry(word: OrderWord(.integer(Int64(1000 + $0))), key: Key(index: $0))
         }
         guard case .packed = IndexEntries(entries) else { Issue.record("not packed"); return }
-        let far = OrderedIndex.Entry(word: OrderWord(.string("text")), key: "a")
+        let far = IndexEntry(word: OrderWord(.string("text")), key: "a")
         guard case .plain = IndexEntries(entries + [far]) else { Issue.record("packed"); return }
     }
 }

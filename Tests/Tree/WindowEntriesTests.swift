@@ -6,8 +6,8 @@ import Testing
 
 /// The paged children of a window, against a sorted array.
 @Suite struct WindowEntriesTests {
-    private static func entry(_ number: Int) -> Window.Entry {
-        Window.Entry(value: .empty, key: Key(index: number), node: .integer(Int64(number)))
+    private static func entry(_ number: Int) -> WindowEntry {
+        WindowEntry(value: .empty, key: Key(index: number), node: .integer(Int64(number)))
     }
 
     private static func position(of number: Int, in entries: WindowEntries) -> WindowEntries.Position {

@@ -44,8 +44,8 @@ protocol RealtimeTransport {
     mutating func outputDrained(_ context: inout ConnectionContext)
     /// The session takes messages again.
     mutating func inputMayContinue(_ context: inout ConnectionContext)
-    /// As above, while outputs are dealt out: what waits may be read later, since the outputs of others come
-    /// first.
+    /// As ``inputMayContinue(_:)``, when a mark of the request window came back: requests that wait are read
+    /// in a later turn, behind the outputs of other sessions.
     mutating func inputMayContinueInTurn(_ context: inout ConnectionContext)
     /// No reason to pause is left.
     mutating func readingResumed(_ context: inout ConnectionContext)

@@ -142,8 +142,8 @@ package struct WebSocketConnection: RealtimeTransport {
         countUnfinished()
     }
 
-    /// What waits may be a window of requests, which take 0.2 ms to read; and hundreds of windows may end in
-    /// one batch of outputs. So each is read in a turn of its own.
+    /// Up to 128 requests may wait, which take 0.2 ms to read, and one batch of outputs may return the marks
+    /// of hundreds of sessions. So the requests of each session are read in a turn of its own.
     mutating func inputMayContinueInTurn(_ context: inout ConnectionContext) {
         guard !input.isEmpty, !input.isReading, !isHolding else { return inputMayContinue(&context) }
         input.yield()

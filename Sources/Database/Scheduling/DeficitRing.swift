@@ -5,46 +5,32 @@
 ///
 ///     ring   ─▶ a (credit 3) ─▶ b (credit −40) ─▶ c (credit 0) ─┐      next: a, until its credit is used up; then c gets a
 ///            └──────────────────────────────────────────────────┘      quantum, and b one each round, until it is in credit
-///     fresh  ─▶ c                                                      keys that have just come, the one with the most credit first
+///     fresh  ─▶ d (credit 10) ─▶ e (credit 7)                          a short turn each, in the order in which they came
 ///
-/// A key that comes with little to do does not wait for a whole round: between two turns of the ring, keys
-/// that have just come have short turns first (as the new flows of FQ-CoDel, RFC 8290 §4.2), together for a
-/// quantum, and then are keys of the ring. So the others keep at least half of the worker. Among the keys that
-/// have just come, those that have caused the least work in this round are first: however many others come
-/// and go, a key that asks for little waits for few of them. A key with a large debt does not count as one
-/// that has just come.
+/// A key that comes with little to do does not wait for a whole round. It is *fresh*, as the new flows of
+/// FQ-CoDel (RFC 8290 §4.2): between two turns of the ring, fresh keys have short turns, together for a
+/// quantum, so that the keys of the ring get about half of the work. A fresh key that has few items left, and
+/// credit, stays fresh after its short turn; another one waits for its turn in the ring. A key that is in
+/// debt is not fresh when it comes again: so keys with heavy items do not delay those with light ones.
 ///
-/// Invariants: a key has a place in the ring while it is active, and until its turn in the round comes after
-/// that, or its debt is small; credit is at most a quantum, so no key saves up turns; a debt is at most
-/// ``debtLimit``.
+/// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
+/// so no key saves up turns; a debt is at most ``debtLimit``.
 struct DeficitRing<Key: Hashable> {
     private struct Place {
         var key: Key
         /// Work that the key may still cause in this round; below zero, what it owes to the others.
         var credit: Int
         var isActive: Bool
-        /// It has just come, or has had nothing but short turns since and has little to do.
-        var isFresh = false
-        /// What it has left to do is little.
-        var hasLittle = false
+        /// It has just come and owes nothing, or has had only short turns since and has few items left.
+        var isFresh = true
+        var hasFewItems = false
         var previous: Int32
         var next: Int32
     }
 
-    private struct FreshPlace {
-        let index: Int32
-        /// When the key came.
-        let credit: Int
-        let number: Int
-
-        func isBefore(_ other: FreshPlace) -> Bool {
-            credit != other.credit ? credit > other.credit : number < other.number
-        }
-    }
-
     /// Work that a key may cause in one round.
     let quantum: Int
-    /// Work that a fresh key may cause in its first turn.
+    /// Work that a fresh key may cause in one short turn.
     private let freshQuantum: Int
     /// The most that one key can owe, however large its piece of work was.
     let debtLimit: Int
@@ -60,10 +46,9 @@ struct DeficitRing<Key: Hashable> {
     private var freshTurnLeft: Int?
     /// Work that fresh keys may cause before the next turn of the ring.
     private var freshLeft: Int
-    /// A heap of the places of fresh keys, and of some that have had a turn since or were removed.
-    private var fresh: [FreshPlace] = []
-    /// Keys that were fresh so far.
-    private var freshCount = 0
+    /// Places of fresh keys, from ``firstFresh`` on, and of some that have had a turn since or were removed.
+    private var fresh: [Int32] = []
+    private var firstFresh = 0
     /// Keys that have something to do.
     private(set) var activeCount = 0
 
@@ -73,38 +58,35 @@ struct DeficitRing<Key: Hashable> {
     init(quantum: Int, debtLimit: Int) {
         precondition(quantum > 0 && debtLimit >= 0)
         self.quantum = quantum
-        freshQuantum = max(1, quantum / Self.freshShare)
+        freshQuantum = max(1, quantum / Self.freshTurnCount)
         freshLeft = quantum
         self.debtLimit = debtLimit
     }
 
-    /// So many keys that come at once have a turn within one quantum.
-    private static var freshShare: Int { 8 }
-    /// A key that owes more than so many quanta is not fresh when it comes.
-    private static var freshDebtShare: Int { 16 }
-    /// A key that has nothing to do when its turn comes, and owes fewer quanta, begins anew: one that asks for
-    /// little at a time does not pile up a debt over many rounds.
-    private static var forgivenDebtShare: Int { 8 }
+    /// Short turns in one quantum.
+    private static var freshTurnCount: Int { 8 }
 
     var isEmpty: Bool { activeCount == 0 }
 
-    /// Keys with a place: the active ones, and those that have caused work in this round or are in debt.
+    /// Keys with a place: the active ones, and those in debt.
     var keyCount: Int { placeOfKey.count }
 
-    /// The key has something to do. O(log keys that have just come).
+    /// The key has something to do. O(1).
     mutating func activate(_ key: Key) {
-        let index = placeOfKey[key] ?? insert(key)
-        guard !places[Int(index)].isActive else { return }
-        places[Int(index)].isActive = true
+        if let place = placeOfKey[key] {
+            guard !places[Int(place)].isActive else { return }
+            places[Int(place)].isActive = true
+        } else {
+            insert(key)
+        }
         activeCount += 1
-        makeFresh(index)
     }
 
-    /// The key has nothing to do at the moment. What it has used of its credit is remembered. O(1).
+    /// The key has nothing to do at the moment. What it owes is remembered. O(1).
     mutating func deactivate(_ key: Key) {
         guard let place = placeOfKey[key], places[Int(place)].isActive else { return }
         activeCount -= 1
-        if places[Int(place)].credit == quantum { return remove(place) }
+        if places[Int(place)].credit >= 0 { return remove(place) }
         places[Int(place)].isActive = false
         places[Int(place)].isFresh = false
     }
@@ -116,9 +98,7 @@ struct DeficitRing<Key: Hashable> {
         if let key = keyInCredit { return key }
         // Now, so that new keys are behind it.
         if turn == current { current = places[Int(current)].next }
-        if freshTurnLeft != nil, let turn, places[Int(turn)].isActive, places[Int(turn)].hasLittle {
-            makeFresh(turn)
-        }
+        if freshTurnLeft != nil, let turn { keepFresh(turn) }
         turn = nil
         freshTurnLeft = nil
         if freshLeft > 0, let key = beginFreshTurn() { return key }
@@ -128,11 +108,10 @@ struct DeficitRing<Key: Hashable> {
     }
 
     /// The key has caused so much work. O(1).
-    /// - Parameter hasLittle: What it has left to do is little: it has short turns until it is done, as if it
-    ///   had just come.
-    mutating func charge(_ work: Int, to key: Key, hasLittle: Bool = false) {
+    /// - Parameter hasFewItems: Whether it has few items left: then it stays fresh after a short turn.
+    mutating func charge(_ work: Int, to key: Key, hasFewItems: Bool = false) {
         guard let place = placeOfKey[key] else { return }
-        places[Int(place)].hasLittle = hasLittle
+        places[Int(place)].hasFewItems = hasFewItems
         if turn == place, let left = freshTurnLeft {
             freshTurnLeft = left - min(left, max(0, work))
             freshLeft -= min(freshLeft, max(0, work))
@@ -152,52 +131,59 @@ struct DeficitRing<Key: Hashable> {
 
     /// Gives a turn to the first fresh key; nil where there is none.
     private mutating func beginFreshTurn() -> Key? {
-        while let first = fresh.pop({ $0.isBefore($1) }) {
-            let index = Int(first.index)
+        while firstFresh < fresh.count {
+            let index = fresh[firstFresh]
+            firstFresh += 1
             // A place that was freed may be used again: then its key is fresh, too.
-            guard places[index].isActive, places[index].isFresh else { continue }
-            places[index].isFresh = false
+            guard places[Int(index)].isActive, places[Int(index)].isFresh else { continue }
+            places[Int(index)].isFresh = false
+            guard places[Int(index)].credit > 0 else { continue }
             freshTurnLeft = freshQuantum
-            turn = first.index
-            return places[index].key
+            turn = index
+            return places[Int(index)].key
         }
-        if fresh.capacity > Self.keptPlaceCount { fresh = [] }
+        fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
+        firstFresh = 0
         return nil
     }
 
-    /// Unless it owes too much.
-    private mutating func makeFresh(_ index: Int32) {
-        let credit = places[Int(index)].credit
-        guard credit / quantum > -Self.freshDebtShare else { return }
+    /// The short turn of a key is over: it has another one behind the other fresh keys, if it has few items
+    /// left, and credit.
+    private mutating func keepFresh(_ index: Int32) {
+        let place = places[Int(index)]
+        guard place.isActive, !place.isFresh, place.hasFewItems, place.credit > 0 else { return }
         places[Int(index)].isFresh = true
-        freshCount += 1
-        if fresh.count > 2 * activeCount + Self.keptPlaceCount { removeOutdatedFresh() }
-        fresh.push(FreshPlace(index: index, credit: credit, number: freshCount)) { $0.isBefore($1) }
+        appendFresh(index)
     }
 
-    /// Removes the places that are not fresh any more, so that there are never many. O(fresh places).
-    private mutating func removeOutdatedFresh() {
-        var seen: Set<Int32> = []
-        let old = exchange(&fresh, with: [])
-        for place in old where places[Int(place.index)].isFresh && seen.insert(place.index).inserted {
-            fresh.push(place) { $0.isBefore($1) }
+    /// Notes a fresh key.
+    private mutating func appendFresh(_ index: Int32) {
+        // Removes what is used up before the array grows.
+        if fresh.count == fresh.capacity, firstFresh * 2 >= fresh.count {
+            fresh.removeFirst(firstFresh)
+            firstFresh = 0
         }
+        fresh.append(index)
     }
 
     /// Goes on with the round, adding to each key's credit, until one may be served or all were seen.
     private mutating func goRound(rounds: Int) -> Key? {
         for _ in 0..<placeOfKey.count {
             let index = Int(current)
-            // Unused credit does not accumulate.
-            places[index].credit = min(quantum, places[index].credit + rounds * quantum)
-            if !places[index].isActive, places[index].credit / quantum > -Self.forgivenDebtShare {
-                // Makes the next place the current one.
-                remove(current)
-            } else if places[index].isActive, places[index].credit > 0 {
+            let credit = places[index].credit
+            if places[index].isActive {
+                // Unused credit does not accumulate.
+                places[index].credit = min(quantum, credit + rounds * quantum)
                 places[index].isFresh = false
-                turn = current
-                return places[index].key
+                if places[index].credit > 0 {
+                    turn = current
+                    return places[index].key
+                }
+                current = places[index].next
+            } else if credit + rounds * quantum >= 0 {
+                remove(current)
             } else {
+                places[index].credit = credit + rounds * quantum
                 current = places[index].next
             }
         }
@@ -213,13 +199,14 @@ struct DeficitRing<Key: Hashable> {
 
     // MARK: Places
 
-    /// Gives the key a place, behind all others, with the credit of a round.
-    private mutating func insert(_ key: Key) -> Int32 {
+    /// Gives the key a place, with the credit of a round.
+    private mutating func insert(_ key: Key) {
         let index = freePlaces.popLast() ?? Int32(places.count)
-        var place = Place(key: key, credit: quantum, isActive: false, previous: index, next: index)
+        var place = Place(key: key, credit: quantum, isActive: true, previous: index, next: index)
         if placeOfKey.isEmpty {
             current = index
         } else {
+            // Behind all others.
             place.next = current
             place.previous = places[Int(current)].previous
         }
@@ -227,7 +214,7 @@ struct DeficitRing<Key: Hashable> {
         places[Int(place.previous)].next = index
         places[Int(place.next)].previous = index
         placeOfKey[key] = index
-        return index
+        appendFresh(index)
     }
 
     private mutating func remove(_ index: Int32) {
@@ -240,12 +227,12 @@ struct DeficitRing<Key: Hashable> {
         // A free place has no neighbours.
         places[Int(index)].next = -1
         places[Int(index)].isActive = false
-        places[Int(index)].isFresh = false
         freePlaces.append(index)
         if placeOfKey.isEmpty {
             places.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             freePlaces.removeAll(keepingCapacity: places.count <= Self.keptPlaceCount)
             fresh.removeAll(keepingCapacity: fresh.capacity <= Self.keptPlaceCount)
+            firstFresh = 0
             freshTurnLeft = nil
             freshLeft = quantum
         }
@@ -265,7 +252,7 @@ struct DeficitRing<Key: Hashable> {
                 precondition(placeOfKey[place.key] == index, "\(place.key) lost its place")
                 precondition(
                     places[Int(place.next)].previous == index, "the ring is torn behind \(place.key)")
-                precondition(place.isActive || place.credit < quantum, "\(place.key) is kept for nothing")
+                precondition(place.isActive || place.credit < 0, "\(place.key) is kept for nothing")
                 precondition(place.credit >= -debtLimit && place.credit <= quantum)
                 seen += 1
                 active += place.isActive ? 1 : 0
@@ -273,7 +260,7 @@ struct DeficitRing<Key: Hashable> {
             } while index != current && seen <= placeOfKey.count
         }
         precondition(seen == placeOfKey.count && active == activeCount, "keys are miscounted")
-        let waiting = Set(fresh.map(\.index))
+        let waiting = Set(fresh[firstFresh...])
         precondition(placeOfKey.values.allSatisfy { !places[Int($0)].isFresh || waiting.contains($0) })
     }
 }

@@ -18,10 +18,10 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
         var isEmpty: Bool { takenCount == items.count }
 
-        /// As many as a client sends that waits for its replies.
-        var hasLittle: Bool { items.count - takenCount <= Self.littleCount }
+        /// No more than a client sends that waits for its replies.
+        var hasFewItems: Bool { items.count - takenCount <= Self.fewItemsCount }
 
-        private static var littleCount: Int { 8 }
+        private static var fewItemsCount: Int { 8 }
 
         mutating func popFirst(leaving placeholder: Item) -> Item {
             let item = exchange(&items[takenCount], with: placeholder)
@@ -106,10 +106,11 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     mutating func finish(work: Int) {
         guard let flow = served.take(), let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
-        let hasLittle = flows.values[index].hasLittle
-        let isOnly = flowsOfGroup[group]?.activeCount == 1
-        groups.charge(work, to: group, hasLittle: hasLittle && isOnly)
-        flowsOfGroup[group]?.charge(work, to: flow, hasLittle: hasLittle)
+        let hasFewItems = flows.values[index].hasFewItems
+        // A group with other active flows has more items than those of this flow.
+        let isOnlyFlow = flowsOfGroup[group]?.activeCount == 1
+        groups.charge(work, to: group, hasFewItems: hasFewItems && isOnlyFlow)
+        flowsOfGroup[group]?.charge(work, to: flow, hasFewItems: hasFewItems)
         if flows.values[index].isEmpty || flows.values[index].isSuspended { deactivate(flow, of: group) }
         if flows.values[index].isEmpty, !flows.values[index].isSuspended { flows.remove(at: index) }
         forgiveWhenIdle()
@@ -178,8 +179,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     // MARK: Turns
 
     private mutating func activate(_ flow: Flow, of group: Group) {
-        let fresh = DeficitRing<Flow>(quantum: quantum, debtLimit: debtLimit)
-        flowsOfGroup[group, default: fresh].activate(flow)
+        let empty = DeficitRing<Flow>(quantum: quantum, debtLimit: debtLimit)
+        flowsOfGroup[group, default: empty].activate(flow)
         groups.activate(group)
     }
 

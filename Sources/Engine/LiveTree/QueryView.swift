@@ -135,7 +135,7 @@ extension QueryView {
     /// belong there, and then ignores changes in it. So a child is sent whole that the removals alone would
     /// empty, or would leave without a value in the window's order.
     private func entries(
-        ofChanged changed: [Window.Entry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
+        ofChanged changed: [WindowEntry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
         inside: [Change], at path: Path
     ) -> [Push.Entry] {
         if changed.isEmpty { return [] }

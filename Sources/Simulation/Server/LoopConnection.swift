@@ -54,7 +54,7 @@ class LoopConnection {
     func receive(_ update: StreamUpdate) {}
     func close(_ reason: DisconnectReason) {}
     func finish(_ result: WorkerResult) {}
-    // Every connection has these: one that forgot to override them would be a lost wake-up of the simulation's.
+    // Every subclass overrides these: one that ignored them would look like a lost wake-up of the server.
     func nextTurn() { preconditionFailure("a connection without turns") }
     func deadlinePassed() { preconditionFailure("a connection without deadlines") }
     func sweep() { preconditionFailure("a connection that is not swept") }

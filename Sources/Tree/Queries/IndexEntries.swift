@@ -10,17 +10,15 @@
 /// removed in random places, a page is about two thirds full. With a doubled capacity the unused third would
 /// waste memory.
 enum IndexEntries: Sendable {
-    typealias Entry = OrderedIndex.Entry
-
     case packed(base: UInt64, ContiguousArray<PackedEntry>)
-    case plain(ContiguousArray<Entry>)
+    case plain(ContiguousArray<IndexEntry>)
 
     /// Packed, if these can be. O(entries).
-    init(_ entries: some BidirectionalCollection<Entry>) {
+    init(_ entries: some BidirectionalCollection<IndexEntry>) {
         self = Self.packed(entries) ?? .plain(ContiguousArray(entries))
     }
 
-    private static func packed(_ entries: some BidirectionalCollection<Entry>) -> IndexEntries? {
+    private static func packed(_ entries: some BidirectionalCollection<IndexEntry>) -> IndexEntries? {
         guard let first = entries.first, let last = entries.last else { return nil }
         let base = PackedEntry.base(for: first.word)
         guard PackedEntry.reaches(last.word, from: base) else { return nil }
@@ -36,7 +34,7 @@ enum IndexEntries: Sendable {
     // MARK: Changing
 
     /// O(entries).
-    mutating func insert(_ entry: Entry, at index: Int) {
+    mutating func insert(_ entry: IndexEntry, at index: Int) {
         // The array is moved out of the enum while it changes, so that there is one reference to it.
         switch exchange(&self, with: .plain([])) {
         case .packed(let base, var slots):
@@ -85,7 +83,7 @@ extension IndexEntries: RandomAccessCollection {
         }
     }
 
-    subscript(index: Int) -> Entry {
+    subscript(index: Int) -> IndexEntry {
         switch self {
         case .packed(let base, let slots): slots[index].entry(base: base)
         case .plain(let entries): entries[index]
@@ -128,7 +126,7 @@ struct PackedEntry: Sendable {
     }
 
     /// Nil for an entry that cannot be packed in a page with this base.
-    init?(_ entry: OrderedIndex.Entry, base: UInt64) {
+    init?(_ entry: IndexEntry, base: UInt64) {
         let key = entry.key.words
         guard Self.reaches(entry.word, from: base), key.tail < Key.Kind.long else { return nil }
         let distance = entry.word.bits &- base
@@ -139,9 +137,9 @@ struct PackedEntry: Sendable {
         tail = Quarters(key.tail)
     }
 
-    func entry(base: UInt64) -> OrderedIndex.Entry {
+    func entry(base: UInt64) -> IndexEntry {
         let distance = UInt64(low) | UInt64(middle) << 16 | UInt64(high) << 32
-        return OrderedIndex.Entry(
+        return IndexEntry(
             word: OrderWord(bits: base &+ distance), key: Key(head: head.number, tail: tail.number))
     }
 }
@@ -153,7 +151,7 @@ extension ContiguousArray {
     /// Inserts an element in a page that is not full; an array without free slots grows by a few.
     mutating func insertTightly(_ element: Element, at index: Int) {
         if count == capacity {
-            reserveCapacity(Swift.min(count + Self.capacityStep, OrderedIndex.pageCapacity))
+            reserveCapacity(Swift.min(count + Self.capacityStep, IndexPage.capacity))
         }
         insert(element, at: index)
     }

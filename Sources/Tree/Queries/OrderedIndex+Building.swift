@@ -64,20 +64,20 @@ extension OrderedIndex {
         mutating func root() -> Page {
             sort()
             var refs: ContiguousArray<Ref> = []
-            refs.reserveCapacity(positions.count / pageCapacity + 1)
-            for start in stride(from: 0, to: positions.count, by: pageCapacity) {
-                let page = positions[start..<min(start + pageCapacity, positions.count)]
+            refs.reserveCapacity(positions.count / IndexPage.capacity + 1)
+            for start in stride(from: 0, to: positions.count, by: IndexPage.capacity) {
+                let page = positions[start..<min(start + IndexPage.capacity, positions.count)]
                 let first = positions[start]
                 let separator = Separator(
                     word: first.word, value: first.word.isExact ? .empty : values[Int(first.value)],
                     key: keys[Int(first.key)])
-                let entries = IndexEntries(page.map { Entry(word: $0.word, key: keys[Int($0.key)]) })
+                let entries = IndexEntries(page.map { IndexEntry(word: $0.word, key: keys[Int($0.key)]) })
                 refs.append(Ref(first: separator, count: page.count, page: .entries(entries)))
             }
             while refs.count > 1 {
                 var parents: ContiguousArray<Ref> = []
-                for start in stride(from: 0, to: refs.count, by: pageCapacity) {
-                    let page = ContiguousArray(refs[start..<min(start + pageCapacity, refs.count)])
+                for start in stride(from: 0, to: refs.count, by: IndexPage.capacity) {
+                    let page = ContiguousArray(refs[start..<min(start + IndexPage.capacity, refs.count)])
                     parents.append(
                         Ref(first: page[0].first, count: page.reduce(0) { $0 + $1.count }, page: .refs(page)))
                 }

@@ -25,7 +25,7 @@ extension OrderedIndex.Page {
     /// - Returns: How many different depths its pages have: 1, or 0 without entries.
     fileprivate func checkInvariants(isRoot: Bool, isMeasured: Bool) -> Int {
         func depths(_ page: OrderedIndex.Page, isRoot: Bool) -> Set<Int> {
-            precondition(page.slotCount <= OrderedIndex.pageCapacity, "there is a page that is too large")
+            precondition(page.slotCount <= IndexPage.capacity, "there is a page that is too large")
             switch page {
             case .entries(let entries):
                 precondition(isRoot || !entries.isEmpty, "there is an empty page")

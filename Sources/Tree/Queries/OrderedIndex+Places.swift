@@ -9,7 +9,7 @@ extension IndexPlace {
     }
 
     /// Negative, zero or positive, as the entry is before, at or after this place.
-    func compare(_ entry: OrderedIndex.Entry, _ values: ChildValues) -> Int {
+    func compare(_ entry: IndexEntry, _ values: ChildValues) -> Int {
         if entry.word != word { return entry.word < word ? -1 : 1 }
         if !word.isExact {
             let order = Query.compareIndexValues(values[entry.key], value)

@@ -22,12 +22,6 @@ import PandoBytes
 /// its value, so that a search looks up values only in the last page, and the removal of an entry looks up
 /// none.
 package struct OrderedIndex: Sendable {
-    /// One child.
-    struct Entry: Sendable {
-        let word: OrderWord
-        let key: Key
-    }
-
     /// A place in the order, which a page begins with.
     struct Separator: Sendable {
         let word: OrderWord
@@ -54,9 +48,6 @@ package struct OrderedIndex: Sendable {
         static var empty: Page { .entries(.plain([])) }
     }
 
-    /// Most entries or refs of one page.
-    static let pageCapacity = 64
-
     /// By what it orders.
     package let order: ChildOrder
     /// The field whose numbers are summarised; nil for none.
@@ -81,7 +72,7 @@ package struct OrderedIndex: Sendable {
     package mutating func insert(_ value: Node, _ key: Key, in children: Children) {
         let place = IndexPlace(value, .key(key))
         let values = ChildValues(order: order, children: children)
-        guard let right = root.insert(Entry(word: place.word, key: key), place, values) else { return }
+        guard let right = root.insert(IndexEntry(word: place.word, key: key), place, values) else { return }
         let left = root
         // The first ref of a page is not read.
         let first = Separator(word: .nothing, value: .empty, key: key)
@@ -139,7 +130,6 @@ extension ContiguousArray<OrderedIndex.Ref> {
 // MARK: - Pages
 
 extension OrderedIndex.Page {
-    typealias Entry = OrderedIndex.Entry
     typealias Ref = OrderedIndex.Ref
 
     var count: Int {
@@ -158,7 +148,7 @@ extension OrderedIndex.Page {
 
     /// Inserts an entry below this page.
     /// - Returns: The right half, when this page had to split.
-    mutating func insert(_ entry: Entry, _ place: IndexPlace, _ values: ChildValues) -> Ref? {
+    mutating func insert(_ entry: IndexEntry, _ place: IndexPlace, _ values: ChildValues) -> Ref? {
         // The array is moved out of the enum while it changes, so that there is one reference to it.
         switch exchange(&self, with: .empty) {
         case .entries(var entries):
@@ -212,10 +202,10 @@ extension OrderedIndex.Page {
             refs.removeTightly(at: index)
             return
         }
-        guard count < OrderedIndex.pageCapacity / 4, refs.count > 1 else { return }
+        guard count < IndexPage.capacity / 4, refs.count > 1 else { return }
         let left = index > 0 ? index - 1 : index
         guard
-            refs[left].page.slotCount + refs[left + 1].page.slotCount <= OrderedIndex.pageCapacity * 3 / 4
+            refs[left].page.slotCount + refs[left + 1].page.slotCount <= IndexPage.capacity * 3 / 4
         else { return }
         let right = refs[left + 1]
         refs.removeTightly(at: left + 1)
@@ -243,7 +233,7 @@ extension OrderedIndex.Page {
 extension IndexEntries {
     /// Inserts an entry.
     /// - Returns: The right half, when the page had to split.
-    fileprivate mutating func insertOrSplit(_ entry: Entry, at index: Int) -> IndexEntries? {
+    fileprivate mutating func insertOrSplit(_ entry: IndexEntry, at index: Int) -> IndexEntries? {
         switch OrderedIndex.Split(slotCount: count, at: index) {
         case .unneeded:
             insert(entry, at: index)
@@ -289,7 +279,7 @@ extension OrderedIndex {
 
         init(slotCount: Int, at index: Int) {
             self =
-                slotCount < OrderedIndex.pageCapacity
+                slotCount < IndexPage.capacity
                 ? .unneeded : index == slotCount ? .behindAll : .inTheMiddle(slotCount / 2)
         }
     }

@@ -1,13 +1,6 @@
 /// The children that a query selects, in the query's order (realtime §7.4).
 package struct Window: Sendable {
     /// One child.
-    package struct Entry: Sendable {
-        /// The value by which the query orders the child.
-        package let value: Node
-        package let key: Key
-        package let node: Node
-    }
-
     package let query: Query
     /// Ascending in the query's order; at most its limit.
     package private(set) var entries = WindowEntries()
@@ -15,7 +8,7 @@ package struct Window: Sendable {
     private var hidesChildren = false
     /// Where the window ended when it began to lack children; nil while it lacks none. It still has all
     /// children of the range up to there.
-    private var shortageEnd: Entry?
+    private var shortageEnd: WindowEntry?
     /// Whether it has fewer children than its limit though there are more: they are to be found, and then to
     /// be given to ``complete(from:)``.
     package var lacksChildren: Bool { shortageEnd != nil }
@@ -80,7 +73,7 @@ package struct Window: Sendable {
         }
     }
 
-    private func precedes(_ left: Entry, _ right: Entry) -> Bool {
+    private func precedes(_ left: WindowEntry, _ right: WindowEntry) -> Bool {
         query.compare((left.value, left.key), (right.value, right.key)) < 0
     }
 
@@ -111,12 +104,13 @@ package struct Window: Sendable {
     }
 
     /// The children with these ranks. O(ranks × log n).
-    private func entries(at ranks: Range<Int>, of index: OrderedIndex, in children: Children) -> [Entry] {
-        var found: [Entry] = []
+    private func entries(at ranks: Range<Int>, of index: OrderedIndex, in children: Children) -> [WindowEntry]
+    {
+        var found: [WindowEntry] = []
         found.reserveCapacity(ranks.count)
         index.forEach(in: ranks) { key in
             let node = children[key]
-            found.append(Entry(value: query.indexValue(of: node), key: key, node: node))
+            found.append(WindowEntry(value: query.indexValue(of: node), key: key, node: node))
         }
         return found
     }
@@ -125,7 +119,7 @@ package struct Window: Sendable {
     private mutating func fillInKeyOrder(_ children: Children, _ query: Query) {
         let limit = query.limit?.count ?? .max
         let isReversed = query.limit?.anchor == .last
-        var selected: [Entry] = []
+        var selected: [WindowEntry] = []
         var hides = false
         // Visiting starts at one end of the range, and stops behind the other.
         func add(_ key: Key, _ node: Node) -> Bool {
@@ -136,7 +130,7 @@ package struct Window: Sendable {
                 hides = true
                 return false
             }
-            selected.append(Entry(value: .empty, key: key, node: node))
+            selected.append(WindowEntry(value: .empty, key: key, node: node))
             return true
         }
         let near = isReversed ? query.end?.key : query.start?.key
@@ -166,14 +160,14 @@ package struct Window: Sendable {
 
     private mutating func fillInIndexOrder(_ children: Children) {
         let limit = query.limit
-        var selected: [Entry] = []
+        var selected: [WindowEntry] = []
         // Sorted only when as many entries were added as the limit keeps, so that sorting costs O(log limit)
         // for each entry.
         let bufferCount = limit.map { 2 * $0.count + 64 } ?? .max
         children.forEach { key, node in
             let value = query.indexValue(of: node)
             guard query.contains(value: value, key: key) else { return true }
-            selected.append(Entry(value: value, key: key, node: node))
+            selected.append(WindowEntry(value: value, key: key, node: node))
             if selected.count == bufferCount { sortAndTrim(&selected) }
             return true
         }
@@ -181,7 +175,7 @@ package struct Window: Sendable {
         entries = WindowEntries(selected)
     }
 
-    private mutating func sortAndTrim(_ selected: inout [Entry]) {
+    private mutating func sortAndTrim(_ selected: inout [WindowEntry]) {
         let query = query
         selected.sort { query.compare(($0.value, $0.key), ($1.value, $1.key)) < 0 }
         guard let limit = query.limit, selected.count > limit.count else { return }
@@ -199,9 +193,9 @@ extension Window {
         /// Keys of children that are not in the window any more.
         package var left: [Key] = []
         /// Children that are in the window now.
-        package var entered: [Entry] = []
+        package var entered: [WindowEntry] = []
         /// Children that were in the window, and have another value now.
-        package var changed: [Entry] = []
+        package var changed: [WindowEntry] = []
 
         /// Whether the window has not changed.
         package var isEmpty: Bool { left.isEmpty && entered.isEmpty && changed.isEmpty }
@@ -249,7 +243,7 @@ extension Window {
         let frontier = frontier
         var result = Update()
         // The changed children that were in the window, with their old values.
-        var removed: [Entry] = []
+        var removed: [WindowEntry] = []
         for change in changes {
             let old = remove(change.key, change.old)
             if let old { removed.append(old) }
@@ -310,7 +304,7 @@ extension Window {
     /// Adds the children that come next. The window has all of the range up to where it ended before.
     /// - Parameter removed: The changed children that were in the window, with their old values.
     private mutating func refill(
-        to limit: Query.Limit, from children: Children, by index: OrderedIndex, _ removed: [Entry],
+        to limit: Query.Limit, from children: Children, by index: OrderedIndex, _ removed: [WindowEntry],
         _ result: inout Update
     ) {
         let all = index.range(of: query, in: children)
@@ -344,7 +338,7 @@ extension Window {
     ) {
         let isLast = limit.anchor == .last
         let missingCount = limit.count - entries.count
-        var entering: [Entry] = []
+        var entering: [WindowEntry] = []
         var hides = false
         func add(_ next: Key, _ node: Node) -> Bool {
             if next == key { return true }
@@ -353,7 +347,7 @@ extension Window {
                 hides = true
                 return false
             }
-            entering.append(Entry(value: .empty, key: next, node: node))
+            entering.append(WindowEntry(value: .empty, key: next, node: node))
             return true
         }
         if isLast { children.forEachReversed(from: key, add) } else { children.forEach(from: key, add) }
@@ -367,17 +361,17 @@ extension Window {
     }
 
     /// Removes a child from the window, if it is there.
-    private mutating func remove(_ key: Key, _ node: Node) -> Entry? {
+    private mutating func remove(_ key: Key, _ node: Node) -> WindowEntry? {
         guard !node.isEmpty else { return nil }
         let position = position(of: query.indexValue(of: node), key)
         return position.isPresent ? entries.remove(at: position) : nil
     }
 
     /// A child as an entry, if it is in the query's range.
-    private func entry(_ key: Key, _ node: Node) -> Entry? {
+    private func entry(_ key: Key, _ node: Node) -> WindowEntry? {
         guard !node.isEmpty else { return nil }
         let value = query.indexValue(of: node)
-        return query.contains(value: value, key: key) ? Entry(value: value, key: key, node: node) : nil
+        return query.contains(value: value, key: key) ? WindowEntry(value: value, key: key, node: node) : nil
     }
 
     /// Replaces the queried node by another one.
@@ -399,19 +393,19 @@ extension Window {
     }
 
     /// Excluded children are beyond this one; nil where none is excluded.
-    private var frontier: Entry? { hidesChildren ? shortageEnd ?? farEnd : nil }
+    private var frontier: WindowEntry? { hidesChildren ? shortageEnd ?? farEnd : nil }
 
     /// The child that is excluded first when another enters.
-    private var farEnd: Entry? {
+    private var farEnd: WindowEntry? {
         query.limit?.anchor == .last ? entries.first : entries.last
     }
 
-    private func isBeyond(_ entry: Entry, _ frontier: Entry) -> Bool {
+    private func isBeyond(_ entry: WindowEntry, _ frontier: WindowEntry) -> Bool {
         query.limit?.anchor == .last ? precedes(entry, frontier) : precedes(frontier, entry)
     }
 
     /// Removes and returns the entries beyond the limit.
-    private mutating func trim(to limit: Query.Limit) -> [Entry] {
+    private mutating func trim(to limit: Query.Limit) -> [WindowEntry] {
         guard entries.count > limit.count else { return [] }
         hidesChildren = true
         let excess = entries.count - limit.count
@@ -440,7 +434,7 @@ extension Window {
 
 extension Window.Update {
     /// Accounts for entries that were removed because of the limit.
-    fileprivate mutating func evict(_ evicted: [Window.Entry]) {
+    fileprivate mutating func evict(_ evicted: [WindowEntry]) {
         let keys = Set(evicted.map(\.key))
         let came = Set(entered.lazy.map(\.key).filter(keys.contains))
         entered.removeAll { keys.contains($0.key) }

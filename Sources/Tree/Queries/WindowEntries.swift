@@ -4,12 +4,11 @@
 /// Always true: no page is empty, none holds more than ``pageCapacity`` entries, and ``count`` is the sum of
 /// all.
 package struct WindowEntries: Sequence, Sendable {
-    package typealias Entry = Window.Entry
 
     /// Entries of a page: as many as one insertion may move.
     private static let pageCapacity = 128
 
-    private var pages: [[Entry]] = []
+    private var pages: [[WindowEntry]] = []
     /// How many entries there are.
     package private(set) var count = 0
 
@@ -17,15 +16,15 @@ package struct WindowEntries: Sequence, Sendable {
     init() {}
 
     /// - Parameter entries: In the query's order. O(entries).
-    init(_ entries: [Entry]) { append(contentsOf: entries) }
+    init(_ entries: [WindowEntry]) { append(contentsOf: entries) }
 
     package var isEmpty: Bool { pages.isEmpty }
     /// For tests.
     var pageCount: Int { pages.count }
-    package var first: Entry? { pages.first?.first }
-    package var last: Entry? { pages.last?.last }
+    package var first: WindowEntry? { pages.first?.first }
+    package var last: WindowEntry? { pages.last?.last }
 
-    package func makeIterator() -> FlattenSequence<[[Entry]]>.Iterator { pages.joined().makeIterator() }
+    package func makeIterator() -> FlattenSequence<[[WindowEntry]]>.Iterator { pages.joined().makeIterator() }
 
     package var underestimatedCount: Int { count }
 
@@ -41,7 +40,7 @@ package struct WindowEntries: Sequence, Sendable {
     /// - Parameter compare: How an entry is ordered to the one that is looked for: < 0 where it precedes
     ///   that.
     /// - Complexity: O(log entries) comparisons.
-    func position(_ compare: (Entry) -> Int) -> Position {
+    func position(_ compare: (WindowEntry) -> Int) -> Position {
         // The last page whose first entry is not behind it.
         var (low, high) = (0, pages.count)
         while low < high {
@@ -61,7 +60,7 @@ package struct WindowEntries: Sequence, Sendable {
     }
 
     /// Inserts an entry at its position. O(page + pages / page).
-    mutating func insert(_ entry: Entry, at position: Position) {
+    mutating func insert(_ entry: WindowEntry, at position: Position) {
         count += 1
         guard !pages.isEmpty else { return pages = [[entry]] }
         let page = position.page
@@ -76,7 +75,7 @@ package struct WindowEntries: Sequence, Sendable {
     }
 
     /// Removes and returns the entry at a position where one is. O(page + pages / page).
-    mutating func remove(at position: Position) -> Entry {
+    mutating func remove(at position: Position) -> WindowEntry {
         count -= 1
         let entry = pages[position.page].remove(at: position.index)
         joinIfSmall(position.page)
@@ -100,26 +99,26 @@ package struct WindowEntries: Sequence, Sendable {
     }
 
     /// Adds entries behind all others. O(entries).
-    mutating func append(contentsOf entries: [Entry]) {
+    mutating func append(contentsOf entries: [WindowEntry]) {
         pages += Self.pages(of: entries)
         count += entries.count
     }
 
     /// Adds entries before all others. O(entries + pages).
-    mutating func prepend(contentsOf entries: [Entry]) {
+    mutating func prepend(contentsOf entries: [WindowEntry]) {
         pages.insert(contentsOf: Self.pages(of: entries), at: 0)
         count += entries.count
     }
 
-    private static func pages(of entries: [Entry]) -> [[Entry]] {
+    private static func pages(of entries: [WindowEntry]) -> [[WindowEntry]] {
         stride(from: 0, to: entries.count, by: pageCapacity).map {
             Array(entries[$0..<Swift.min($0 + pageCapacity, entries.count)])
         }
     }
 
     /// Removes and returns the last entries, in their order. O(removed + page).
-    mutating func removeLast(_ removedCount: Int) -> [Entry] {
-        var removed: [[Entry]] = []
+    mutating func removeLast(_ removedCount: Int) -> [WindowEntry] {
+        var removed: [[WindowEntry]] = []
         var left = removedCount
         while left > 0, let page = pages.last {
             let kept = Swift.max(0, page.count - left)
@@ -132,8 +131,8 @@ package struct WindowEntries: Sequence, Sendable {
     }
 
     /// Removes and returns the first entries, in their order. O(removed + page + pages).
-    mutating func removeFirst(_ removedCount: Int) -> [Entry] {
-        var removed: [Entry] = []
+    mutating func removeFirst(_ removedCount: Int) -> [WindowEntry] {
+        var removed: [WindowEntry] = []
         var (left, emptied) = (removedCount, 0)
         for page in pages.indices where left > 0 {
             let taken = Swift.min(left, pages[page].count)
