@@ -9,12 +9,14 @@ extension DatabaseHost {
     private static let batchByteLimit = 1 << 20
     private static let entryBatchByteLimit = 8 << 20
 
-    func sealIfLarge() {
-        if processor.encoder.byteCount > Self.batchByteLimit
+    /// - Returns: Whether the batch was ended.
+    @discardableResult
+    func sealIfLarge() -> Bool {
+        let isLarge =
+            processor.encoder.byteCount > Self.batchByteLimit
             || processor.journal.pendingByteCount > Self.entryBatchByteLimit
-        {
-            seal()
-        }
+        if isLarge { seal() }
+        return isLarge
     }
 
     /// Ends a batch: its journal entries go to the journal thread, its outputs wait for the last of them.

@@ -227,7 +227,6 @@ package final class DatabaseHost {
             let subject = processor.subject(of: message)
             let progress = process(message, isLight: message.isLight)
             follow(progress)
-            sealIfLarge()
             processor.clock.now()
             let work = turn.readClock(processor.environment.workTime)
             processor.noteWork(work, of: subject, requestCount: unmeasuredCount + 1)
@@ -238,6 +237,8 @@ package final class DatabaseHost {
             case .done, .suspended, .suspendedForChecks, .checked(nil, _): break
             }
             backlog.finish(work: charge)
+            // No session is charged with the end of the batch of all.
+            if sealIfLarge() { _ = turn.readClock(processor.environment.workTime) }
         }
     }
 

@@ -120,6 +120,29 @@ import Testing
         }
     }
 
+    /// A flow whose light items take more than its share, because there are many others, is not in debt.
+    @Test func flowWithLightItemsIsNotInDebt() {
+        var scheduler = Self.scheduler()
+        for flow in 0..<500 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
+        for _ in 0..<2 * 500 * 4 {
+            _ = scheduler.next()
+            scheduler.finish(work: 3)
+        }
+        scheduler.append(0, to: "light", of: 1)
+        // It always has an item. In a round of the others these are many quanta.
+        for number in 0..<200 {
+            scheduler.append(0, to: "light", of: 1)
+            var others = 0
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                scheduler.finish(work: 3)
+                others += 3
+            }
+            scheduler.finish(work: 3)
+            scheduler.checkInvariants()
+            #expect(others <= 2 * 12, "item \(number)")
+        }
+    }
+
     /// Flows with one heavy item at a time come again as soon as it is done: they are in debt, and a flow
     /// with light items does not wait for them.
     @Test func flowsWithHeavyItemsDoNotDelayLightOnes() {

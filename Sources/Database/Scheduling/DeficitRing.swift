@@ -9,9 +9,11 @@
 ///
 /// A key that comes with little to do does not wait for a whole round. It is *fresh*, as the new flows of
 /// FQ-CoDel (RFC 8290 §4.2): between two turns of the ring, fresh keys have short turns, together for a
-/// quantum, so that the keys of the ring get about half of the work. A fresh key that has few items left, and
-/// credit, stays fresh after its short turn; another one waits for its turn in the ring. A key that is in
-/// debt is not fresh when it comes again: so keys with heavy items do not delay those with light ones.
+/// quantum, so that the keys of the ring get about half of the work. A key that has few items left is
+/// fresh again after its turn, and its items make no debt, unless one of them costs more than a quantum:
+/// where very many keys share the work, a quantum for each round is less than a client with light items
+/// needs. Any other key waits for its turn in the ring. A key that is in debt is not fresh when it comes
+/// again: so keys with heavy items do not delay those with light ones.
 ///
 /// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
 /// so no key saves up turns; a debt is at most ``debtLimit``.
@@ -21,7 +23,7 @@ struct DeficitRing<Key: Hashable> {
         /// Work that the key may still cause in this round; below zero, what it owes to the others.
         var credit: Int
         var isActive: Bool
-        /// It has just come and owes nothing, or has had only short turns since and has few items left.
+        /// It has just come, or has few items left, and owes nothing.
         var isFresh = true
         var hasFewItems = false
         var previous: Int32
@@ -98,7 +100,7 @@ struct DeficitRing<Key: Hashable> {
         if let key = keyInCredit { return key }
         // Now, so that new keys are behind it.
         if turn == current { current = places[Int(current)].next }
-        if freshTurnLeft != nil, let turn { keepFresh(turn) }
+        if let turn { keepFresh(turn) }
         turn = nil
         freshTurnLeft = nil
         if freshLeft > 0, let key = beginFreshTurn() { return key }
@@ -108,7 +110,7 @@ struct DeficitRing<Key: Hashable> {
     }
 
     /// The key has caused so much work. O(1).
-    /// - Parameter hasFewItems: Whether it has few items left: then it stays fresh after a short turn.
+    /// - Parameter hasFewItems: Whether it has few items left: then it is fresh again after its turn.
     mutating func charge(_ work: Int, to key: Key, hasFewItems: Bool = false) {
         guard let place = placeOfKey[key] else { return }
         places[Int(place)].hasFewItems = hasFewItems
@@ -117,7 +119,9 @@ struct DeficitRing<Key: Hashable> {
             freshLeft -= min(freshLeft, max(0, work))
         }
         let credit = places[Int(place)].credit.subtractingReportingOverflow(max(0, work))
-        places[Int(place)].credit = max(-debtLimit, credit.overflow ? .min : credit.partialValue)
+        let isLight = hasFewItems && work <= quantum
+        let lowest = isLight ? min(0, places[Int(place)].credit) : -debtLimit
+        places[Int(place)].credit = max(lowest, credit.overflow ? .min : credit.partialValue)
     }
 
     // MARK: Rounds
@@ -137,7 +141,7 @@ struct DeficitRing<Key: Hashable> {
             // A place that was freed may be used again: then its key is fresh, too.
             guard places[Int(index)].isActive, places[Int(index)].isFresh else { continue }
             places[Int(index)].isFresh = false
-            guard places[Int(index)].credit > 0 else { continue }
+            guard places[Int(index)].credit >= 0 else { continue }
             freshTurnLeft = freshQuantum
             turn = index
             return places[Int(index)].key
@@ -151,7 +155,7 @@ struct DeficitRing<Key: Hashable> {
     /// left, and credit.
     private mutating func keepFresh(_ index: Int32) {
         let place = places[Int(index)]
-        guard place.isActive, !place.isFresh, place.hasFewItems, place.credit > 0 else { return }
+        guard place.isActive, !place.isFresh, place.hasFewItems, place.credit >= 0 else { return }
         places[Int(index)].isFresh = true
         appendFresh(index)
     }
