@@ -24,10 +24,11 @@ struct TrimSchedule {
     /// The time between two checks, and between two portions, as multiples of the duration of the last.
     static let checkPauseFactor = 100.0
     static let portionPauseFactor = 10.0
-    /// As ``portionPauseFactor``, and the time to the next check, where a portion brought less than
-    /// ``releasedByteCount`` back to the system: what clients held has become data, or is not freed yet. A
-    /// portion of 40 ms then puts the rest off by little more than a second.
+    /// As ``checkPauseFactor`` behind a portion, and as ``portionPauseFactor`` behind one that brought little:
+    /// what clients held has become data, or is not freed yet. A portion of 40 ms then puts the rest off by
+    /// little more than a second.
     static let poorPortionPauseFactor = 30.0
+    /// A portion that gives less than this back to the system has brought little.
     static let releasedByteCount = portionByteCount / 2
 
     /// Before the next call of ``next(heldByteCount:now:)``.

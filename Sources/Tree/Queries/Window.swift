@@ -1,6 +1,5 @@
 /// The children that a query selects, in the query's order (realtime §7.4).
 package struct Window: Sendable {
-    /// One child.
     package let query: Query
     /// Ascending in the query's order; at most its limit.
     package private(set) var entries = WindowEntries()
