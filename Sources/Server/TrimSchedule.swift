@@ -24,9 +24,9 @@ struct TrimSchedule {
     /// The time between two checks, and between two portions, as multiples of the duration of the last.
     static let checkPauseFactor = 100.0
     static let portionPauseFactor = 10.0
-    /// As ``checkPauseFactor`` behind a portion, and as ``portionPauseFactor`` behind one that brought little:
-    /// what clients held has become data, or is not freed yet. A portion of 40 ms then puts the rest off by
-    /// little more than a second.
+    /// As ``checkPauseFactor`` behind a portion, and as ``portionPauseFactor`` behind one that brought
+    /// little: what clients held has become data, or is not freed yet. A portion of 40 ms then puts the rest
+    /// off by little more than a second.
     static let poorPortionPauseFactor = 30.0
     /// A portion that gives less than this back to the system has brought little.
     static let releasedByteCount = portionByteCount / 2
