@@ -7,7 +7,7 @@ final class FlushList {
     private var written: [Pollable] = []
     /// To be flushed first, the next one at the end.
     private var due: [Pollable] = []
-    /// To be flushed behind those, the next one first: they have much unsent output.
+    /// To be flushed behind all others, the next one first: they have much unsent output.
     private var bulk: [Pollable] = []
 
     init(_ configuration: LoopConfiguration) {
@@ -26,11 +26,12 @@ final class FlushList {
     }
 
     /// Flushes channels, first those with little unsent output, then the others, until `tickShare` has
-    /// passed; at least one of each. The rest is flushed first in the next tick.
+    /// passed; at least one of each. The rest is flushed in the next tick: each before those of its kind that
+    /// are written to later.
     ///
     /// What is written meanwhile, for example by `channelDidDrain`, is flushed in the next tick, too:
     /// otherwise a peer that reads fast enough could keep the loop here.
-    /// - Parameter isLast: There is no next tick: all are flushed.
+    /// - Parameter isLast: There is no next tick: all are flushed that were written to before.
     func flush(isLast: Bool) {
         guard !isEmpty else { return }
         // What is left of earlier ticks, then what was written to in this one.

@@ -63,7 +63,9 @@ struct TrimSchedule {
     mutating func ended(now: MonotonicTime, after duration: Duration, releasedByteCount: Int?) {
         highestByteCount = heldByteCount
         let factor = isPortion ? Self.poorPortionPauseFactor : Self.checkPauseFactor
-        nextCheck = now + max(Self.interval, duration * factor)
+        // A short portion does not bring a check nearer that takes long.
+        let check = now + max(Self.interval, duration * factor)
+        nextCheck = isPortion ? max(nextCheck, check) : check
         guard let releasedByteCount else { return }
         let isWorthIt = releasedByteCount >= Self.releasedByteCount
         nextPortion = now + duration * (isWorthIt ? Self.portionPauseFactor : factor)

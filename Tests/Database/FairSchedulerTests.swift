@@ -143,6 +143,26 @@ import Testing
         }
     }
 
+    /// Flows that always have few items, and are served in the ring, too, are among the fresh once each.
+    @Test func fewItemsOfManyFlowsAreServedInTurn() {
+        var scheduler = Self.scheduler(quantum: 80)
+        for item in 0..<40_000 { scheduler.append(item, to: "bulk", of: 1) }
+        for flow in 0..<20 { for item in 0..<3 { scheduler.append(item, to: "few \(flow)", of: 1) } }
+        for _ in 0..<300 {
+            var others = 0
+            scheduler.append(0, to: "light", of: 1)
+            while let (flow, _) = scheduler.next(), flow != "light" {
+                if flow != "bulk" { scheduler.append(0, to: flow, of: 1) }
+                scheduler.finish(work: 5)
+                others += 5
+            }
+            scheduler.finish(work: 5)
+            scheduler.checkInvariants()
+            // A short turn of each, and as much of the bulk.
+            #expect(others <= 2 * 20 * 10 + 2 * 80)
+        }
+    }
+
     /// Flows with one heavy item at a time come again as soon as it is done: they are in debt, and a flow
     /// with light items does not wait for them.
     @Test func flowsWithHeavyItemsDoNotDelayLightOnes() {

@@ -77,6 +77,16 @@ import Testing
         #expect(schedule.pause == TrimSchedule.interval)
     }
 
+    @Test func portionDoesNotBringACheckNearer() {
+        var schedule = TrimSchedule(now: Self.time(0))
+        #expect(schedule.next(heldByteCount: 4 * Self.portion, now: Self.time(1000)) == .check)
+        schedule.ended(now: Self.time(1300), after: .milliseconds(300), releasedByteCount: nil)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(1400)) == .trim)
+        schedule.ended(now: Self.time(1405), after: .milliseconds(5), releasedByteCount: Self.portion)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(31_299)) == .nothing)
+        #expect(schedule.next(heldByteCount: 0, now: Self.time(31_300)) == .check)
+    }
+
     /// A portion that comes before most is freed does not put the rest off for long.
     @Test func checkBehindAPortionThatBroughtLittle() {
         var schedule = TrimSchedule(now: Self.time(0))

@@ -25,6 +25,8 @@ struct DeficitRing<Key: Hashable> {
         var isActive: Bool
         /// It has just come, or has few items left, and owes nothing.
         var isFresh = true
+        /// ``fresh`` has an entry for the place; perhaps since before its key was served in the ring.
+        var isInFreshList = false
         var hasFewItems = false
         var previous: Int32
         var next: Int32
@@ -138,6 +140,7 @@ struct DeficitRing<Key: Hashable> {
         while firstFresh < fresh.count {
             let index = fresh[firstFresh]
             firstFresh += 1
+            places[Int(index)].isInFreshList = false
             // A place that was freed may be used again: then its key is fresh, too.
             guard places[Int(index)].isActive, places[Int(index)].isFresh else { continue }
             places[Int(index)].isFresh = false
@@ -162,6 +165,8 @@ struct DeficitRing<Key: Hashable> {
 
     /// Notes a fresh key.
     private mutating func appendFresh(_ index: Int32) {
+        guard !places[Int(index)].isInFreshList else { return }
+        places[Int(index)].isInFreshList = true
         // Removes what is used up before the array grows.
         if fresh.count == fresh.capacity, firstFresh * 2 >= fresh.count {
             fresh.removeFirst(firstFresh)
@@ -214,7 +219,12 @@ struct DeficitRing<Key: Hashable> {
             place.next = current
             place.previous = places[Int(current)].previous
         }
-        if Int(index) == places.count { places.append(place) } else { places[Int(index)] = place }
+        if Int(index) == places.count {
+            places.append(place)
+        } else {
+            place.isInFreshList = places[Int(index)].isInFreshList
+            places[Int(index)] = place
+        }
         places[Int(place.previous)].next = index
         places[Int(place.next)].previous = index
         placeOfKey[key] = index
@@ -265,6 +275,8 @@ struct DeficitRing<Key: Hashable> {
         }
         precondition(seen == placeOfKey.count && active == activeCount, "keys are miscounted")
         let waiting = Set(fresh[firstFresh...])
+        precondition(waiting.count == fresh.count - firstFresh, "a place is twice among the fresh")
+        precondition(waiting.count == places.count { $0.isInFreshList }, "a fresh place is not noted")
         precondition(placeOfKey.values.allSatisfy { !places[Int($0)].isFresh || waiting.contains($0) })
     }
 }
