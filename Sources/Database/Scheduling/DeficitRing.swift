@@ -112,7 +112,8 @@ struct DeficitRing<Key: Hashable> {
     }
 
     /// The key has caused so much work. O(1).
-    /// - Parameter hasFewItems: Whether it has few items left: then it is fresh again after its turn.
+    /// - Parameter hasFewItems: Whether it has few items left: then it is fresh again after its turn,
+    ///   and this work makes no debt unless it is more than a quantum.
     mutating func charge(_ work: Int, to key: Key, hasFewItems: Bool = false) {
         guard let place = placeOfKey[key] else { return }
         places[Int(place)].hasFewItems = hasFewItems
@@ -154,8 +155,8 @@ struct DeficitRing<Key: Hashable> {
         return nil
     }
 
-    /// The short turn of a key is over: it has another one behind the other fresh keys, if it has few items
-    /// left, and credit.
+    /// The turn of a key is over: it has a short one behind the other fresh keys, if it has few items left,
+    /// and no debt.
     private mutating func keepFresh(_ index: Int32) {
         let place = places[Int(index)]
         guard place.isActive, !place.isFresh, place.hasFewItems, place.credit >= 0 else { return }
