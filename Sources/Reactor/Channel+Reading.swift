@@ -139,6 +139,8 @@ extension Channel {
         let received = input.received
         if received.didEstablish {
             metrics.handshakes.add(.done)
+            readPace.noteEstablished()
+            isBulk = false
         } else if received.failure != nil, !secure.isHandshakeDone {
             metrics.handshakes.add(.failed)
         }

@@ -27,6 +27,13 @@ struct ReadPace {
     /// To handle what was read took long.
     mutating func noteLong() { bulkReadCount = Self.bulkReadLimit }
 
+    /// The handshake of TLS is done. Its reads were those of a busy channel, which the next ones are not: beside
+    /// thousands of handshakes each of them would wait for all of those.
+    mutating func noteEstablished() {
+        isNew = false
+        bulkReadCount = 0
+    }
+
     /// The socket takes output again. A client that sends once and then reads is not new for ever.
     /// - Returns: Whether the channel is bulk.
     mutating func noteWritable() -> Bool {

@@ -30,6 +30,8 @@ package final class SecureStage: @unchecked Sendable {
     private var unsentOffset = 0
     /// Bytes of data in the batch that is not completely sent. They count as unsent until it is.
     private(set) var batchDataByteCount = 0
+    /// How far the handshake has come, as far as the socket tells it.
+    private var progress = Progress.nothingReceived
     /// Bytes that the peer has acknowledged, at least: never less than before.
     private var acknowledged = 0
     /// What the loop counts for this stage (``LoopBuffers/secureByteCount``).
@@ -43,12 +45,19 @@ package final class SecureStage: @unchecked Sendable {
         self.connection = connection
     }
 
+    private enum Progress {
+        case nothingReceived, begunByPeer, answered
+    }
+
     /// The channel begins: a client has something to say.
     func begin(_ buffers: LoopBuffers) {
         let output = buffers.secure.sealed
         output.removeAll()
         connection.begin(to: output)
-        if output.count > 0 { unsent += output.array() }
+        if output.count > 0 {
+            unsent += output.array()
+            progress = .answered
+        }
         output.removeAll()
     }
 
@@ -86,10 +95,15 @@ package final class SecureStage: @unchecked Sendable {
             descriptor, buffers.received.baseAddress.map { unsafe $0 + headroom }, byteLimit)
         var input = Input(result: result, isFull: result >= byteLimit)
         guard result > 0 else { return input }
+        // In bounds: at least one byte was received.
+        if unsafe isInVain(descriptor, first: buffers.received[headroom]) {
+            return Input(result: 0, isFull: false)
+        }
         let replies = buffers.sealed
         replies.removeAll()
         unsafe input.received = connection.receive(buffers.received, count: Int(result), replies: replies)
         if replies.count > 0 {
+            progress = .answered
             if unsent.count + replies.count > Self.unsentByteLimit {
                 input.received.failure = .tooManyControlRecords
             } else {
@@ -102,6 +116,19 @@ package final class SecureStage: @unchecked Sendable {
             if failure == .plainHTTP { unsent = Self.plainAnswer }
         }
         return input
+    }
+
+    /// Whether the peer has closed before it got a reply, so that its handshake cannot be done: then nothing is
+    /// computed for it. A signature takes a hundred times as long as this question, and a flood of clients that
+    /// do not wait for it would take the time of those that do.
+    private func isInVain(_ descriptor: Int32, first byte: UInt8) -> Bool {
+        switch progress {
+        case .answered: return false
+        case .nothingReceived where byte != RecordType.handshake: return false  // gets an alert
+        case .nothingReceived, .begunByPeer: break
+        }
+        progress = .begunByPeer
+        return pando_peer_has_closed(descriptor) != 0
     }
 
     /// For a client that speaks HTTP without TLS.

@@ -4,10 +4,10 @@ import CTLS
 //  bytes       1        2        2      length
 
 /// Types of records.
-enum RecordType {
+package enum RecordType {
     static let changeCipherSpec: UInt8 = 20
     static let alert: UInt8 = 21
-    static let handshake: UInt8 = 22
+    package static let handshake: UInt8 = 22
     static let applicationData: UInt8 = 23
 }
 

@@ -9,6 +9,7 @@ import Testing
         case fullRead
         case longRead
         case writable
+        case established
     }
 
     @Test(
@@ -29,6 +30,10 @@ import Testing
                 [.read, .longRead] + Array(repeating: .read, count: 9),
                 [true, true] + Array(repeating: true, count: 8) + [false], "eight reads after a long one"
             ),
+            (
+                [.fullRead, .established, .read], [true, false, false],
+                "the reads of a handshake are not counted"
+            ),
             ([.read, .fullRead, .writable], [true, true, true], "output does not make it less busy"),
         ] as [([Event], [Bool], String)])
     fileprivate func isBulk(events: [Event], expected: [Bool], because: String) {
@@ -42,6 +47,9 @@ import Testing
                 pace.noteLong()
                 return true
             case .writable: return pace.noteWritable()
+            case .established:
+                pace.noteEstablished()
+                return false
             }
         }
         #expect(found == expected, "\(because)")

@@ -235,6 +235,41 @@ private final class HeldChannel: @unchecked Sendable {
         withExtendedLifetime(peer) {}
     }
 
+    /// A client that has gone gets no reply: a signature takes long, and a flood of such clients would take
+    /// the time of the others. What is not a handshake gets its alert.
+    @Test(arguments: [(pieceCount: 1, isValid: true), (2, true), (1, false)])
+    func aClientThatHasGoneBeforeItsHandshake(pieceCount: Int, isValid: Bool) throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { _, channel in log.add(.opened(0)) }
+        defer { host.stop() }
+        let context = try TLSClientContext(issuers: fixture("issuer.pem"))
+        let hello = SealedBuffer()
+        try TLSConnection(client: context, host: "localhost").begin(to: hello)
+        var bytes = hello.array()
+        if !isValid { bytes[0] = 0x17 }
+        let peer = try Peer(host.address)
+        if pieceCount == 2 {
+            peer.send(Array(bytes.prefix(100)))
+            bytes.removeFirst(100)
+            log.wait("the connection") { $0.contains(.opened(0)) }
+            let deadline = MonotonicTime.now + patience
+            // Until the first piece has been read: it is kept.
+            while host.on({ $0.ownedOutputByteCount }) == 0, .now < deadline {}
+        }
+        // The loop reads when all of it has arrived, and the end.
+        let (isBusy, mayGoOn) = (Log<Bool>(), Log<Bool>())
+        host.loop.submit {
+            isBusy.add(true)
+            mayGoOn.wait("the end of the input") { !$0.isEmpty }
+        }
+        isBusy.wait("the loop") { !$0.isEmpty }
+        peer.send(bytes)
+        peer.endWriting()
+        mayGoOn.add(true)
+        #expect(peer.receive()?.isEmpty == isValid)
+        log.wait("the end of the input") { $0.contains(.ended(0)) }
+    }
+
     @Test func plainHTTPGetsAnAnswer() throws {
         let log = Log<Event>()
         let host = try secureHost(.init(), log) { _, _ in }

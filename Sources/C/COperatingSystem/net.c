@@ -181,6 +181,11 @@ int32_t pando_has_input(int32_t fd) {
     return recv(fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0;
 }
 
+int32_t pando_peer_has_closed(int32_t fd) {
+    struct pollfd entry = {.fd = fd, .events = POLLRDHUP};
+    return poll(&entry, 1, 0) > 0;
+}
+
 int64_t pando_send(int32_t fd, const void *bytes, size_t count) {
     return REPEAT(send(fd, bytes, count, MSG_NOSIGNAL));
 }

@@ -116,6 +116,8 @@ int64_t pando_receive(int32_t fd, void *bytes, size_t capacity);
 int64_t pando_peek(int32_t fd, void *bytes, size_t capacity);
 /// Whether there are bytes that were not read yet. Reads none.
 int32_t pando_has_input(int32_t fd);
+/// Whether the peer sends no more, although there may be bytes that were not read yet (POLLRDHUP of poll(2)).
+int32_t pando_peer_has_closed(int32_t fd);
 int64_t pando_send(int32_t fd, const void *bytes, size_t count);
 int64_t pando_send_slices(int32_t fd, const pando_slice *slices, int32_t count);
 /// Bytes that were sent and that the peer has not acknowledged yet (SIOCOUTQ), or a negative errno.
