@@ -99,7 +99,7 @@ import Testing
                 }))
     }
 
-    @Test(arguments: [1, 8, 50]) func sessionWithLittleWorkWaitsForFewSlices(busyCount: Int) throws {
+    @Test(arguments: [1, 4, 20]) func sessionWithLittleWorkWaitsForFewSlices(busyCount: Int) throws {
         var thread = try Thread()
         for session in 1...busyCount {
             thread.hash(Self.large(session), at: "large\(session)", for: UInt64(session))

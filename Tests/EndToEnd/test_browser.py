@@ -19,7 +19,7 @@ from pando_client import DEADLINE, Closed, Connection
 from proxy import Proxy
 
 SEED = int(os.environ.get("PANDO_BROWSER_SEED", "1"))
-RESTARTS = {"allowed": 10, "forbidden": 4}  # the back-off grows with each
+RESTARTS = {"allowed": 6, "forbidden": 4}  # the back-off grows with each
 RELOADS = 12
 # Beyond the back-off that the page itself has reached: connecting, the first listen, a busy machine.
 BACK_SLACK = 60

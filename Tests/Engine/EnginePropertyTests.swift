@@ -11,7 +11,7 @@ import Testing
 // exactly what it asked for, having pushed of it once.
 
 @Suite struct EngineProperties {
-    static let seeds: UInt64 = 200
+    static let seeds: UInt64 = 60
     static let commands = 200
 
     /// `PANDO_PROPERTY_SEED` and `PANDO_PROPERTY_SECONDS` run it from another seed on, and for longer.

@@ -28,7 +28,7 @@ import Testing
     }
 
     /// What a merge leaves is what it would leave if it was done now, or it is not adopted.
-    @Test(arguments: 0..<8) func resultsAreThoseWithoutPreparation(seed: Int) {
+    @Test(arguments: 0..<4) func resultsAreThoseWithoutPreparation(seed: Int) {
         var random = SeededGenerator(seed: seed)
         var (adopted, refused, followed, afterRemovalsCount) = (0, 0, 0, 0)
         for step in 0..<2000 {

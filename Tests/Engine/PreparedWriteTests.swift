@@ -271,7 +271,7 @@ import Testing
 
     /// Server values that were resolved on a snapshot are those of the tree as it is, or the preparation does
     /// not hold: where something has changed that an increment adds to.
-    @Test(arguments: 0..<6, [false, true]) func serverValues(seed: Int, isMerge: Bool) {
+    @Test(arguments: 0..<3, [false, true]) func serverValues(seed: Int, isMerge: Bool) {
         var random = SeededGenerator(seed: seed)
         var (adopted, refused) = (0, 0)
         let held = Held(Engine(access: .open))

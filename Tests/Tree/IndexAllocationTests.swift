@@ -7,11 +7,16 @@ import Testing
 @testable import PandoTree
 
 /// The memory of an index as the allocator counts it, for the whole process: so these tests run in a process
-/// without others.
+/// without others. What the index has is what its end frees: that takes a moment, in which no other thread of
+/// the process allocates much.
 @Suite(.serialized, .enabled(if: hasOwnProcess)) struct IndexAllocationTests {
-    private static let count = 200_000
+    private static let count = 100_000
 
-    private static var allocatedByteCount: Int { Int(pando_heap_used_bytes()) }
+    private static func freedByteCount(by free: () -> Void) -> Int {
+        let before = Int(pando_heap_used_bytes())
+        free()
+        return before - Int(pando_heap_used_bytes())
+    }
 
     @Test(arguments: ["numbers", "texts"]) func bytesForEachChild(kind: String) {
         var random = SeededGenerator(seed: 3)
@@ -33,13 +38,13 @@ import Testing
             keys.append(key)
             return true
         }
-        let before = Self.allocatedByteCount
-        var index = OrderedIndex(ordering: tree.children, by: .value)
-        let built = Self.allocatedByteCount - before
-        // The allocator also counts what the process allocates beside the index: some kilobytes of 5 MB.
-        let counted = Double(index.byteCount) / Double(Self.count)
+        var index: OrderedIndex! = OrderedIndex(ordering: tree.children, by: .value)
+        let built = index.byteCount
+        let counted = Double(built) / Double(Self.count)
         #expect(counted <= 24, "\(counted) bytes for each child")
-        #expect(abs(built - index.byteCount) <= built / 100, "\(index.byteCount) counted, \(built) allocated")
+        let freed = Self.freedByteCount { index = nil }
+        #expect(abs(freed - built) <= built / 100, "\(built) counted, \(freed) freed")
+        index = OrderedIndex(ordering: tree.children, by: .value)
 
         // Each write moves a child to a random place. Values are replaced by equally long ones.
         for _ in 0..<Self.count {
@@ -50,12 +55,12 @@ import Testing
             tree.set(new, at: Path([key]))
             index.insert(new, key, in: tree.children)
         }
-        let written = Self.allocatedByteCount - before
+        let written = index.byteCount
         #expect(written <= 30 * Self.count, "\(Double(written) / Double(Self.count)) bytes for each child")
+        let freedAtEnd = Self.freedByteCount { index = nil }
         // Pages above may hold texts that the tree does not any more.
         #expect(
-            abs(written - index.byteCount) <= written / 25, "\(index.byteCount) counted, \(written) allocated"
-        )
+            abs(freedAtEnd - written) <= written / 25, "\(written) counted, \(freedAtEnd) freed")
     }
 }
 

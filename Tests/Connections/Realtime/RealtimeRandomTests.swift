@@ -23,7 +23,7 @@ private let tokenErrors = TokenError.allCases
 /// Any sequence of events on a WebSocket: nothing traps, what is held is bounded, and everything is given
 /// back in the end.
 @Suite struct WebSocketRandomTests {
-    @Test(arguments: 0..<20 as Range<UInt64>)
+    @Test(arguments: 0..<10 as Range<UInt64>)
     func anyEvents(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var driver = WebSocketDriver(
@@ -128,7 +128,7 @@ private let tokenErrors = TokenError.allCases
 
 /// The same for a session by long polling.
 @Suite struct LongPollingRandomTests {
-    @Test(arguments: 0..<20 as Range<UInt64>)
+    @Test(arguments: 0..<8 as Range<UInt64>)
     func anyEvents(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var driver = PollingDriver()

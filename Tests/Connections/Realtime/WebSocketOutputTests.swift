@@ -105,7 +105,7 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
 
     /// Random outputs, encodings, drains and marks: a client reads everything once, in the order in which it
     /// was given.
-    @Test(arguments: 0..<20 as Range<UInt64>)
+    @Test(arguments: 0..<8 as Range<UInt64>)
     func outputsArriveInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var driver = WebSocketDriver()
