@@ -118,9 +118,9 @@ package final class SecureStage: @unchecked Sendable {
         return input
     }
 
-    /// Whether the peer has closed before it got a reply, so that its handshake cannot be done: then nothing is
-    /// computed for it. A signature takes a hundred times as long as this question, and a flood of clients that
-    /// do not wait for it would take the time of those that do.
+    /// Whether the peer has closed before it got a reply, so that its handshake cannot be done: then nothing
+    /// is computed for it. A signature takes a hundred times as long as this question, and a flood of clients
+    /// that do not wait for it would take the time of those that do.
     private func isInVain(_ descriptor: Int32, first byte: UInt8) -> Bool {
         switch progress {
         case .answered: return false
