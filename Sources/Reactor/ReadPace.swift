@@ -27,8 +27,8 @@ struct ReadPace {
     /// To handle what was read took long.
     mutating func noteLong() { bulkReadCount = Self.bulkReadLimit }
 
-    /// The handshake of TLS is done. Its reads were those of a busy channel, which the next ones are not: beside
-    /// thousands of handshakes each of them would wait for all of those.
+    /// The handshake of TLS is done. Its reads were those of a busy channel, which the next ones are not:
+    /// beside thousands of handshakes each of them would wait for all of those.
     mutating func noteEstablished() {
         isNew = false
         bulkReadCount = 0
