@@ -80,7 +80,10 @@ struct ClientMetricFamilies {
             MetricFamily(.gauge, "pando_event_streams", "Event streams (REST) among the sessions.") {
                 .integer(database.streams.value)
             },
-            MetricFamily(.counter, "pando_tls_handshakes_total", "TLS handshakes, by how they ended.") {
+            MetricFamily(
+                .counter, "pando_tls_handshakes_total",
+                "TLS handshakes, by how they ended; abandoned ones by the client before it got a reply."
+            ) {
                 LoopMetrics.Handshake.allCases.map { handshake in
                     Sample(
                         .unsigned(io.reduce(0) { $0 &+ $1.metrics.handshakes.value(of: handshake) }),

@@ -26,6 +26,7 @@ extension LoopMetrics.Handshake {
         case .done: "done"
         case .failed: "failed"
         case .timedOut: "timed_out"
+        case .abandoned: "abandoned"
         }
     }
 }

@@ -129,6 +129,7 @@ extension Channel {
         // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
         isBulk = readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
         guard input.result > 0 else {
+            if input.isAbandoned { metrics.handshakes.add(.abandoned) }
             if input.result == 0 {
                 didEnd()
             } else if input.result != -Int64(PANDO_EAGAIN) {
@@ -139,8 +140,7 @@ extension Channel {
         let received = input.received
         if received.didEstablish {
             metrics.handshakes.add(.done)
-            readPace.noteEstablished()
-            isBulk = false
+            isBulk = readPace.noteEstablished(isFull: input.isFull)
         } else if received.failure != nil, !secure.isHandshakeDone {
             metrics.handshakes.add(.failed)
         }

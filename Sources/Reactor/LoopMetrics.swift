@@ -7,8 +7,8 @@ package final class LoopMetrics: Sendable {
         case requested, reset, outboundLimit, stalled, insecure, handshakeTimeout, failed, loopStopped
     }
 
-    /// How a TLS handshake ended.
-    package enum Handshake: UInt8, CaseIterable, Sendable { case done, failed, timedOut }
+    /// How a TLS handshake ended; abandoned by a peer that has closed before it got a reply.
+    package enum Handshake: UInt8, CaseIterable, Sendable { case done, failed, timedOut, abandoned }
 
     /// Nanoseconds that a tick worked, from the end of its wait to the beginning of the next: an event that
     /// occurs meanwhile waits for as long, at most.

@@ -29,9 +29,12 @@ struct ReadPace {
 
     /// The handshake of TLS is done. Its reads were those of a busy channel, which the next ones are not:
     /// beside thousands of handshakes each of them would wait for all of those.
-    mutating func noteEstablished() {
+    /// - Parameter isFull: The peer has more than the last of these reads took, probably.
+    /// - Returns: Whether the channel is bulk.
+    mutating func noteEstablished(isFull: Bool) -> Bool {
         isNew = false
-        bulkReadCount = 0
+        bulkReadCount = isFull ? Self.bulkReadLimit : 0
+        return isFull
     }
 
     /// The socket takes output again. A client that sends once and then reads is not new for ever.

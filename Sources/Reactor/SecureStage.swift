@@ -82,6 +82,8 @@ package final class SecureStage: @unchecked Sendable {
         let result: Int64
         /// Whether the peer has more, probably.
         let isFull: Bool
+        /// The peer has closed before it got a reply to its handshake.
+        var isAbandoned = false
         var received = TLSConnection.Received()
     }
 
@@ -96,8 +98,8 @@ package final class SecureStage: @unchecked Sendable {
         var input = Input(result: result, isFull: result >= byteLimit)
         guard result > 0 else { return input }
         // In bounds: at least one byte was received.
-        if unsafe isInVain(descriptor, first: buffers.received[headroom]) {
-            return Input(result: 0, isFull: false)
+        if unsafe isAbandoned(descriptor, first: buffers.received[headroom]) {
+            return Input(result: 0, isFull: false, isAbandoned: true)
         }
         let replies = buffers.sealed
         replies.removeAll()
@@ -121,7 +123,7 @@ package final class SecureStage: @unchecked Sendable {
     /// Whether the peer has closed before it got a reply, so that its handshake cannot be done: then nothing
     /// is computed for it. A signature takes a hundred times as long as this question, and a flood of clients
     /// that do not wait for it would take the time of those that do.
-    private func isInVain(_ descriptor: Int32, first byte: UInt8) -> Bool {
+    private func isAbandoned(_ descriptor: Int32, first byte: UInt8) -> Bool {
         switch progress {
         case .answered: return false
         case .nothingReceived where byte != RecordType.handshake: return false  // gets an alert

@@ -3,6 +3,28 @@ import Testing
 
 @testable import PandoDatabase
 
+extension FairScheduler where Flow == String {
+    /// Serves items until one of the flow is taken, which is not finished.
+    /// - Returns: The work before it.
+    fileprivate mutating func workBefore(_ flow: String, cost: (String) -> Int) -> Int {
+        serve(before: [flow], cost: cost).work
+    }
+
+    /// Serves items until one of these flows is taken, which is not finished.
+    /// - Returns: Its flow, and the work before it.
+    fileprivate mutating func serve(
+        before flows: [String], cost: (String) -> Int
+    ) -> (flow: String, work: Int) {
+        var sum = 0
+        while let (served, _) = next() {
+            if flows.contains(served) { return (served, sum) }
+            finish(work: cost(served))
+            sum += cost(served)
+        }
+        return ("", sum)
+    }
+}
+
 /// The order of items, and the share of the worker that each flow gets.
 @Suite struct FairSchedulerTests {
     private typealias Scheduler = FairScheduler<Int, String, Int>
@@ -85,11 +107,7 @@ import Testing
         }
         for _ in 0..<50 {
             scheduler.append(0, to: "light", of: 1)
-            var others = 0
-            while let (flow, _) = scheduler.next(), flow != "light" {
-                scheduler.finish(work: 3)
-                others += 3
-            }
+            let others = scheduler.workBefore("light") { _ in 3 }
             scheduler.finish(work: 3)
             scheduler.checkInvariants()
             #expect(others <= 2 * 12)
@@ -108,11 +126,7 @@ import Testing
         for _ in 0..<20 {
             for item in 0..<3 { scheduler.append(item, to: "light", of: 1) }
             for item in 0..<3 {
-                var others = 0
-                while let (flow, _) = scheduler.next(), flow != "light" {
-                    scheduler.finish(work: 3)
-                    others += 3
-                }
+                let others = scheduler.workBefore("light") { _ in 3 }
                 scheduler.finish(work: 3)
                 scheduler.checkInvariants()
                 #expect(others <= 2 * 12, "item \(item)")
@@ -132,12 +146,29 @@ import Testing
         // It always has an item. In a round of the others these are many quanta.
         for number in 0..<200 {
             scheduler.append(0, to: "light", of: 1)
-            var others = 0
-            while let (flow, _) = scheduler.next(), flow != "light" {
-                scheduler.finish(work: 3)
-                others += 3
-            }
+            let others = scheduler.workBefore("light") { _ in 3 }
             scheduler.finish(work: 3)
+            scheduler.checkInvariants()
+            #expect(others <= 2 * 12, "item \(number)")
+        }
+    }
+
+    /// So are groups: two flows of one with a light item each do not wait for a round of all other groups.
+    @Test func groupWithFewItemsStaysFresh() {
+        var scheduler = Self.scheduler()
+        for group in 2..<102 {
+            for item in 0..<100 { scheduler.append(item, to: "heavy \(group)", of: group) }
+        }
+        for _ in 0..<2 * 100 * 4 {
+            _ = scheduler.next()
+            scheduler.finish(work: 3)
+        }
+        for flow in ["a", "b"] { scheduler.append(0, to: flow, of: 1) }
+        for number in 0..<200 {
+            let (flow, others) = scheduler.serve(before: ["a", "b"]) { _ in 3 }
+            scheduler.finish(work: 3)
+            // It asks again when it has its reply.
+            scheduler.append(0, to: flow, of: 1)
             scheduler.checkInvariants()
             #expect(others <= 2 * 12, "item \(number)")
         }
@@ -178,11 +209,7 @@ import Testing
         for number in 0..<600 {
             fill()
             scheduler.append(0, to: "light", of: 1)
-            var others = 0
-            while let (flow, _) = scheduler.next(), flow != "light" {
-                scheduler.finish(work: cost(flow))
-                others += cost(flow)
-            }
+            let others = scheduler.workBefore("light", cost: cost)
             scheduler.finish(work: 1)
             // With the first request all others come for the first time.
             #expect(others <= (number == 0 ? 2 * 400 * 25 : 2 * 25), "request \(number)")
@@ -208,11 +235,7 @@ import Testing
         for number in 0..<500 {
             fill()
             scheduler.append(0, to: "light", of: 1)
-            var others = 0
-            while let (flow, _) = scheduler.next(), flow != "light" {
-                scheduler.finish(work: 5)
-                others += 5
-            }
+            let others = scheduler.workBefore("light") { _ in 5 }
             scheduler.finish(work: 5)
             // With the first request all others come, too, and each has a short turn.
             #expect(others <= (number == 0 ? 2 * 100 * 10 : 0) + 4 * 80, "request \(number)")
@@ -236,11 +259,7 @@ import Testing
         }
         for flow in 0..<100 { for item in 0..<100 { scheduler.append(item, to: "heavy \(flow)", of: 1) } }
         scheduler.append(0, to: "light", of: 1)
-        var others = 0
-        while let (flow, _) = scheduler.next(), flow != "light" {
-            scheduler.finish(work: 5)
-            others += 5
-        }
+        let others = scheduler.workBefore("light") { _ in 5 }
         scheduler.finish(work: 5)
         scheduler.checkInvariants()
         // Ten each, and as much of the old one.
@@ -273,11 +292,7 @@ import Testing
             if flow == "debtor" { break }
         }
         scheduler.append(0, to: "debtor", of: 1)
-        var others = 0
-        while let (flow, _) = scheduler.next(), flow != "debtor" {
-            scheduler.finish(work: 10)
-            others += 10
-        }
+        let others = scheduler.workBefore("debtor") { _ in 10 }
         #expect(others >= 980)
     }
 

@@ -1,4 +1,4 @@
-"""The page public/docs/moving.md, followed: its shell commands run one after the other, with an export of 30 MB in the console's
+"""The page public/docs/moving.md, followed: its shell commands run one after the other, with an export of 100 MB in the console's
 format. Then the official Admin SDK for Python, with the page's own lines, works on the data that was moved, and all of it comes out."""
 
 import ast
@@ -24,7 +24,7 @@ PAGE = REPOSITORY / "public/docs/moving.md"
 BLOCK = re.compile(r"^( *)```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 CERTIFICATES = REPOSITORY / "Tests/TLS/Fixtures"
 SEED = 7
-EXPORT_BYTES = 30_000_000
+EXPORT_BYTES = 100_000_000
 # Of data, for each process: the comparison of the page is the largest, with 0.9 GB. (Not of address space: each thread reserves some.)
 MEMORY_LIMIT_KIB = 2_000_000
 DEADLINE = 150

@@ -268,6 +268,7 @@ def test_a_flood_of_handshakes_leaves_others_served(servers):
                 assert flood.stdout.readline(), "the flood goes on"
                 for _ in range(10):
                     assert client.ask("GET", "/a.json") == (200, b"1")
+            assert flood.poll() is None, "the flood has not ended"
         finally:
             flood.kill()
     assert server.alive

@@ -11,7 +11,9 @@ import Testing
 // exactly what it asked for, having pushed of it once.
 
 @Suite struct EngineProperties {
-    static let seeds: UInt64 = 60
+    static let seedCount = 60
+    /// Limits and rules follow from remainders of the seed by 3, 5 and 288: in this step few seeds meet all.
+    static let seedStep: UInt64 = 7
     static let commands = 200
 
     /// `PANDO_PROPERTY_SEED` and `PANDO_PROPERTY_SECONDS` run it from another seed on, and for longer.
@@ -23,16 +25,17 @@ import Testing
             #expect(preparedMergeCount > 100, "prepared merges are tried, too")
             #expect(preparedEndCount > 100, "prepared ends are tried, too")
         }
-        for seed in first... {
-            guard end.map({ ContinuousClock.now < $0 }) ?? (seed < first + Self.seeds) else {
-                if end != nil { print("\(seed - first) seeds from \(first)") }
+        for number in 0... {
+            guard end.map({ ContinuousClock.now < $0 }) ?? (number < Self.seedCount) else {
+                if end != nil { print("\(number) seeds from \(first)") }
                 return
             }
+            let seed = first + UInt64(number) * (end == nil ? Self.seedStep : 1)
             var world = World(seed: seed)
-            for number in 0..<Self.commands {
+            for command in 0..<Self.commands {
                 world.step()
                 if let problem = world.problem {
-                    Issue.record("seed \(seed), command \(number) \(world.lastCommand)\n\(problem)")
+                    Issue.record("seed \(seed), command \(command) \(world.lastCommand)\n\(problem)")
                     return
                 }
             }

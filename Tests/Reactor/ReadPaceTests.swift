@@ -47,9 +47,7 @@ import Testing
                 pace.noteLong()
                 return true
             case .writable: return pace.noteWritable()
-            case .established:
-                pace.noteEstablished()
-                return false
+            case .established: return pace.noteEstablished(isFull: false)
             }
         }
         #expect(found == expected, "\(because)")

@@ -119,6 +119,27 @@ private final class HeldChannel: @unchecked Sendable {
         #expect(log.waitForBytes(all.count, of: 1) == all)
     }
 
+    /// Handshakes are bulk, so that others are served before them. What follows a handshake is not.
+    @Test func requestsAreNotBulk() throws {
+        let log = Log<Event>()
+        let host = try secureHost(.init(), log) { delegate, _ in
+            delegate.onReceived = { bytes, channel in
+                #expect(!channel.isBulk)
+                channel.write(bytes.bytes)
+            }
+        }
+        defer { host.stop() }
+        let client = try SecureClient(host.address, log) { delegate, channel in
+            delegate.onReceived = { bytes, channel in
+                guard let number = array(bytes.bytes).last, number < 5 else { return }
+                channel.write([number + 1].rawSpan)
+            }
+            channel.write([1].rawSpan)
+        }
+        defer { client.stop() }
+        #expect(log.waitForBytes(5, of: 1) == [1, 2, 3, 4, 5])
+    }
+
     @Test func closeAfterFlushDeliversAll() throws {
         let log = Log<Event>()
         let host = try secureHost(.init(), log) { delegate, _ in

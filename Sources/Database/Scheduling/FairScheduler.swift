@@ -18,10 +18,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
         var isEmpty: Bool { takenCount == items.count }
 
-        /// No more than a client sends that waits for its replies.
-        var hasFewItems: Bool { items.count - takenCount <= Self.fewItemsCount }
-
-        private static var fewItemsCount: Int { 8 }
+        var count: Int { items.count - takenCount }
 
         mutating func popFirst(leaving placeholder: Item) -> Item {
             let item = exchange(&items[takenCount], with: placeholder)
@@ -40,13 +37,23 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         private static var keptCapacity: Int { 64 }
     }
 
+    private struct GroupFlows {
+        var ring: DeficitRing<Flow>
+        /// Items that wait in the flows that are not suspended.
+        var itemCount = 0
+    }
+
+    /// Most items of a flow, or of all flows of a group, that are few (``DeficitRing``): not more than a
+    /// client sends that waits for its replies.
+    private static var fewItemsCount: Int { 8 }
+
     private let quantum: Int
     private let debtLimit: Int
     /// Replaces an item that was taken out; never served.
     private let placeholder: Item
     private var flows: [Flow: Waiting] = [:]
     private var groups: DeficitRing<Group>
-    private var flowsOfGroup: [Group: DeficitRing<Flow>] = [:]
+    private var flowsOfGroup: [Group: GroupFlows] = [:]
     /// The flow whose item is being processed.
     private var served: Flow?
     /// Items that wait, those of suspended flows included.
@@ -75,11 +82,14 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
     /// Adds an item behind those of its flow. O(1).
     mutating func append(_ item: consuming Item, to flow: Flow, of group: Group) {
-        count += 1
         guard let index = flows.index(forKey: flow) else {
             flows[flow] = Waiting(group: group, items: [item])
+            count += 1
+            countItems(1, of: group)
             return activate(flow, of: group)
         }
+        count += 1
+        if !flows.values[index].isSuspended { countItems(1, of: flows.values[index].group) }
         let wasEmpty = flows.values[index].isEmpty
         flows.values[index].items.append(item)
         // A flow whose item is being done is active already.
@@ -93,10 +103,11 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     /// - Precondition: The item taken before is finished.
     mutating func next() -> (flow: Flow, item: Item)? {
         precondition(served == nil, "an item is finished before the next is taken")
-        guard let group = groups.next(), let flow = flowsOfGroup[group]?.next(),
+        guard let group = groups.next(), let flow = flowsOfGroup[group]?.ring.next(),
             let index = flows.index(forKey: flow)
         else { return nil }
         count -= 1
+        countItems(-1, of: group)
         served = flow
         return (flow, flows.values[index].popFirst(leaving: placeholder))
     }
@@ -106,11 +117,10 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     mutating func finish(work: Int) {
         guard let flow = served.take(), let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
-        let hasFewItems = flows.values[index].hasFewItems
-        // A group with other active flows has more items than those of this flow.
-        let isOnlyFlow = flowsOfGroup[group]?.activeCount == 1
-        groups.charge(work, to: group, hasFewItems: hasFewItems && isOnlyFlow)
-        flowsOfGroup[group]?.charge(work, to: flow, hasFewItems: hasFewItems)
+        let itemCount = flowsOfGroup[group]?.itemCount ?? 0
+        groups.charge(work, to: group, hasFewItems: itemCount <= Self.fewItemsCount)
+        flowsOfGroup[group]?.ring.charge(
+            work, to: flow, hasFewItems: flows.values[index].count <= Self.fewItemsCount)
         if flows.values[index].isEmpty || flows.values[index].isSuspended { deactivate(flow, of: group) }
         if flows.values[index].isEmpty, !flows.values[index].isSuspended { flows.remove(at: index) }
         forgiveWhenIdle()
@@ -121,7 +131,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     mutating func charge(_ work: Int, to flow: Flow) {
         guard let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
-        flowsOfGroup[group]?.charge(work, to: flow)
+        flowsOfGroup[group]?.ring.charge(work, to: flow)
         groups.charge(work, to: group)
     }
 
@@ -138,6 +148,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         guard !flows.values[index].isSuspended else { return }
         suspendedCount += 1
         flows.values[index].isSuspended = true
+        countItems(-flows.values[index].count, of: flows.values[index].group)
         if served != flow { deactivate(flow, of: flows.values[index].group) }
     }
 
@@ -146,6 +157,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         guard let index = flows.index(forKey: flow), flows.values[index].isSuspended else { return }
         suspendedCount -= 1
         flows.values[index].isSuspended = false
+        countItems(flows.values[index].count, of: flows.values[index].group)
         if served == flow { return }
         if flows.values[index].isEmpty {
             flows.remove(at: index)
@@ -165,6 +177,9 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         let before = left.count
         left.removeAll(where: isDropped)
         count -= before - left.count
+        if !flows.values[index].isSuspended {
+            countItems(left.count - before, of: flows.values[index].group)
+        }
         let isEmptyNow = left.isEmpty
         flows.values[index].items = left
         flows.values[index].takenCount = 0
@@ -179,15 +194,21 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     // MARK: Turns
 
     private mutating func activate(_ flow: Flow, of group: Group) {
-        let empty = DeficitRing<Flow>(quantum: quantum, debtLimit: debtLimit)
-        flowsOfGroup[group, default: empty].activate(flow)
+        let noFlows = GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
+        flowsOfGroup[group, default: noFlows].ring.activate(flow)
         groups.activate(group)
     }
 
     /// The flow has nothing to serve.
     private mutating func deactivate(_ flow: Flow, of group: Group) {
-        flowsOfGroup[group]?.deactivate(flow)
-        if flowsOfGroup[group]?.isEmpty ?? true { groups.deactivate(group) }
+        flowsOfGroup[group]?.ring.deactivate(flow)
+        if flowsOfGroup[group]?.ring.isEmpty ?? true { groups.deactivate(group) }
+    }
+
+    /// The flows of a group that are not suspended have so many more items.
+    private mutating func countItems(_ difference: Int, of group: Group) {
+        let noFlows = GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
+        flowsOfGroup[group, default: noFlows].itemCount += difference
     }
 
     /// Forgets all debts when nothing waits: they are owed to flows that wait, and the memory must not grow.
@@ -201,15 +222,21 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     /// Traps where the tables contradict each other. O(items); for tests.
     func checkInvariants() {
         groups.checkInvariants()
-        for ring in flowsOfGroup.values { ring.checkInvariants() }
-        precondition(
-            count == flows.values.reduce(0) { $0 + $1.items.count - $1.takenCount }, "items are miscounted")
+        var itemCounts: [Group: Int] = [:]
+        for waiting in flows.values where !waiting.isSuspended {
+            itemCounts[waiting.group, default: 0] += waiting.count
+        }
+        for (group, own) in flowsOfGroup {
+            own.ring.checkInvariants()
+            precondition(own.itemCount == itemCounts[group] ?? 0, "items of a group are miscounted")
+        }
+        precondition(count == flows.values.reduce(0) { $0 + $1.count }, "items are miscounted")
         precondition(
             suspendedCount == flows.values.count { $0.isSuspended }, "suspended flows are miscounted")
         let served = served
         precondition(flows.allSatisfy { !$0.value.isEmpty || $0.value.isSuspended || $0.key == served })
         let active = flows.count { ($0.key == served) || !$0.value.isEmpty && !$0.value.isSuspended }
-        precondition(
-            active == flowsOfGroup.values.reduce(0) { $0 + $1.activeCount }, "active flows are miscounted")
+        let counted = flowsOfGroup.values.reduce(0) { $0 + $1.ring.activeCount }
+        precondition(active == counted, "active flows are miscounted")
     }
 }
