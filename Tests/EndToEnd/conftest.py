@@ -22,6 +22,17 @@ def pytest_configure(config):
         )
 
 
+def pytest_addoption(parser):
+    parser.addoption("--every", type=int, default=1, metavar="N", help="run one of N tests, in their order")
+
+
+def pytest_collection_modifyitems(config, items):
+    step = config.getoption("every")
+    if step > 1:
+        config.hook.pytest_deselected(items=[item for number, item in enumerate(items) if number % step])
+        items[:] = items[::step]
+
+
 # With PANDO_REQUIRE_PROGRAMS=1 a test that is skipped because a program is missing has failed: `deploy/test` gets all of them itself.
 REQUIRES_PROGRAMS = os.environ.get("PANDO_REQUIRE_PROGRAMS") == "1"
 

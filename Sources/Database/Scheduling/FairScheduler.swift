@@ -37,14 +37,15 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         private static var keptCapacity: Int { 64 }
     }
 
+    /// What waits in a group.
     private struct GroupFlows {
         var ring: DeficitRing<Flow>
         /// Items that wait in the flows that are not suspended.
         var itemCount = 0
     }
 
-    /// Most items of a flow, or of all flows of a group, that are few (``DeficitRing``): not more than a
-    /// client sends that waits for its replies.
+    /// A flow has few items (``DeficitRing``) while at most so many wait; and so has a group, with all its
+    /// flows. About as many as a client sends that waits for its replies.
     private static var fewItemsCount: Int { 8 }
 
     private let quantum: Int
@@ -194,7 +195,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     // MARK: Turns
 
     private mutating func activate(_ flow: Flow, of group: Group) {
-        let noFlows = GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
+        let noFlows = emptyGroup
         flowsOfGroup[group, default: noFlows].ring.activate(flow)
         groups.activate(group)
     }
@@ -207,8 +208,12 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
     /// The flows of a group that are not suspended have so many more items.
     private mutating func countItems(_ difference: Int, of group: Group) {
-        let noFlows = GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
+        let noFlows = emptyGroup
         flowsOfGroup[group, default: noFlows].itemCount += difference
+    }
+
+    private var emptyGroup: GroupFlows {
+        GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
     }
 
     /// Forgets all debts when nothing waits: they are owed to flows that wait, and the memory must not grow.
