@@ -83,13 +83,12 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
     /// Adds an item behind those of its flow. O(1).
     mutating func append(_ item: consuming Item, to flow: Flow, of group: Group) {
+        count += 1
         guard let index = flows.index(forKey: flow) else {
             flows[flow] = Waiting(group: group, items: [item])
-            count += 1
-            countItems(1, of: group)
-            return activate(flow, of: group)
+            activate(flow, of: group)
+            return countItems(1, of: group)
         }
-        count += 1
         if !flows.values[index].isSuspended { countItems(1, of: flows.values[index].group) }
         let wasEmpty = flows.values[index].isEmpty
         flows.values[index].items.append(item)
@@ -158,13 +157,12 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         guard let index = flows.index(forKey: flow), flows.values[index].isSuspended else { return }
         suspendedCount -= 1
         flows.values[index].isSuspended = false
-        countItems(flows.values[index].count, of: flows.values[index].group)
-        if served == flow { return }
-        if flows.values[index].isEmpty {
-            flows.remove(at: index)
-        } else {
-            activate(flow, of: flows.values[index].group)
+        let (group, itemCount) = (flows.values[index].group, flows.values[index].count)
+        if served != flow {
+            if itemCount == 0 { flows.remove(at: index) } else { activate(flow, of: group) }
         }
+        countItems(itemCount, of: group)
+        if served == flow { return }
         forgiveWhenIdle()
     }
 
@@ -195,7 +193,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     // MARK: Turns
 
     private mutating func activate(_ flow: Flow, of group: Group) {
-        let noFlows = emptyGroup
+        let noFlows = GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
         flowsOfGroup[group, default: noFlows].ring.activate(flow)
         groups.activate(group)
     }
@@ -206,14 +204,10 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         if flowsOfGroup[group]?.ring.isEmpty ?? true { groups.deactivate(group) }
     }
 
-    /// The flows of a group that are not suspended have so many more items.
+    /// The flows of a group that are not suspended have so many more items. The group is known since one of
+    /// them was activated.
     private mutating func countItems(_ difference: Int, of group: Group) {
-        let noFlows = emptyGroup
-        flowsOfGroup[group, default: noFlows].itemCount += difference
-    }
-
-    private var emptyGroup: GroupFlows {
-        GroupFlows(ring: DeficitRing(quantum: quantum, debtLimit: debtLimit))
+        flowsOfGroup[group]?.itemCount += difference
     }
 
     /// Forgets all debts when nothing waits: they are owed to flows that wait, and the memory must not grow.
