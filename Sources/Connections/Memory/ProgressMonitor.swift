@@ -16,10 +16,11 @@ package enum ClientProgress: Int, Comparable, Sendable {
 /// How fast a client takes what it is sent, or sends what is due from it, judged by samples: the rate between
 /// an older sample and the last one.
 ///
-/// A client that reads slowly acknowledges in steps, with pauses of minutes between them (``OutputRate``). So
-/// the first bytes after a pause count for the time in which they would be taken at the lowest rate. What a
-/// client that never reads has acknowledged is what the buffers of its system have taken at the beginning,
-/// before any pause.
+/// A client that reads slowly acknowledges in steps, with pauses between them: minutes at the lowest rate
+/// (``OutputRate``). So the first bytes after a pause count for the time in which they would be taken at that
+/// rate, also for output that begins in this time, and a client is not known as stalled before it had
+/// ``firstStepPatience`` for its first step. What a client that never reads has acknowledged is what the
+/// buffers of its system have taken at the beginning, before any pause.
 package struct ProgressMonitor: Sendable {
     package enum Direction: Sendable {
         /// Bytes that the client's system has acknowledged, while output is unsent.
@@ -40,14 +41,19 @@ package struct ProgressMonitor: Sendable {
     /// The most time that a step counts for: at the lowest rate, Linux's largest one takes 211 s
     /// (``OutputRate``).
     package static let longestStep: Duration = .seconds(240)
+    /// How long a client may take for the first step of its output: Linux's largest one takes so long at
+    /// 13 KB/s.
+    package static let firstStepPatience: Duration = .seconds(8)
 
     private var direction = Direction.input
     private var older: Sample?
     private var newer: Sample?
     private var last: Sample?
-    /// When the number of bytes last grew, or the first sample.
+    /// When the first sample was noted: of this direction, and behind a long time without.
+    private var firstTime: MonotonicTime?
+    /// When the output last grew, or was first found not to have grown.
     private var grewAt: MonotonicTime?
-    /// Nothing was taken for ``shortestWindow``.
+    /// Nothing was taken for ``shortestWindow``, although output waited.
     private var hasPaused = false
     /// Until when the last step counts; nil without one.
     private var stepEnd: MonotonicTime?
@@ -63,10 +69,13 @@ package struct ProgressMonitor: Sendable {
     /// - Parameter byteCount: Bytes in all, in this direction; it never falls.
     package mutating func note(_ byteCount: Int, of direction: Direction, at now: MonotonicTime) {
         if direction != self.direction {
+            let stepEnd = stepEnd
             self = Self()
             self.direction = direction
+            self.stepEnd = stepEnd
         }
         if direction == .output { noteStep(byteCount, at: now) }
+        firstTime = firstTime ?? now
         let sample = Sample(byteCount: byteCount, time: now)
         last = sample
         guard let newer else { return self.newer = sample }
@@ -85,23 +94,26 @@ package struct ProgressMonitor: Sendable {
         }
         if hasPaused {
             let seconds = Double(growth) / Double(ConnectionLimits.slowestBytesPerSecond)
-            stepEnd = now + min(.seconds(seconds), Self.longestStep)
+            let end = now + min(.seconds(seconds), Self.longestStep)
+            stepEnd = max(stepEnd ?? end, end)
         }
         hasPaused = false
         grewAt = now
+        // It has taken what it had then, and nothing is known of what it has now.
+        if let last, now - last.time > Self.longestWindow { (firstTime, older, newer) = (nil, nil, nil) }
     }
 
     /// Judges the samples.
     package func progress(at now: MonotonicTime) -> ClientProgress {
-        if let stepEnd, now < stepEnd { return .steady }
-        guard let last else { return .unknown }
-        guard
+        if direction == .output, let stepEnd, now < stepEnd { return .steady }
+        guard let last, let firstTime,
             let first = [newer, older].compactMap({ $0 }).first(where: {
                 isWindow(from: $0.time, to: last.time)
             })
         else { return .unknown }
         let needed = Double(ConnectionLimits.slowestBytesPerSecond) * ((last.time - first.time) / .seconds(1))
-        return Double(last.byteCount - first.byteCount) >= needed ? .steady : .stalled
+        if Double(last.byteCount - first.byteCount) >= needed { return .steady }
+        return direction == .output && now - firstTime < Self.firstStepPatience ? .unknown : .stalled
     }
 
     private func isWindow(from start: MonotonicTime, to end: MonotonicTime) -> Bool {

@@ -151,9 +151,10 @@ extension MemoryRelief {
             ([0], .unknown, "one sample"),
             ([0, 90_000], .unknown, "one second is too short: its system's buffers take that"),
             ([0, 90_000, 90_000, 90_000], .steady, "nothing for two seconds may be a pause"),
-            ([0, 90_000, 90_000, 90_000, 90_000, 90_000], .stalled, "nothing for longer is none"),
+            ([0, 90_000] + silence(after: 90_000, seconds: 6), .unknown, "the first step may take eight"),
+            ([0, 90_000] + silence(after: 90_000, seconds: 7), .stalled, "nothing for longer is none"),
             ([0, 500, 1000], .steady, "the slowest client that is served"),
-            ([0, 400, 800, 1200, 1600], .stalled, "slower than that"),
+            ((0...8).map { $0 * 400 }, .stalled, "slower than that"),
             ([0, 60_000, 120_000, 180_000, 240_000], .steady, "a slow download"),
             ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 200), .steady, "a step after a pause"),
             ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 211), .stalled, "counts for 211 s"),
@@ -187,6 +188,46 @@ extension MemoryRelief {
             monitor.note(byteCount, of: .input, at: second(Double(time)))
         }
         #expect(monitor.progress(at: second(12)) == .stalled)
+    }
+
+    /// A client that reads 5 MB at 30 KB/s, says something, and asks for them again.
+    @Test func aStepCountsForTheNextOutput() {
+        var monitor = ProgressMonitor()
+        for (time, byteCount) in [0, 0, 0, 0, 105_472, 105_472].enumerated() {
+            monitor.note(byteCount, of: .output, at: second(Double(time)))
+        }
+        monitor.note(100, of: .input, at: second(9))
+        #expect(monitor.progress(at: second(9)) == .unknown, "it says nothing of what is sent")
+        monitor.note(105_472, of: .output, at: second(10))
+        #expect(monitor.progress(at: second(10)) == .steady)
+    }
+
+    /// What the buffers of a client's system take of a new output, long after the last sample, is no step: it
+    /// may read nothing from then on.
+    @Test func growthBetweenDistantSamplesIsNoStep() {
+        var monitor = ProgressMonitor()
+        monitor.note(70_000, of: .output, at: second(0))
+        monitor.note(200_000, of: .output, at: second(60))
+        for time in 61...67 { monitor.note(200_000, of: .output, at: second(Double(time))) }
+        #expect(monitor.progress(at: second(67)) == .unknown, "a new output has its time, too")
+        monitor.note(200_000, of: .output, at: second(68))
+        #expect(monitor.progress(at: second(68)) == .stalled)
+    }
+
+    /// A small step behind a large one.
+    @Test func aSmallerStepDoesNotShortenALargerOne() {
+        var monitor = ProgressMonitor()
+        let samples = [0, 0, 0, 0, 105_472, 105_472, 105_472, 105_472, 105_500]
+        for time in 0..<60 {
+            monitor.note(samples[min(time, samples.count - 1)], of: .output, at: second(Double(time)))
+        }
+        #expect(monitor.progress(at: second(59)) == .steady)
+    }
+
+    @Test func inputIsStalledAfterTwoSeconds() {
+        var monitor = ProgressMonitor()
+        for time in 0..<3 { monitor.note(60_000, of: .input, at: second(Double(time))) }
+        #expect(monitor.progress(at: second(2)) == .stalled)
     }
 
     @Test func anotherDirectionBeginsAnew() {
