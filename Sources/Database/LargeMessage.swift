@@ -36,6 +36,8 @@ package final class LargeMessage: @unchecked Sendable {
     private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
     /// Limits of bytes that it is known to be above, and not to be above (``isHeavier(than:_:)``).
     private let knownWeight = Mutex<(more: Int, atMost: Int)>((-1, .max))
+    /// ``waitingByteCount``; 0 until it is measured.
+    private let knownWaitingByteCount = Atomic<Int>(0)
     private var isEncoded = false
     private var budget: EncodingBudget?
     private var encodedByteCount = 0
@@ -58,7 +60,16 @@ package final class LargeMessage: @unchecked Sendable {
 
     /// Bytes of memory that the message holds while it waits, about: those of a push's value, which may have
     /// been removed from the tree. Responses are counted when they are encoded; a client has few of them.
+    /// - Complexity: O(``estimateLimit``) for the first receiver that it waits for, then O(1).
     package var waitingByteCount: Int {
+        let known = knownWaitingByteCount.load(ordering: .relaxed)
+        guard known == 0 else { return known }
+        let byteCount = measuredWaitingByteCount
+        knownWaitingByteCount.store(byteCount, ordering: .relaxed)
+        return byteCount
+    }
+
+    private var measuredWaitingByteCount: Int {
         guard case .push(let body, _) = content else { return Self.leastByteCount }
         switch body {
         case .overwrite(_, let node): return node.weight(upTo: Self.estimateLimit)

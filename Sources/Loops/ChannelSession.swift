@@ -80,6 +80,15 @@ class ChannelSession: LoopSession, ChannelDelegate {
         }
     }
 
+    /// Why the connection is not read.
+    var pauses: PauseReasons { [] }
+
+    final override func resumeAfterMemory(_ reasons: PauseReasons) {
+        // It has its place among the channels before it is read.
+        if !hasLeft, isReadingPaused, pauses.isSubset(of: reasons) { channel.noteBacklog() }
+        resume(reasons)
+    }
+
     final override func setReading(paused isPaused: Bool) {
         guard !hasLeft else { return }
         if isPaused { channel.pauseReading() } else { channel.resumeReading() }
@@ -110,7 +119,6 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     /// Bytes of memory that unsent output takes, and TLS.
     /// - Parameter isShared: Whether others may hold it, too.
-    /// - Complexity: O(chunks of the output).
     final func unsentWeight(isShared: @autoclosure () -> Bool) -> Int {
         let output = channel.outboundByteCount
         // Without output there is what TLS holds.

@@ -210,6 +210,8 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
+    override var pauses: PauseReasons { connection.pauses }
+
     override func pause(_ reason: PauseReasons) {
         connection.pause(reason)
         follow(connection.pauses)

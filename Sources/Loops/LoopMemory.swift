@@ -27,7 +27,7 @@ final class LoopMemory {
     private static let disconnectDuration: Duration = .milliseconds(1)
     /// After a scan that chooses sessions to disconnect, no other one begins for so many times as long as it
     /// took.
-    private static let restFactor = 2
+    private static let restFactor = 4
     /// Changes up to this size are not worth an atomic operation at the end of a tick.
     private static let unpublishedByteLimit = 16 << 10
 
@@ -40,6 +40,8 @@ final class LoopMemory {
     /// Bytes of the loop that ``MemoryBudget`` knows.
     private var publishedByteCount = 0
     private var stages = MemoryStages()
+    /// The tick of the last step.
+    private var lastTick: UInt64 = 0
     /// See ``scheduleCheck()``.
     private var isCheckScheduled = false
 
@@ -91,7 +93,7 @@ final class LoopMemory {
         self.logger = logger
     }
 
-    /// Twice in each tick: publishes what all sessions hold, and acts when the process holds too much.
+    /// Twice in each tick: publishes what all sessions hold; and once, acts when the process holds too much.
     func publishHeldBytes() {
         let byteCount =
             loop.ownedOutputByteCount + services.waitingByteCount + services.unfinishedByteCount
@@ -103,11 +105,15 @@ final class LoopMemory {
         }
         follow(stages.observe(memory.pressure, at: loop.now))
         scheduleCheck()
-        act()
-        continueScan()
-        continueResumption()
+        if loop.tickCount != lastTick {
+            lastTick = loop.tickCount
+            act()
+            continueScan()
+            continueResumption()
+        }
         // Other events are handled between two steps; without any, the next step follows at once.
-        if scan != nil || !chosen.isEmpty || resumption != nil { loop.wakeup.signal() }
+        let mayScan = stages.stage == .relieving && loop.now >= restEnd
+        if mayScan || scan != nil || !chosen.isEmpty || resumption != nil { loop.wakeup.signal() }
     }
 
     private func follow(_ step: MemoryStages.Step) {
@@ -141,7 +147,7 @@ final class LoopMemory {
     private func continueResumption() {
         guard let (reasons, next) = resumption else { return }
         let end = min(table.slots.count, next + Self.pausedCount)
-        for index in min(next, end)..<end { table.slots[index]?.resume(reasons) }
+        for index in min(next, end)..<end { table.slots[index]?.resumeAfterMemory(reasons) }
         resumption = end < table.slots.count ? (reasons, end) : nil
     }
 
@@ -170,7 +176,10 @@ final class LoopMemory {
         scan.duration = scan.duration + (MonotonicTime.now - began)
         guard scan.next >= table.slots.count else { return self.scan = scan }
         choose(from: &scan.relief, for: scan.measure)
-        if scan.measure == .disconnect { restEnd = MonotonicTime.now + scan.duration * Self.restFactor }
+        guard scan.measure == .disconnect else { return }
+        let rest = scan.duration * Self.restFactor
+        restEnd = MonotonicTime.now + rest
+        loop.schedule(after: rest) { [self] in publishHeldBytes() }
     }
 
     /// Chooses those to be paused or disconnected.

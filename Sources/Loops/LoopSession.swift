@@ -124,6 +124,9 @@ class LoopSession: ActionPerformer {
     func cut() {}
     func pause(_ reason: PauseReasons) {}
     func resume(_ reason: PauseReasons) {}
+    /// As ``resume(_:)``, of thousands of sessions at a time. Where it is read again, its client has probably
+    /// sent much meanwhile: it is read after those that send little.
+    func resumeAfterMemory(_ reasons: PauseReasons) { resume(reasons) }
 
     // MARK: Actions
 

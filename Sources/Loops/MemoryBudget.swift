@@ -6,9 +6,12 @@ import Synchronization
 /// so that what many clients hold together is bounded too.
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
-///       all are read       those that hold most are not     those that hold most are disconnected,
-///                          read, and are disconnected       until 3/4 is left; long messages that are
-///                          when it lasts                    not complete are not read any further
+///       all are read       those that hold most are not     clients are disconnected until 3/4 is
+///                          read; when it lasts, clients     left; long messages that are not complete
+///                          are disconnected                 are not read any further
+///
+/// Which clients are disconnected, ``PandoConnections/MemoryRelief`` decides: those that make no progress
+/// first.
 ///
 /// Loops publish what their sessions hold at the end of a tick, when it has changed. What many connections
 /// share is counted once, by ``SharedBytes`` itself.
@@ -18,10 +21,10 @@ package final class MemoryBudget: Sendable {
         case none
         /// At most 3/4. Sessions that were paused are read again after a while.
         case moderate
-        /// Sessions that hold most are not read, and are disconnected when the pressure lasts
+        /// Sessions that hold most are not read; when the pressure lasts, sessions are disconnected
         /// (``LoopMemory``).
         case high
-        /// Those who hold most are disconnected.
+        /// Sessions are disconnected.
         case exceeded
     }
 

@@ -4,8 +4,8 @@ import PandoTime
 /// What one loop does about the memory that clients hold, as far as the pressure and the time decide it;
 /// ``LoopMemory`` does it.
 ///
-///     calm ──3/4 of the limit──▶ pressed ──2 s──▶ relieving        the sessions that hold most are disconnected
-///       ▲                          └───the limit───▶ │             until 3/4 is left
+///     calm ──3/4 of the limit──▶ pressed ──2 s──▶ relieving        sessions are disconnected until 3/4 is
+///       ▲                          └───the limit───▶ │             left (``MemoryRelief``)
 ///       └────────below 3/4, after a moment───────────┘
 ///
 /// From `pressed` it returns to `calm`, too, and from `relieving` to `pressed` where no session may be
@@ -15,7 +15,7 @@ struct MemoryStages {
         case calm
         /// Those that hold most are not read.
         case pressed
-        /// Those that hold most are disconnected.
+        /// Sessions are disconnected, those that make no progress first.
         case relieving
     }
 

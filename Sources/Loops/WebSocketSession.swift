@@ -207,6 +207,8 @@ final class WebSocketSession: ChannelSession {
         finish()
     }
 
+    override var pauses: PauseReasons { connection.pauses }
+
     override func pause(_ reason: PauseReasons) {
         connection.pause(reason)
         follow(connection.pauses)

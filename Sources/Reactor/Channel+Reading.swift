@@ -37,8 +37,17 @@ extension Channel {
             (reads ? PANDO_READABLE : 0) | (output.isBlocked ? PANDO_WRITABLE : 0), of: self)
     }
 
+    /// The peer has sent much that was not read: it is read after those that send little, as one whose reads
+    /// are full. Call it before ``resumeReading()``.
+    package func noteBacklog() {
+        assert(loop.isCurrent)
+        readPace.noteLong()
+        isBulk = true
+    }
+
     /// One `recv` per event bounds the part of a tick that one channel uses: at most one receive buffer.
     func read() {
+        lastReadMilliseconds = flushes.milliseconds
         if let proxy, !proxy.isDone, phase == .open { guard readHeader(proxy) else { return } }
         if let secure, phase == .open { return read(through: secure) }
         let (count, isFull) = PlainStage.read(

@@ -49,7 +49,7 @@ extension Channel {
     // MARK: Flushing
 
     func flushLater() {
-        guard !isInFlushList, !output.isBlocked else { return }
+        guard !output.isBlocked else { return }
         isInFlushList = true
         flushes.append(self)
     }

@@ -51,6 +51,10 @@ package final class Channel: Pollable {
     var hasEnded = false
     var isInFlushList = false
     var readPace = ReadPace()
+    /// When the socket was last read (``FlushList/milliseconds``).
+    var lastReadMilliseconds: UInt32 = 0
+    /// Milliseconds after a read in which what is written is flushed before pushes to others.
+    static let promptTime: UInt32 = 100
     /// Set it where ``acknowledgedByteCount`` is needed after the connection is closed: the count is then
     /// stored when it closes, which costs a system call.
     package var remembersAcknowledgedBytes = false
@@ -139,9 +143,9 @@ package final class Channel: Pollable {
     }
 
     /// Bytes of memory that unsent output takes for this channel alone, and what TLS holds of its input;
-    /// ``SharedBytes`` are not counted. O(chunks).
+    /// ``SharedBytes`` are not counted. O(1).
     package var ownedOutputByteCount: Int {
-        output.ownedByteCount(in: buffers) + (secure?.heldByteCount ?? 0)
+        output.ownedByteCount + (secure?.heldByteCount ?? 0)
     }
 
     /// Whether bytes that are written will be sent: the channel is neither closed nor closing.
@@ -177,6 +181,10 @@ package final class Channel: Pollable {
             fail(error == 0 ? PANDO_ECONNRESET : error)
         }
     }
+
+    override var isPrompt: Bool { !isBulk && flushes.milliseconds &- lastReadMilliseconds < Self.promptTime }
+
+    override var isFlushDue: Bool { isInFlushList && phase != .closed }
 
     override var hasBulkOutput: Bool {
         output.unsentByteCount > lowWaterByteCount

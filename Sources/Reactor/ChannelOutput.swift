@@ -127,6 +127,6 @@ struct ChannelOutput {
     /// A copy of what is in the queue. O(bytes).
     func queuedBytes(in buffers: LoopBuffers) -> [UInt8] { buffers.chunks.bytes(of: queue) }
 
-    /// Bytes of memory that the queue takes for itself; shared bytes are not counted. O(chunks).
-    func ownedByteCount(in buffers: LoopBuffers) -> Int { buffers.chunks.copiedByteCount(of: queue) }
+    /// Bytes of memory that the queue takes for itself; shared bytes are not counted. O(1).
+    var ownedByteCount: Int { queue.copiedByteCount }
 }

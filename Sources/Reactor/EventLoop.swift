@@ -120,6 +120,7 @@ public final class EventLoop: @unchecked Sendable {
         let count = poller.wait(mayBlock ? timeout : 0)
         tickTime = configuration.clock()
         tickCount &+= 1
+        flushes.milliseconds = UInt32(truncatingIfNeeded: tickTime.nanoseconds / 1_000_000)
         // Cleared before the events are handled: while they are, a post costs no system call.
         let wasSignalled = wakeup.clear()
 

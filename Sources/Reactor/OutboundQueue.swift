@@ -2,13 +2,13 @@ import COperatingSystem
 import PandoBytes
 
 //  Output that was not sent yet. The chunks of all of a loop's channels are linked lists in one array; a
-//  channel holds only the first and last index of its own list:
+//  channel holds only the first and last index of its own list, and the bytes that it takes:
 //
 //      channel A   first ─▶ [3] shared ─▶ [0] copied        nodes   0    1     2    3
 //      channel B   first ─▶ [1] shared                              A₂   B₁   free  A₁
 //
 //  So queueing a fan-out on a thousand idle sockets allocates nothing once the array has grown, and an idle
-//  channel needs eight bytes.
+//  channel needs sixteen bytes.
 
 /// A chunk of bytes that were copied from the writer. Bytes are appended while it is the last chunk of its
 /// queue.
@@ -70,6 +70,8 @@ final class CopiedBytes {
 struct OutboundQueue {
     fileprivate var first = ChunkArena.noIndex
     fileprivate var last = ChunkArena.noIndex
+    /// Bytes of memory of its copies and nodes.
+    fileprivate(set) var copiedByteCount = 0
     var isEmpty: Bool { first == ChunkArena.noIndex }
 }
 
@@ -116,7 +118,10 @@ struct ChunkArena {
         if queue.last != Self.noIndex, case .copied(let chunk) = nodes[Int(queue.last)].content {
             let capacity = chunk.capacity
             if unsafe chunk.append(bytes) {
-                copiedByteCount += chunk.capacity - capacity
+                let growth = chunk.capacity - capacity
+                copiedByteCount += growth
+                var queue = queue
+                queue.copiedByteCount += growth
                 return queue
             }
         }
@@ -128,7 +133,9 @@ struct ChunkArena {
         guard bytes.count > 0 else { return queue }
         let index = addNode(.copied(unsafe copy(bytes)))
         nodes[Int(index)].next = queue.first
-        return OutboundQueue(first: index, last: queue.isEmpty ? index : queue.last)
+        return OutboundQueue(
+            first: index, last: queue.isEmpty ? index : queue.last,
+            copiedByteCount: queue.copiedByteCount + byteCount(ofNode: index))
     }
 
     /// Lists the queue's bytes, oldest first. The slices are valid until the queue changes.
@@ -189,9 +196,9 @@ struct ChunkArena {
 
     private mutating func removeFirst(of queue: OutboundQueue) -> OutboundQueue {
         let index = queue.first
-        copiedByteCount -= MemoryLayout<Node>.stride
+        let byteCount = byteCount(ofNode: index)
+        copiedByteCount -= byteCount
         if case .copied(let chunk) = nodes[Int(index)].content {
-            copiedByteCount -= chunk.capacity
             if chunk.isReusable, spareByteCount + chunk.capacity <= Self.spareByteLimit {
                 spareByteCount += chunk.capacity
                 chunk.removeAll()
@@ -206,7 +213,9 @@ struct ChunkArena {
             nodes = []
             firstFree = Self.noIndex
         }
-        return OutboundQueue(first: next, last: next == Self.noIndex ? next : queue.last)
+        return OutboundQueue(
+            first: next, last: next == Self.noIndex ? next : queue.last,
+            copiedByteCount: queue.copiedByteCount - byteCount)
     }
 
     private mutating func copy(_ bytes: UnsafeRawBufferPointer) -> CopiedBytes {
@@ -222,7 +231,9 @@ struct ChunkArena {
     private mutating func link(_ content: Content, to queue: OutboundQueue) -> OutboundQueue {
         let index = addNode(content)
         if !queue.isEmpty { nodes[Int(queue.last)].next = index }
-        return OutboundQueue(first: queue.isEmpty ? index : queue.first, last: index)
+        return OutboundQueue(
+            first: queue.isEmpty ? index : queue.first, last: index,
+            copiedByteCount: queue.copiedByteCount + byteCount(ofNode: index))
     }
 
     /// A copy of the queue's bytes. O(bytes).
@@ -248,29 +259,25 @@ struct ChunkArena {
         return bytes
     }
 
-    /// Bytes of memory of this queue's copies and nodes. O(chunks).
-    func copiedByteCount(of queue: OutboundQueue) -> Int {
-        var (total, index) = (0, queue.first)
-        while index != Self.noIndex {
-            total += MemoryLayout<Node>.stride
-            if case .copied(let chunk) = nodes[Int(index)].content { total += chunk.capacity }
-            index = nodes[Int(index)].next
-        }
-        return total
+    /// Bytes of memory of a node and of the copy that it holds.
+    private func byteCount(ofNode index: Int32) -> Int {
+        guard case .copied(let chunk) = nodes[Int(index)].content else { return MemoryLayout<Node>.stride }
+        return MemoryLayout<Node>.stride + chunk.capacity
     }
 
     private mutating func addNode(_ content: Content) -> Int32 {
         usedCount += 1
-        copiedByteCount += MemoryLayout<Node>.stride
-        if case .copied(let chunk) = content { copiedByteCount += chunk.capacity }
         let node = Node(content: content, offset: 0, next: Self.noIndex)
+        let index: Int32
         if firstFree == Self.noIndex {
+            index = Int32(nodes.count)
             nodes.append(node)
-            return Int32(nodes.count - 1)
+        } else {
+            index = firstFree
+            firstFree = nodes[Int(index)].next
+            nodes[Int(index)] = node
         }
-        let index = firstFree
-        firstFree = nodes[Int(index)].next
-        nodes[Int(index)] = node
+        copiedByteCount += byteCount(ofNode: index)
         return index
     }
 
@@ -279,7 +286,7 @@ struct ChunkArena {
     func checkInvariants(_ queues: [OutboundQueue]) {
         var (used, bytes) = (0, 0)
         for queue in queues {
-            var (index, last) = (queue.first, Self.noIndex)
+            var (index, last, own) = (queue.first, Self.noIndex, 0)
             while index != Self.noIndex {
                 let node = nodes[Int(index)]
                 switch node.content {
@@ -287,10 +294,12 @@ struct ChunkArena {
                 case .copied(let copied): precondition((0..<copied.count).contains(node.offset))
                 case .free: preconditionFailure("a queue has a free node")
                 }
+                own += byteCount(ofNode: index)
                 (last, index, used) = (index, node.next, used + 1)
             }
+            precondition(queue.copiedByteCount == own, "a queue's count of bytes is wrong")
             precondition(queue.last == last, "a queue's last node is wrong")
-            bytes += copiedByteCount(of: queue)
+            bytes += own
         }
         precondition(used == usedCount, "the count of used nodes is wrong")
         precondition(bytes == copiedByteCount, "the count of bytes is wrong")

@@ -17,6 +17,9 @@ package class Pollable {
     /// object has a second turn before all have had their first.
     final var round: UInt16 = 0
 
+    /// In which queues of the ``FlushList`` it is.
+    final var flushQueues: FlushList.Queues = []
+
     init(descriptor: Int32) {
         self.descriptor = descriptor
     }
@@ -35,6 +38,12 @@ package class Pollable {
 
     /// Whether ``flushAtEndOfTick()`` may take long: others are flushed first.
     var hasBulkOutput: Bool { false }
+
+    /// Whether ``flushAtEndOfTick()`` has something to do.
+    var isFlushDue: Bool { false }
+
+    /// Whether its peer has sent something lately, and probably waits for what was written.
+    var isPrompt: Bool { false }
 
     /// Gives the kernel what was written in this tick (``FlushList``).
     func flushAtEndOfTick() {}

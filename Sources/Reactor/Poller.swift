@@ -107,6 +107,7 @@ final class Poller {
     func setInterest(_ interest: UInt32, of pollable: Pollable) {
         guard pollable.isWatched, interest != pollable.interest else { return }
         pollable.interest = interest
+        if moveIfNeeded(pollable) { return }
         // As in `watch`. Cannot fail: the descriptor is in the set, and changing it allocates nothing.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         let result = unsafe pando_poll_change(
@@ -219,19 +220,22 @@ final class Poller {
 
     private func epollDescriptor(isBulk: Bool) -> Int32 { isBulk ? bulkDescriptor : descriptor }
 
-    /// If a channel has become bulk, or is not bulk any more: moves it to the other set. Two system calls,
-    /// then.
-    private func moveIfNeeded(_ pollable: Pollable) {
-        guard pollable.isBulk != pollable.isInBulkSet, pollable.isWatched else { return }
+    /// If a channel has become bulk, or is not bulk any more: moves it to the other set, with its present
+    /// interest. Two system calls, then.
+    /// - Returns: Whether it was moved.
+    @discardableResult
+    private func moveIfNeeded(_ pollable: Pollable) -> Bool {
+        guard pollable.isBulk != pollable.isInBulkSet, pollable.isWatched else { return false }
         // As in `watch`. Where memory is short it stays where it is, and the next event tries again.
         let owner = unsafe Unmanaged.passUnretained(pollable).toOpaque()
         guard
             unsafe pando_poll_add(
                 epollDescriptor(isBulk: pollable.isBulk), pollable.descriptor, pollable.interest, owner) == 0
-        else { return }
+        else { return false }
         _ = pando_poll_remove(epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor)
         pollable.isInBulkSet = pollable.isBulk
         // It has had its turn in this tick.
         if pollable.isBulk { pollable.round = bulkRound }
+        return true
     }
 }

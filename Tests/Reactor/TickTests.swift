@@ -31,10 +31,14 @@ private struct Done: Equatable, Sendable {
 /// How much a tick does where everything takes long. Counted, with a clock that only the work moves.
 @Suite struct TickTests {
     /// Blocks a loop, so that what comes meanwhile is one batch.
-    private func block(_ loop: EventLoop, while body: () throws -> Void) throws {
+    /// - Parameter first: Runs on the loop before it is blocked, in the same tick.
+    private func block(
+        _ loop: EventLoop, after first: @escaping @Sendable () -> Void = {}, while body: () throws -> Void
+    ) throws {
         let isStanding = try WakeupEvent()
         let mayGoOn = try WakeupEvent()
         loop.submit {
+            first()
             isStanding.signal()
             mayGoOn.wait()
         }
@@ -160,6 +164,58 @@ private struct Done: Equatable, Sendable {
         let first = try #require(all.map(\.tick).min())
         #expect(all.first { $0.id == 0 }?.tick == first)
         #expect(all.filter { $0.tick == first }.count < 8, "the busy ones have many ticks")
+    }
+
+    /// Many that sent little were not read for a while. What they have sent meanwhile is read behind a
+    /// channel that sends little now.
+    @Test func channelsWithABacklogAreReadAfterOthers() throws {
+        let resumedCount = Int(PANDO_EVENT_LIMIT) + 100
+        let clock = ScriptedClock()
+        let log = Log<Event>()
+        let done = Log<Done>()
+        let channels = Confined<[Channel]>([])
+        let host = try Host(
+            clock.configuration,
+            adopt: scripting(log) { delegate, channel in
+                let id = delegate.id
+                channels.value.append(channel)
+                delegate.logsBytes = false
+                delegate.onReceived = { _, channel in
+                    if id > 0 { clock.advance(.milliseconds(1)) }
+                    done.add(Done(tick: channel.loop.tickCount, id: id))
+                }
+            })
+        defer { host.stop() }
+        var peers: [Peer] = []
+        for id in 0...resumedCount {
+            let peer = try Peer(host.address)
+            log.wait("adoption") { $0.contains(.opened(id)) }
+            // After two reads a channel is not new any more.
+            for number in 1...2 {
+                peer.send([0])
+                done.wait("read \(number)") { $0.count == 2 * id + number }
+            }
+            peers.append(peer)
+        }
+        let earlierCount = 2 * peers.count
+        host.on { _ in
+            for channel in channels.value.dropFirst() { channel.pauseReading() }
+        }
+        for peer in peers.dropFirst() { peer.send([1]) }
+        try block(
+            host.loop,
+            after: {
+                for channel in channels.value.dropFirst() {
+                    channel.noteBacklog()
+                    channel.resumeReading()
+                }
+            },
+            while: { peers[0].send([1]) })
+        let all = Array(
+            done.wait("all reads") { $0.count == earlierCount + peers.count }.dropFirst(earlierCount))
+        let quiet = try #require(all.first { $0.id == 0 })
+        #expect(all.filter { $0.tick < quiet.tick }.count < 8, "the first tick has read few of the others")
+        host.on { _ in channels.value = [] }
     }
 
     /// Where memory is short, all channels are read in small pieces.
