@@ -1,9 +1,9 @@
 /// Holds outputs back until the journal entries that they depend on are durable, and releases them in the
 /// order in which they were decided.
 ///
-/// Every entry of the journal has a ticket: 1 for the first, then one more each. An output waits for the
-/// ticket of the last entry that was appended when the output was decided, whether it is about that entry or
-/// not: a client must see nothing that a crash could undo.
+/// Every entry of the journal has a ticket: 1 for the first, then one more each. The outputs of a batch wait
+/// for the ticket of the last entry that was appended when the batch ended, whether they are about that entry
+/// or not: a client must see nothing that a crash could undo.
 ///
 ///     hold(a, 3)   hold(b, 3)   hold(c, 5)
 ///     held:  a 3 ─ b 3 ─ c 5        confirm(4), release: a, b        confirm(5), release: c

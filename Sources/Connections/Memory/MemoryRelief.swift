@@ -3,9 +3,9 @@
 ///
 ///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
 ///                                                 of each the largest first
-///     2. holds little (its progress is not        only where together they hold the excess, or where no client makes
-///        measured)                                steady progress; the largest first, by powers of two, and of these
-///                                                 the longest silent
+///     2. holds little (its progress is not        where these hold the excess together; and where there is no client
+///        measured)                                of group 3. The largest first, by powers of two, and of these the
+///                                                 longest silent
 ///     3. holds much, makes steady progress        the largest first
 ///
 /// The longer the limit has been exceeded, the more of these groups may be disconnected (``Reach``). So a
@@ -16,7 +16,7 @@
 /// It keeps only the first of each group: its memory and its longest call do not grow with the number of
 /// clients.
 package struct MemoryRelief {
-    /// A client that holds no more than this is neither paused nor disconnected before those that hold more.
+    /// A client that holds no more than this holds little.
     package static let smallByteCount = ConnectionLimits.smallByteCount
 
     /// The last group that may be disconnected.

@@ -3,7 +3,8 @@ import PandoTree
 // Which pushes a write causes (realtime §6.4, §6.5, §7.5, §17.1).
 //
 //     at or above the change   every listen gets the change itself: one push, shared by all of them
-//     below the change         a listen whose value differs gets its own new value
+//     below the change         a listen whose value differs gets its own new value (so does one whose old and new
+//                              value are large and may be equal: to compare them would take long)
 //     filtered                 the window is updated; the listen gets the difference, as one message
 //
 // Where very many listens are below a change, that part is left to `ListenRegistry+Pushes.swift`.

@@ -6,7 +6,7 @@ import PandoTree
 ///     root ─ "scores" ─   .child(n)   ready: changes with the location's children, in the same commit
 ///                         .value      being built on a snapshot, by another thread; not used until then
 ///
-/// Indexes save time and change no result: without one a query visits all children.
+/// Indexes save time and change no result: without one a query visits all children, but for one by key.
 ///
 /// There are two kinds. Those that the rules declare are built for every location with many children, and
 /// kept while the rules name them. The others are built when queries ask for their order, and the one that
