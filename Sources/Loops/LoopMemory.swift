@@ -34,6 +34,7 @@ final class LoopMemory {
     private let table: SessionTable
     private let services: SessionServices
     private let loop: EventLoop
+    private let loopIndex: Int
     private let loopCount: Int
     private let memory: MemoryBudget
     private let logger: Logger
@@ -82,12 +83,13 @@ final class LoopMemory {
     private var throttle = ReportThrottle()
 
     init(
-        _ table: SessionTable, _ services: SessionServices, loopCount: Int, _ memory: MemoryBudget,
-        _ logger: Logger
+        _ table: SessionTable, _ services: SessionServices, loopIndex: Int, of loopCount: Int,
+        _ memory: MemoryBudget, _ logger: Logger
     ) {
         self.table = table
         self.services = services
         loop = services.loop
+        self.loopIndex = loopIndex
         self.loopCount = loopCount
         self.memory = memory
         self.logger = logger
@@ -118,6 +120,7 @@ final class LoopMemory {
 
     private func follow(_ step: MemoryStages.Step) {
         if step.endsRelief {
+            memory.noteUnsteady(0, ofLoop: loopIndex)
             scan = nil
             chosen = []
         }
@@ -153,8 +156,13 @@ final class LoopMemory {
 
     // MARK: Choosing
 
-    /// Connections are dealt to the loops in turn, so each has its share of those that hold most.
-    private var excessByteCount: Int { memory.excessByteCount / loopCount }
+    /// What this loop's sessions have to give: by what they hold, and at least an equal share, since output
+    /// that several clients share is no loop's.
+    private var excessByteCount: Int {
+        let excess = memory.excessByteCount
+        let share = Double(publishedByteCount) / Double(max(1, memory.byteCount))
+        return max(excess / loopCount, min(excess, Int(Double(excess) * share)))
+    }
 
     /// Visits some sessions more, where a scan is under way. Sessions are paused only after all that were
     /// paused before have been resumed: else those in the last slots might never be.
@@ -184,11 +192,14 @@ final class LoopMemory {
 
     /// Chooses those to be paused or disconnected.
     private func choose(from relief: inout MemoryRelief, for measure: Measure) {
-        let found =
-            switch measure {
-            case .pause: relief.largest(covering: excessByteCount)
-            case .disconnect: relief.chosen(covering: excessByteCount, upTo: stages.reach(at: loop.now))
-            }
+        let found: [MemoryHolder]
+        switch measure {
+        case .pause: found = relief.largest(covering: excessByteCount)
+        case .disconnect:
+            memory.noteUnsteady(relief.unsteadyByteCount, ofLoop: loopIndex)
+            let reach = memory.hasUnsteady(besides: loopIndex) ? .large : stages.reach(at: loop.now)
+            found = relief.chosen(covering: excessByteCount, upTo: reach)
+        }
         self.measure = measure
         chosen = found.reversed().map {
             Chosen(id: SessionID($0.number), byteCount: $0.byteCount, progress: $0.progress)

@@ -73,7 +73,8 @@ package struct LoopResources: Sendable {
         requestBackpressure = Backpressure(byteLimit: configuration.inFlightByteLimit)
         outputBackpressure = Backpressure(
             byteLimit: Self.outputByteLimit * min(outputs.count, Self.outputLoopLimit))
-        memory = MemoryBudget(byteLimit: configuration.effectiveMemoryByteLimit)
+        memory = MemoryBudget(
+            byteLimit: configuration.effectiveMemoryByteLimit, loopCount: eventLoops.count)
         limiter = ConnectionLimiter(
             ceiling: configuration.connectionCeiling(descriptors.connectionCeiling),
             loopCount: eventLoops.count)

@@ -33,10 +33,15 @@ package final class MemoryBudget: Sendable {
 
     package let byteLimit: Int
     private let held = Atomic<Int>(0)
+    /// What each loop has found in its last scan: see ``hasUnsteady(besides:)``.
+    private let unsteadyByteCounts: Mutex<[Int]>
 
-    /// - Parameter byteLimit: Bytes, about: blocks of the heap are a little larger than what they hold.
-    init(byteLimit: Int) {
+    /// - Parameters:
+    ///   - byteLimit: Bytes, about: blocks of the heap are a little larger than what they hold.
+    ///   - loopCount: Threads whose clients are counted, at least one.
+    init(byteLimit: Int, loopCount: Int = 1) {
         self.byteLimit = max(1, byteLimit)
+        unsteadyByteCounts = Mutex(Array(repeating: 0, count: loopCount))
     }
 
     /// Any thread: so many bytes more are held, or fewer.
@@ -59,4 +64,20 @@ package final class MemoryBudget: Sendable {
 
     /// Bytes that must go before the pressure is over.
     var excessByteCount: Int { max(0, byteCount - highByteCount) }
+
+    // MARK: Between loops
+
+    /// A loop: its clients that hold much and make no steady progress hold so many bytes; 0 where it has not
+    /// looked, or none is to be disconnected any more.
+    func noteUnsteady(_ byteCount: Int, ofLoop index: Int) {
+        unsteadyByteCounts.withLock { $0[index] = byteCount }
+    }
+
+    /// Whether another loop than this one has such clients. Then this loop disconnects no others: attackers
+    /// are few, and may all be of one loop.
+    func hasUnsteady(besides index: Int) -> Bool {
+        unsteadyByteCounts.withLock { counts in
+            counts.indices.contains { $0 != index && counts[$0] > 0 }
+        }
+    }
 }

@@ -34,6 +34,20 @@ import Testing
         #expect(budget.pressure == .none && budget.excessByteCount == 0)
     }
 
+    /// A loop that has only clients with progress spares them while another one has others.
+    @Test func aLoopKnowsOfUnsteadyClientsOfOthers() {
+        let budget = MemoryBudget(byteLimit: Self.limit, loopCount: 3)
+        #expect(!budget.hasUnsteady(besides: 0))
+        budget.noteUnsteady(1000, ofLoop: 1)
+        #expect(budget.hasUnsteady(besides: 0) && budget.hasUnsteady(besides: 2))
+        #expect(!budget.hasUnsteady(besides: 1), "its own are its own")
+        budget.noteUnsteady(500, ofLoop: 2)
+        #expect(budget.hasUnsteady(besides: 1))
+        budget.noteUnsteady(0, ofLoop: 1)
+        budget.noteUnsteady(0, ofLoop: 2)
+        #expect(!budget.hasUnsteady(besides: 0))
+    }
+
     @Test func sharedBytesAreCountedOnceAndWhileTheyAreThere() {
         let budget = MemoryBudget(byteLimit: Self.limit)
         let size = 100 << 20

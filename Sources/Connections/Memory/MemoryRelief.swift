@@ -38,6 +38,8 @@ package struct MemoryRelief {
     private var large: BoundedSelection
     /// What all that hold little hold together.
     private var smallTotalByteCount = 0
+    /// What all hold together that hold much and make no steady progress.
+    package private(set) var unsteadyByteCount = 0
 
     /// - Parameter limit: Most clients that are chosen at a time. When they are gone, a new scan decides.
     package init(limit: Int) {
@@ -58,7 +60,9 @@ package struct MemoryRelief {
             return small.add(holder)
         }
         large.add(holder)
-        if holder.progress == .steady { steady.add(holder) } else { unsteady.add(holder) }
+        guard holder.progress != .steady else { return steady.add(holder) }
+        unsteadyByteCount += holder.byteCount
+        unsteady.add(holder)
     }
 
     /// The clients to be disconnected now, in order.

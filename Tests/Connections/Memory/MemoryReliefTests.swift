@@ -51,6 +51,17 @@ extension MemoryRelief {
         #expect(chosen.map(\.number) == expected, "\(because)")
     }
 
+    @Test func bytesWithoutProgressAreCounted() {
+        var relief = MemoryRelief(limit: 1)
+        for (byteCount, progress) in [
+            (5 * mebibyte, .stalled), (3 * mebibyte, .unknown), (9 * mebibyte, .steady), (1000, .stalled),
+        ] as [(Int, ClientProgress)] {
+            relief.add(
+                MemoryHolder(number: 1, byteCount: byteCount, progress: progress, lastHeard: second(0)))
+        }
+        #expect(relief.unsteadyByteCount == 8 * mebibyte, "also those that are not kept")
+    }
+
     /// Clients that hold 60 KiB each, the first silent for longest.
     private static func small(_ count: Int) -> [MemoryHolder] {
         (0..<count).map {
