@@ -47,7 +47,7 @@ package final class IOLoop: @unchecked Sendable {
         measurements = DeliveryMeasurements(services.metrics)
         host = SessionHost(resources, index: index, table, services)
         memory = LoopMemory(
-            table, services, loopIndex: Int(index), of: resources.eventLoops.count, resources.memory, logger)
+            table, services, loopIndex: Int(index), of: resources.eventLoops, resources.memory, logger)
         sweep = SessionSweep(table, on: loop, configuration)
         attachMailboxes()
         loop.onTickEnd = { [unowned self] in

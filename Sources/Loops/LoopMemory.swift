@@ -1,4 +1,5 @@
 import Logging
+import PandoBytes
 import PandoConnections
 import PandoEngine
 import PandoReactor
@@ -36,6 +37,7 @@ final class LoopMemory {
     private let loop: EventLoop
     private let loopIndex: Int
     private let loopCount: Int
+    private let others: [EventLoop]
     private let memory: MemoryBudget
     private let logger: Logger
     /// Bytes of the loop that ``MemoryBudget`` knows.
@@ -76,6 +78,8 @@ final class LoopMemory {
     private var chosen: [Chosen] = []
     /// No scan that chooses sessions to disconnect begins before this time.
     private var restEnd = MonotonicTime(nanoseconds: 0)
+    /// A timer wakes the loop at an earlier ``restEnd``, or at this one.
+    private var isRestTimed = false
     /// Sessions from this slot on are still to be resumed; nil while none is.
     private var resumption: (reasons: PauseReasons, next: Int)?
     /// Sessions that were disconnected since the last report.
@@ -83,14 +87,15 @@ final class LoopMemory {
     private var throttle = ReportThrottle()
 
     init(
-        _ table: SessionTable, _ services: SessionServices, loopIndex: Int, of loopCount: Int,
+        _ table: SessionTable, _ services: SessionServices, loopIndex: Int, of loops: [EventLoop],
         _ memory: MemoryBudget, _ logger: Logger
     ) {
         self.table = table
         self.services = services
         loop = services.loop
         self.loopIndex = loopIndex
-        self.loopCount = loopCount
+        loopCount = loops.count
+        others = loops.indices.filter { $0 != loopIndex }.map { loops[$0] }
         self.memory = memory
         self.logger = logger
     }
@@ -114,7 +119,7 @@ final class LoopMemory {
             continueResumption()
         }
         // Other events are handled between two steps; without any, the next step follows at once.
-        let mayScan = stages.stage == .relieving && loop.now >= restEnd
+        let mayScan = stages.stage == .relieving && memory.excessByteCount > 0 && loop.now >= restEnd
         if mayScan || scan != nil || !chosen.isEmpty || resumption != nil { loop.wakeup.signal() }
     }
 
@@ -132,6 +137,8 @@ final class LoopMemory {
         }
         // While the limit is exceeded reads are short, and sessions with incomplete input pause themselves.
         guard stages.isExceeded != services.isMemoryLimitExceeded else { return }
+        // Idle loops must look for clients without progress, too.
+        if stages.isExceeded { for other in others { other.wakeup.signal() } }
         services.isMemoryLimitExceeded = stages.isExceeded
         loop.readByteLimit = stages.isExceeded ? Self.shortReadByteCount : .max
     }
@@ -156,12 +163,12 @@ final class LoopMemory {
 
     // MARK: Choosing
 
-    /// What this loop's sessions have to give: by what they hold, and at least an equal share, since output
-    /// that several clients share is no loop's.
+    /// What this loop's sessions have to give: by what they hold, and equally of what clients of all loops
+    /// share.
     private var excessByteCount: Int {
-        let excess = memory.excessByteCount
-        let share = Double(publishedByteCount) / Double(max(1, memory.byteCount))
-        return max(excess / loopCount, min(excess, Int(Double(excess) * share)))
+        let shared = Double(SharedBytes.liveByteCount) / Double(loopCount)
+        let share = (Double(publishedByteCount) + shared) / Double(max(1, memory.byteCount))
+        return Int(Double(memory.excessByteCount) * min(max(share, 0), 1))
     }
 
     /// Visits some sessions more, where a scan is under way. Sessions are paused only after all that were
@@ -185,9 +192,14 @@ final class LoopMemory {
         guard scan.next >= table.slots.count else { return self.scan = scan }
         choose(from: &scan.relief, for: scan.measure)
         guard scan.measure == .disconnect else { return }
-        let rest = scan.duration * Self.restFactor
-        restEnd = MonotonicTime.now + rest
-        loop.schedule(after: rest) { [self] in publishHeldBytes() }
+        restEnd = MonotonicTime.now + scan.duration * Self.restFactor
+        guard !isRestTimed else { return }
+        isRestTimed = true
+        // The time of a tick is that of its beginning.
+        loop.schedule(after: restEnd - loop.now) { [self] in
+            isRestTimed = false
+            publishHeldBytes()
+        }
     }
 
     /// Chooses those to be paused or disconnected.
@@ -197,7 +209,8 @@ final class LoopMemory {
         case .pause: found = relief.largest(covering: excessByteCount)
         case .disconnect:
             memory.noteUnsteady(relief.unsteadyByteCount, ofLoop: loopIndex)
-            let reach = memory.hasUnsteady(besides: loopIndex) ? .large : stages.reach(at: loop.now)
+            let reach = stages.reach(
+                at: loop.now, whileOthersRelieve: memory.hasUnsteady(besides: loopIndex))
             found = relief.chosen(covering: excessByteCount, upTo: reach)
         }
         self.measure = measure
@@ -211,7 +224,8 @@ final class LoopMemory {
     /// begins.
     private func act() {
         if !chosen.isEmpty, measure == .pause { return pauseChosen() }
-        guard stages.stage == .relieving else { return }
+        // Below 3/4 of the limit it goes on relieving for a moment, with nothing to do.
+        guard stages.stage == .relieving, memory.excessByteCount > 0 else { return }
         if chosen.isEmpty {
             if scan == nil, loop.now >= restEnd { scan = Scan(measure: .disconnect) }
         } else {

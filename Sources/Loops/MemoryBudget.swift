@@ -73,11 +73,15 @@ package final class MemoryBudget: Sendable {
         unsteadyByteCounts.withLock { $0[index] = byteCount }
     }
 
-    /// Whether another loop than this one has such clients. Then this loop disconnects no others: attackers
-    /// are few, and may all be of one loop.
+    /// Whether such clients of other loops hold a useful part of the excess. Then this loop disconnects no
+    /// others for a while (``MemoryStages/reach(at:whileOthersRelieve:)``): attackers are few, and may all be
+    /// of one loop.
     func hasUnsteady(besides index: Int) -> Bool {
-        unsteadyByteCounts.withLock { counts in
-            counts.indices.contains { $0 != index && counts[$0] > 0 }
+        let others = unsteadyByteCounts.withLock { counts in
+            counts.indices.reduce(0) { $0 + ($1 == index ? 0 : counts[$1]) }
         }
+        return others > excessByteCount / Self.usefulShare
     }
+
+    private static let usefulShare = 8
 }

@@ -104,9 +104,12 @@ struct MemoryStages {
     }
 
     /// Which sessions may be disconnected now.
-    func reach(at now: MonotonicTime) -> MemoryRelief.Reach {
+    /// - Parameter othersRelieve: Other loops have sessions without progress that hold much: until these are
+    ///   gone no others are disconnected, for ``longestSteadyPatience`` at most.
+    func reach(at now: MonotonicTime, whileOthersRelieve othersRelieve: Bool) -> MemoryRelief.Reach {
         guard let exceededSince else { return .large }
         let duration = now - exceededSince
+        if othersRelieve, duration <= Self.longestSteadyPatience { return .large }
         if now - max(exceededSince, lastDisconnection) > Self.steadyPatience
             || duration > Self.longestSteadyPatience
         {

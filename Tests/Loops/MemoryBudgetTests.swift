@@ -46,6 +46,11 @@ import Testing
         budget.noteUnsteady(0, ofLoop: 1)
         budget.noteUnsteady(0, ofLoop: 2)
         #expect(!budget.hasUnsteady(besides: 0))
+        budget.change(by: Self.limit)
+        budget.noteUnsteady(1000, ofLoop: 1)
+        #expect(!budget.hasUnsteady(besides: 0), "next to nothing of what is too much")
+        budget.noteUnsteady(Self.limit / 8, ofLoop: 1)
+        #expect(budget.hasUnsteady(besides: 0))
     }
 
     @Test func sharedBytesAreCountedOnceAndWhileTheyAreThere() {

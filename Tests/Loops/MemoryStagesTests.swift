@@ -119,9 +119,30 @@ import Testing
                 beginsPausing: event.beginsPausing, endsRelief: event.endsRelief, resumes: event.resumes)
             #expect(step == expected, "\(because): \(event.seconds)")
             #expect(stages.stage == event.stage, "\(because): \(event.seconds)")
-            #expect(stages.reach(at: now) == event.reach, "\(because): \(event.seconds)")
+            #expect(
+                stages.reach(at: now, whileOthersRelieve: false) == event.reach,
+                "\(because): \(event.seconds)")
             #expect(stages.isExceeded == (event.pressure == .exceeded))
         }
+    }
+
+    /// While other loops have clients without progress, no others are disconnected here; but not for ever.
+    @Test(
+        arguments: [
+            // seconds exceeded   without others   with others
+            (0.1, .large, .large),
+            (1, .small, .large),
+            (5, .steady, .large),
+            (10, .steady, .large),
+            (10.1, .steady, .steady),
+        ] as [(Double, MemoryRelief.Reach, MemoryRelief.Reach)])
+    func loopsWaitForEachOther(seconds: Double, alone: MemoryRelief.Reach, withOthers: MemoryRelief.Reach) {
+        var stages = MemoryStages()
+        let began = MonotonicTime(nanoseconds: 1_000_000_000)
+        _ = stages.observe(.exceeded, at: began)
+        let now = began + .seconds(seconds)
+        #expect(stages.reach(at: now, whileOthersRelieve: false) == alone)
+        #expect(stages.reach(at: now, whileOthersRelieve: true) == withOthers)
     }
 
     /// Where a look finds no session to disconnect: below the limit those that are left may go on reading for
