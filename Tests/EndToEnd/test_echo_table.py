@@ -20,7 +20,7 @@ from deflate_client import (
 )
 from test_echo import echo, port, pytestmark  # noqa: F401 (a fixture, and: without the program nothing here runs)
 
-CASE_BYTES = 2 << 20
+CASE_BYTES = 1 << 20
 MOST_MESSAGES = 1000
 MESSAGES = int(os.environ.get("PANDO_DEFLATE_MESSAGES", 0))
 FEWEST_MESSAGES = 16
