@@ -10,16 +10,6 @@
 ///
 /// Confined to the loop. A class, because what is called back adds to the list.
 final class FlushList {
-    /// A channel that becomes prompt while it is among the others is in both queues; the second one finds
-    /// nothing to flush. So a channel is in each of them at most once.
-    struct Queues: OptionSet {
-        let rawValue: UInt8
-
-        static let prompt = Queues(rawValue: 1)
-        static let others = Queues(rawValue: 2)
-        static let bulk = Queues(rawValue: 4)
-    }
-
     private let configuration: LoopConfiguration
     /// When the tick began, modulo 2^32. Here, because to reach the time of the loop costs a channel a
     /// retain.
@@ -93,12 +83,12 @@ final class FlushList {
 
 /// Channels in the order in which they came. A class, because a channel that is flushed may add to its queue.
 private final class FlushQueue {
-    private let place: FlushList.Queues
+    private let place: FlushQueues
     /// Those before ``first`` were removed.
     private var channels: [Pollable?] = []
     private var first = 0
 
-    init(_ place: FlushList.Queues) {
+    init(_ place: FlushQueues) {
         self.place = place
     }
 

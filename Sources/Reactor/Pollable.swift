@@ -18,7 +18,7 @@ package class Pollable {
     final var round: UInt16 = 0
 
     /// In which queues of the ``FlushList`` it is.
-    final var flushQueues: FlushList.Queues = []
+    final var flushQueues: FlushQueues = []
 
     init(descriptor: Int32) {
         self.descriptor = descriptor
