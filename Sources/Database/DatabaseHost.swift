@@ -5,9 +5,8 @@ import PandoReactor
 import PandoStorage
 import PandoTime
 
-/// Hosts all databases: processes messages in the order of arrival, or in fair turns where that takes
-/// long, and releases no output before the journal
-/// entries that it depends on are durable.
+/// Hosts all databases: processes messages in the order of arrival, or in fair turns where that takes long,
+/// and releases no output before the journal entries that it depends on are durable.
 ///
 ///     connections ──▶ RequestBacklog ──▶ CommandProcessor, RESTHandler … ──▶ journal entries ──▶ journal thread
 ///                                                      │                                        │ durable

@@ -15,7 +15,8 @@ package struct LoopConfiguration: Sendable {
     /// A TLS handshake that is not done after this long ends the connection.
     package var handshakeTimeout: Duration = .seconds(30)
     /// Time after which what is left of a tick's events waits for the next tick; the same again for its
-    /// messages, its timers, its flushes, and the channels that have closed. One of each is always handled.
+    /// messages, its timers, its flushes (of replies, and of others: ``FlushList``), and the channels that
+    /// have closed. One of each is always handled.
     /// A client's request waits for two ticks: for the one in which it is read, and for that of its reply. A
     /// tick costs about ten microseconds beside its work, so a much smaller share would waste time.
     package var tickShare: Duration = .microseconds(500)

@@ -234,7 +234,7 @@ final class Poller {
         else { return false }
         _ = pando_poll_remove(epollDescriptor(isBulk: pollable.isInBulkSet), pollable.descriptor)
         pollable.isInBulkSet = pollable.isBulk
-        // It has had its turn in this tick.
+        // It was read in this tick, or is read from the next one on.
         if pollable.isBulk { pollable.round = bulkRound }
         return true
     }

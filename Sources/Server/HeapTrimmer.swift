@@ -13,9 +13,7 @@ import PandoTime
 final class HeapTrimmer: Sendable {
     /// Bytes that must be free for a trim, and their share of everything that the process has.
     private static let minimumFreeByteCount = 32 << 20
-    private static let minimumFreeShare = 8
-    /// In a smaller process it is not looked for.
-    private static let minimumResidentByteCount = 128 << 20
+    private static let minimumFreeShare = 4
 
     private let thread: WorkerThread<Never>
 
@@ -47,7 +45,7 @@ final class HeapTrimmer: Sendable {
 
     private static var hasMuchFree: Bool {
         let resident = FreedMemory.residentByteCount
-        guard resident > minimumResidentByteCount else { return false }
+        guard resident > minimumFreeByteCount * minimumFreeShare else { return false }
         let free = FreedMemory.byteCount
         return free > minimumFreeByteCount && free > resident / minimumFreeShare
     }

@@ -46,6 +46,14 @@ import Testing
         return ticks
     }
 
+    /// What channels call whose flush takes a millisecond; a tick's share is two.
+    private func noteTakingAMillisecond(_ flushed: Flushed) -> (FakeChannel) -> Void {
+        { [clock] channel in
+            clock.advance(.milliseconds(1))
+            flushed.names.append(channel.name)
+        }
+    }
+
     private final class Flushed {
         var names: [String] = []
     }
@@ -63,14 +71,10 @@ import Testing
             ticks(list, flushed) == [["waiting", "listener", "another listener", "waiting, much", "much"]])
     }
 
-    /// Each flush takes a millisecond, and two are a tick's share.
     @Test func aReplyDoesNotWaitForThousandsOfPushes() {
         let list = FlushList(clock.configuration)
         let flushed = Flushed()
-        let note: (FakeChannel) -> Void = { [clock] channel in
-            clock.advance(.milliseconds(1))
-            flushed.names.append(channel.name)
-        }
+        let note = noteTakingAMillisecond(flushed)
         for number in 0..<3000 { list.append(FakeChannel("\(number)", note)) }
         list.flush(isLast: false)
         #expect(flushed.names == (0..<8).map { "\($0)" }, "as many as between two looks at the clock")
@@ -88,10 +92,7 @@ import Testing
     @Test func repliesDoNotStarvePushes() {
         let list = FlushList(clock.configuration)
         let flushed = Flushed()
-        let note: (FakeChannel) -> Void = { [clock] channel in
-            clock.advance(.milliseconds(1))
-            flushed.names.append(channel.name)
-        }
+        let note = noteTakingAMillisecond(flushed)
         for _ in 0..<100 { list.append(FakeChannel("reply", waits: true, note)) }
         list.append(FakeChannel("push", note))
         list.append(FakeChannel("much", hasMuch: true, note))
@@ -119,10 +120,7 @@ import Testing
     @Test func lastFlushFlushesAll() {
         let list = FlushList(clock.configuration)
         let flushed = Flushed()
-        let note: (FakeChannel) -> Void = { [clock] channel in
-            clock.advance(.milliseconds(1))
-            flushed.names.append(channel.name)
-        }
+        let note = noteTakingAMillisecond(flushed)
         for number in 0..<50 {
             list.append(FakeChannel("\(number)", hasMuch: number % 3 == 0, waits: number % 2 == 0, note))
         }
@@ -135,10 +133,7 @@ import Testing
     @Test func aChannelThatBecomesPromptIsFlushedFirstAndOnce() {
         let list = FlushList(clock.configuration)
         let flushed = Flushed()
-        let note: (FakeChannel) -> Void = { [clock] channel in
-            clock.advance(.milliseconds(1))
-            flushed.names.append(channel.name)
-        }
+        let note = noteTakingAMillisecond(flushed)
         let channels = (0..<100).map { FakeChannel("\($0)", note) }
         for channel in channels { list.append(channel) }
         list.flush(isLast: false)
@@ -150,14 +145,11 @@ import Testing
         #expect(ticks.joined().count == 92)
     }
 
-    /// Channels that have closed meanwhile take nobody's place.
+    /// Channels that have closed since they were written to take none of a tick's share.
     @Test func closedChannelsTakeNoTime() {
         let list = FlushList(clock.configuration)
         let flushed = Flushed()
-        let note: (FakeChannel) -> Void = { [clock] channel in
-            clock.advance(.milliseconds(1))
-            flushed.names.append(channel.name)
-        }
+        let note = noteTakingAMillisecond(flushed)
         for number in 0..<1000 {
             let channel = FakeChannel("\(number)", hasMuch: number % 2 == 0, note)
             list.append(channel)
