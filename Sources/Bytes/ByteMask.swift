@@ -13,14 +13,14 @@ package enum ByteMask: Sendable {
     /// Those of `json`, bytes that are not ASCII, `/`, and the other characters that no key may have
     /// (realtime §8.6).
     case path
-    /// Bytes of 0x80 and above.
-    case nonASCII
+    /// Those of `json`, and bytes that are not ASCII.
+    case jsonOrNonASCII
 
     /// How many bytes one mask covers.
     @inlinable @inline(__always)
     package var byteCount: Int {
         switch self {
-        case .json, .nonASCII: 32
+        case .json, .jsonOrNonASCII: 32
         // Keys are short.
         case .path: 16
         }
@@ -32,7 +32,7 @@ package enum ByteMask: Sendable {
         switch self {
         case .json: unsafe pando_json_mask(start)
         case .path: unsafe pando_path_mask(start)
-        case .nonASCII: unsafe pando_non_ascii_mask(start)
+        case .jsonOrNonASCII: unsafe pando_json_or_non_ascii_mask(start)
         }
     }
 }
@@ -45,17 +45,43 @@ extension ByteCursor {
         // In bounds: guarded.
         return unsafe mask.bits(at: base + offset)
     }
-}
 
-extension RawSpan {
-    /// The mask of the bytes from `offset` on. Traps where fewer than ``ByteMask/byteCount`` remain.
+    /// Moves to the next byte that the mask marks, or to the end. O(bytes), 16 or 32 at once.
     @inlinable @inline(__always)
-    package func mask(of mask: ByteMask, at offset: Int) -> UInt32 {
-        precondition(offset >= 0 && offset <= byteCount &- mask.byteCount)
-        return unsafe withUnsafeBytes { bytes in
-            // In bounds: checked, so there is a base.
-            guard let base = bytes.baseAddress else { return 0 }
-            return unsafe mask.bits(at: (base + offset).assumingMemoryBound(to: UInt8.self))
+    package mutating func advance(to mask: ByteMask) {
+        while let marks = self.mask(of: mask) {
+            guard marks == 0 else {
+                // In bounds: as many bytes remain as the mask covers.
+                offset &+= marks.trailingZeroBitCount
+                return
+            }
+            offset &+= mask.byteCount
+        }
+        advanceThroughLast(to: mask)
+    }
+
+    /// As ``advance(to:)``, where fewer bytes remain than the mask covers.
+    @inlinable @inline(__always)
+    mutating func advanceThroughLast(to mask: ByteMask) {
+        let rest = remaining
+        guard count >= mask.byteCount else { return offset &+= min(padded(mask), rest) }
+        // The last bytes of all: the first of them are before the cursor.
+        let last = unsafe mask.bits(at: base + (count &- mask.byteCount))
+        let marks = UInt64(last) &>> UInt64(truncatingIfNeeded: mask.byteCount &- rest)
+        offset &+= min(marks.trailingZeroBitCount, rest)
+    }
+
+    /// How many of the next bytes precede one that the mask marks, where there are fewer than it covers: with
+    /// zeros behind them.
+    @usableFromInline @inline(never)
+    func padded(_ mask: ByteMask) -> Int {
+        var padded = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
+        return unsafe withUnsafeMutableBytes(of: &padded) { padded in
+            guard let start = padded.baseAddress, remaining <= padded.count else { return 0 }
+            // In bounds: checked.
+            unsafe start.copyMemory(from: base + offset, byteCount: remaining)
+            return unsafe mask.bits(at: UnsafePointer(start.assumingMemoryBound(to: UInt8.self)))
+                .trailingZeroBitCount
         }
     }
 }

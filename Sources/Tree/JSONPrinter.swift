@@ -54,7 +54,7 @@ extension [UInt8] {
         text.withBytes { bytes in
             // `UInt8` has no padding: every byte of the span is initialised.
             let raw = unsafe bytes.bytes
-            if Self.isKnownPlain(raw) {
+            if Self.needsNoEscapes(raw) {
                 // Most text is copied as a whole.
                 return append(atMost: raw.byteCount &+ 2) { writer in
                     writer.append(UInt8(ascii: "\""))
@@ -68,30 +68,12 @@ extension [UInt8] {
         }
     }
 
-    /// Whether the text needs no escapes. false for a text of less than eight bytes, which is not checked.
     @inline(__always)
-    private static func isKnownPlain(_ bytes: RawSpan) -> Bool {
-        let count = bytes.byteCount
-        var index = 0
-        // The last mask ends at the end of the text, and covers some bytes again.
-        if count >= ByteMask.json.byteCount {
-            while index < count {
-                if bytes.mask(of: .json, at: Swift.min(index, count &- ByteMask.json.byteCount)) != 0 {
-                    return false
-                }
-                index &+= ByteMask.json.byteCount
-            }
-            return true
+    private static func needsNoEscapes(_ bytes: RawSpan) -> Bool {
+        withCursor(over: bytes) { cursor in
+            cursor.advance(to: .json)
+            return cursor.isAtEnd
         }
-        guard count >= 8 else { return false }
-        while index < count {
-            let start = Swift.min(index, count &- 8)
-            // In bounds: there are eight bytes, and they end at the last one or before.
-            let word = unsafe bytes.unsafeLoadUnaligned(fromUncheckedByteOffset: start, as: UInt64.self)
-            if JSONReader.specialBytes(word) != 0 { return false }
-            index &+= 8
-        }
-        return true
     }
 
     /// Appends a key in quotes, with the escapes of ``append(json:)-(Text)``.
@@ -102,44 +84,20 @@ extension [UInt8] {
         append(UInt8(ascii: "\""))
     }
 
-    /// Appends text with escapes. Checks 32 bytes at once, then eight: most text needs no escapes (100 bytes:
-    /// 1130 instructions byte by byte, 450 by eight).
+    /// Appends text with escapes.
     private mutating func append(escaping text: Span<UInt8>) {
         // `UInt8` has no padding: every byte of the span is initialised.
         let bytes = unsafe text.bytes
-        var runStart = 0
-        var index = 0
-        while index < text.count {
-            if text.count &- index >= ByteMask.json.byteCount {
-                let mask = bytes.mask(of: .json, at: index)
-                guard mask != 0 else {
-                    index &+= ByteMask.json.byteCount
-                    continue
-                }
-                index &+= mask.trailingZeroBitCount
-            } else if text.count &- index >= 8 {
-                // In bounds: eight bytes remain.
-                let word = unsafe bytes.unsafeLoadUnaligned(fromByteOffset: index, as: UInt64.self)
-                let special = JSONReader.specialBytes(UInt64(littleEndian: word))
-                guard special != 0 else {
-                    index &+= 8
-                    continue
-                }
-                index &+= special.trailingZeroBitCount / 8
-            } else if !Self.needsEscape(text[index]) {
-                index &+= 1
-                continue
+        withCursor(over: bytes) { cursor in
+            while !cursor.isAtEnd {
+                let start = cursor.offset
+                cursor.advance(to: .json)
+                append(bytes.extracting(start..<cursor.offset))
+                guard !cursor.isAtEnd else { return }
+                append(escape: cursor.current)
+                cursor.advance()
             }
-            if runStart < index { append(bytes.extracting(runStart..<index)) }
-            append(escape: text[index])
-            index &+= 1
-            runStart = index
         }
-        if runStart < text.count { append(bytes.extracting(runStart..<text.count)) }
-    }
-
-    private static func needsEscape(_ byte: UInt8) -> Bool {
-        byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\")
     }
 
     private mutating func append(escape byte: UInt8) {

@@ -57,15 +57,23 @@ extension JSONReader {
     /// Reads digits into `mantissa`, which overflows after 19 of them.
     /// - Parameter digitCount: Increased by the number of digits, without leading zeros.
     /// - Returns: The number of digits.
+    @inline(__always)
     private mutating func readDigits(_ mantissa: inout UInt64, _ digitCount: inout Int) -> Int {
-        let start = cursor.offset
+        // In local variables, which stay in registers.
+        var (ahead, value) = (cursor, mantissa)
+        if value == 0, digitCount == 0 { while ahead.current == UInt8(ascii: "0") { ahead.advance() } }
+        let firstCounted = ahead.offset
         while true {
-            let digit = cursor.current &- 0x30
-            guard digit <= 9 else { return cursor.offset &- start }
-            mantissa = mantissa &* 10 &+ UInt64(digit)
-            if mantissa != 0 || digitCount > 0 { digitCount &+= 1 }
-            cursor.advance()
+            let digit = ahead.current &- 0x30
+            guard digit <= 9 else { break }
+            value = value &* 10 &+ UInt64(digit)
+            ahead.advance()
         }
+        let byteCount = ahead.offset &- cursor.offset
+        digitCount &+= ahead.offset &- firstCounted
+        mantissa = value
+        cursor.offset = ahead.offset
+        return byteCount
     }
 
     private mutating func readExponent() throws(MalformedJSON) -> Int {

@@ -78,46 +78,12 @@ extension JSONReader {
     /// Moves to the next quote or backslash.
     /// - Returns: Whether all bytes before it were ASCII.
     private mutating func skipPlainCharacters() throws(MalformedJSON) -> Bool {
-        var isASCII = true
-        while let mask = cursor.mask(of: .json) {
-            let nonASCII = cursor.mask(of: .nonASCII) ?? 0
-            guard mask != 0 else {
-                isASCII = isASCII && nonASCII == 0
-                cursor.advance(ByteMask.json.byteCount)
-                continue
-            }
-            // Only the bytes before the lowest bit.
-            isASCII = isASCII && nonASCII & (mask &- 1) & ~mask == 0
-            cursor.advance(mask.trailingZeroBitCount)
-            guard cursor.current >= 0x20 else { throw unexpected() }
-            return isASCII
-        }
-        // Fewer bytes are left than one mask covers.
-        var high: UInt64 = 0
-        while let word = cursor.word {
-            let special = Self.specialBytes(word)
-            guard special != 0 else {
-                high |= word
-                cursor.advance(8)
-                continue
-            }
-            let plainBits = UInt64(special.trailingZeroBitCount & ~7)
-            high |= word & (1 << plainBits &- 1)
-            cursor.advance(Int(plainBits / 8))
-            guard cursor.current >= 0x20 else { throw unexpected() }
-            return isASCII && markNonASCII(high) == 0
-        }
-        // Fewer than eight bytes are left.
-        while true {
-            let byte = cursor.current
-            switch byte {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"): return isASCII && markNonASCII(high) == 0
-            case 0..<0x20: throw unexpected()
-            default:
-                high |= UInt64(byte)
-                cursor.advance()
-            }
-        }
+        cursor.advance(to: .jsonOrNonASCII)
+        let isASCII = cursor.current < 0x80
+        if !isASCII { cursor.advance(to: .json) }
+        // A control character, or the end, at which the cursor gives 0.
+        guard cursor.current >= 0x20 else { throw unexpected() }
+        return isASCII
     }
 
     /// Marks the quotes, backslashes and control characters among eight bytes; the lowest mark is right

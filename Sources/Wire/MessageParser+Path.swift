@@ -84,7 +84,7 @@ extension MessageParser {
         while true {
             let start = cursor.offset
             let words = (cursor.word(0), cursor.word(8))
-            Self.skipPlain(&cursor)
+            cursor.advance(to: .path)
             let byteCount = cursor.offset &- start
             if byteCount > 0 {
                 // Too long or too deep: the caller reads the path again, and finds the error.
@@ -111,22 +111,4 @@ extension MessageParser {
 
     /// The initial capacity of the keys.
     private static let commonKeyCount = 4
-
-    /// Moves over ASCII characters that are legal in keys and not escaped in JSON strings.
-    private static func skipPlain(_ cursor: inout ByteCursor) {
-        while let mask = cursor.mask(of: .path) {
-            if mask != 0 { return cursor.advance(mask.trailingZeroBitCount) }
-            cursor.advance(ByteMask.path.byteCount)
-        }
-        // At the end the cursor gives 0, which is not plain.
-        while isPlain(cursor.current) { cursor.advance() }
-    }
-
-    /// Whether a byte is such a character.
-    private static func isPlain(_ byte: UInt8) -> Bool {
-        // One bit a character: all from the space on, except `"` `#` `$` `.` `/` and `[` `\` `]` DEL.
-        let low: UInt64 = 0xFFFF_FFFF_0000_0000 & ~(1 << 0x22 | 1 << 0x23 | 1 << 0x24 | 1 << 0x2E | 1 << 0x2F)
-        let high: UInt64 = ~(1 << 0x1B | 1 << 0x1C | 1 << 0x1D | 1 << 0x3F)
-        return byte < 0x80 && (byte < 0x40 ? low : high) >> UInt64(byte & 0x3F) & 1 == 1
-    }
 }

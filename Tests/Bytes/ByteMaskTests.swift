@@ -8,7 +8,7 @@ import Testing
     private static let kinds: [(ByteMask, @Sendable (UInt8) -> Bool)] = [
         (.json, { $0 < 0x20 || $0 == UInt8(ascii: "\"") || $0 == UInt8(ascii: "\\") }),
         (.path, { $0 < 0x20 || $0 >= 0x7F || utf8("\"\\/#$.[]").contains($0) }),
-        (.nonASCII, { $0 >= 0x80 }),
+        (.jsonOrNonASCII, { $0 < 0x20 || $0 >= 0x80 || utf8("\"\\").contains($0) }),
     ]
 
     private func check(_ bytes: [UInt8], at offset: Int) {
@@ -17,13 +17,12 @@ import Testing
             for index in 0..<kind.byteCount where isMeant(bytes[offset + index]) {
                 wanted |= 1 << UInt32(index)
             }
-            let found = bytes.rawSpan.mask(of: kind, at: offset)
-            if found != wanted {
-                Issue.record("\(kind): \(bytes[offset...]) gives \(String(found, radix: 2))")
-            }
             withCursor(over: bytes.rawSpan) { cursor in
                 cursor.advance(offset)
-                #expect(cursor.mask(of: kind) == wanted)
+                let found = cursor.mask(of: kind)
+                if found != wanted {
+                    Issue.record("\(kind): \(bytes[offset...]) gives \(String(found ?? 0, radix: 2))")
+                }
             }
         }
     }
@@ -50,8 +49,34 @@ import Testing
         let bytes = [UInt8](repeating: 0xFF, count: count)
         withCursor(over: bytes.rawSpan) { cursor in
             #expect((cursor.mask(of: .json) != nil) == (count >= 32))
-            #expect((cursor.mask(of: .nonASCII) != nil) == (count >= 32))
+            #expect((cursor.mask(of: .jsonOrNonASCII) != nil) == (count >= 32))
             #expect((cursor.mask(of: .path) != nil) == (count >= 16))
+        }
+    }
+
+    /// A cursor moves to the next marked byte, wherever it begins and however little is left: as a loop over
+    /// the bytes does.
+    @Test func advancesToTheNextMarkedByte() {
+        var random = SeededGenerator(seed: 7)
+        for count in 0...100 {
+            for _ in 0..<40 {
+                // Mostly unmarked.
+                let bytes = (0..<count).map { _ in
+                    UInt8.random(in: 0..<40, using: &random) == 0
+                        ? UInt8.random(in: 0...255, using: &random) : UInt8(ascii: "x")
+                }
+                let start = Int.random(in: 0...count, using: &random)
+                for (kind, isMeant) in Self.kinds {
+                    let wanted = bytes[start...].firstIndex(where: isMeant) ?? count
+                    withCursor(over: bytes.rawSpan) { cursor in
+                        cursor.advance(start)
+                        cursor.advance(to: kind)
+                        if cursor.offset != wanted {
+                            Issue.record("\(kind) from \(start) of \(bytes): \(cursor.offset), not \(wanted)")
+                        }
+                    }
+                }
+            }
         }
     }
 
@@ -62,8 +87,8 @@ import Testing
             let bytes = (0..<32).map { _ in UInt8.random(in: 0...255, using: &random) }
             let (one, other) = unsafe bytes.withUnsafeBufferPointer { bytes in
                 unsafe (
-                    pando_non_ascii_mask(bytes.baseAddress),
-                    pando_non_ascii_mask_portable(bytes.baseAddress)
+                    pando_json_or_non_ascii_mask(bytes.baseAddress),
+                    pando_json_or_non_ascii_mask_portable(bytes.baseAddress)
                 )
             }
             #expect(one == other)

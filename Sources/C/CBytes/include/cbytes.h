@@ -16,6 +16,7 @@
 //     mask    1 0 0 0 0 0 1 0 1 …      one bit a byte, the first byte lowest
 
 typedef uint8_t pando_sixteen __attribute__((vector_size(16)));
+typedef int8_t pando_signed_sixteen __attribute__((vector_size(16)));
 
 static inline pando_sixteen pando_load_sixteen(const uint8_t *p) {
     pando_sixteen bytes;
@@ -66,15 +67,21 @@ static inline uint32_t pando_path_mask(const uint8_t *p) {
     return pando_highest_bits(pando_path_special(pando_load_sixteen(p)));
 }
 
-/// Bytes that are not ASCII.
-static inline uint32_t pando_non_ascii_mask(const uint8_t *p) {
-    return pando_highest_bits(pando_load_sixteen(p)) | pando_highest_bits(pando_load_sixteen(p + 16)) << 16;
+/// All bits set for bytes that are escaped in a JSON string or are not ASCII.
+static inline pando_sixteen pando_json_or_non_ascii(pando_sixteen b) {
+    // As signed numbers, those that are not ASCII are below zero.
+    return (pando_sixteen)(((pando_signed_sixteen)b < 0x20) | (b == '"') | (b == '\\'));
+}
+
+static inline uint32_t pando_json_or_non_ascii_mask(const uint8_t *p) {
+    return pando_highest_bits(pando_json_or_non_ascii(pando_load_sixteen(p))) |
+           pando_highest_bits(pando_json_or_non_ascii(pando_load_sixteen(p + 16))) << 16;
 }
 
 /// The same without the processor's instruction, for tests.
-static inline uint32_t pando_non_ascii_mask_portable(const uint8_t *p) {
-    return pando_highest_bits_portable(pando_load_sixteen(p)) |
-           pando_highest_bits_portable(pando_load_sixteen(p + 16)) << 16;
+static inline uint32_t pando_json_or_non_ascii_mask_portable(const uint8_t *p) {
+    return pando_highest_bits_portable(pando_json_or_non_ascii(pando_load_sixteen(p))) |
+           pando_highest_bits_portable(pando_json_or_non_ascii(pando_load_sixteen(p + 16))) << 16;
 }
 
 #endif
