@@ -23,6 +23,7 @@ extension Channel {
         phase = .closed
         currentDelegate = nil
         if let secure { leave(secure) }
+        endUnread()
         let socket = ConnectedSocket(
             movingDescriptor: loop.poller.surrender(self), peer: peer, limiter: limiter,
             isReserved: isReserved,
@@ -125,6 +126,7 @@ extension Channel {
     }
 
     func closeAndCount() {
+        endUnread()
         loop.poller.close(self)
         grant = nil
         limiter?.didClose(isReserved: isReserved)

@@ -51,6 +51,8 @@ package final class Channel: Pollable {
     var hasEnded = false
     var isInFlushList = false
     var readPace = ReadPace()
+    /// It is new, and is read beside those that send little (``Poller/addUnread()``).
+    private var isUnread = false
     /// When the socket was last read (``FlushList/milliseconds``).
     var lastReadMilliseconds: UInt32 = 0
     /// Milliseconds after a read in which what is written is flushed before pushes to others.
@@ -92,9 +94,6 @@ package final class Channel: Pollable {
         lowWaterByteCount = loop.configuration.outboundLowWaterByteCount
         outboundByteLimit = loop.configuration.outboundByteLimit
         super.init(descriptor: descriptor)
-        // Until its second read: of a thousand connections that open and send at once, none is read before
-        // the connections that were open already.
-        isBulk = true
     }
 
     /// Makes a channel of a connected non-blocking socket and begins to read. Loop only.
@@ -117,6 +116,11 @@ package final class Channel: Pollable {
         channel.grant = socket.grant
         channel.secure = socket.secure ?? tls.map { SecureStage($0) }
         channel.proxy = socket.proxy ?? (readsProxyHeader ? ProxyStage() : nil)
+        // Until its second read: of a thousand connections that open and send at once, few are read before
+        // the connections that were open already. And a handshake takes long.
+        channel.isUnread = channel.secure == nil && loop.poller.addUnread()
+        channel.isBulk = !channel.isUnread
+        channel.readPace = ReadPace(isNew: channel.isBulk)
         do throws(SocketError) {
             try loop.poller.watch(channel, PANDO_READABLE)
         } catch {
@@ -167,7 +171,15 @@ package final class Channel: Pollable {
 
     // MARK: From the loop
 
+    /// It has had an event, or never will.
+    func endUnread() {
+        guard isUnread else { return }
+        isUnread = false
+        poller.removeUnread()
+    }
+
     override func ready(_ events: UInt32) {
+        endUnread()
         if events & PANDO_WRITABLE != 0 {
             output.isBlocked = false
             isBulk = readPace.noteWritable()

@@ -22,6 +22,9 @@ package struct LoopConfiguration: Sendable {
     package var tickShare: Duration = .microseconds(500)
     /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
     package var longRead: Duration = .microseconds(200)
+    /// New channels that are read beside those that send little (``Pollable/isBulk``), before they have sent
+    /// anything: about as many as one accept of a quiet server brings.
+    package var unreadLimit = 16
     /// What is asked for the time while events and messages are handled; tests have a clock of their own.
     package var clock: @Sendable () -> MonotonicTime = { MonotonicTime.now }
     /// Timers are rounded up to a multiple of this.

@@ -1,9 +1,9 @@
 /// Whether a channel is new or its reads take long, so that in a tick other channels are read first
 /// (``Pollable/isBulk``).
 struct ReadPace {
-    /// Until the second read, or until the channel is written to: many connections bring one request and
-    /// end, and so do not change sets (``Poller``).
-    private var isNew = true
+    /// One of many new ones, until the second read, or until the channel is written to: many connections
+    /// bring one request and end, and so do not change sets (``Poller``).
+    private var isNew: Bool
     /// Reads for which the channel stays bulk, because one before them took long or was full.
     private var bulkReadCount: UInt8 = 0
 
@@ -12,6 +12,9 @@ struct ReadPace {
     /// Reads that a channel stays bulk after one that took long: a peer that mixes short and long ones gains
     /// little, and changes sets seldom.
     private static let bulkReadLimit: UInt8 = 8
+
+    /// - Parameter isNew: Whether the channel is one of many new ones.
+    init(isNew: Bool = true) { self.isNew = isNew }
 
     /// The socket was read.
     /// - Parameter isFull: The peer has more, probably.
