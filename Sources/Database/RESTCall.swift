@@ -8,7 +8,8 @@ import PandoTree
 ///
 /// An object, so that passing it on copies one word.
 package final class RESTCall: Sendable {
-    package enum Action: Sendable {
+    /// Indirect, so that looking into it copies one word, too.
+    package indirect enum Action: Sendable {
         /// The connection has found an error in the request.
         case refuse(RESTError)
         /// A large body is announced: may the request succeed, whatever the body holds?
@@ -40,17 +41,10 @@ package final class RESTCall: Sendable {
     let newKey: Key?
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
+    /// Whether it may change data, rules or settings.
+    package let isWrite: Bool
     /// What a large body takes of the process's memory, as long as this is held.
     private let grant: ParsingBudget.Grant?
-
-    /// Whether it may change data, rules or settings.
-    package var isWrite: Bool {
-        switch action {
-        case .data(let request, _, _), .rules(let request, _, _), .setting(_, let request, _, _):
-            !request.method.isRead
-        case .refuse, .admit, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate: false
-        }
-    }
 
     /// Whether it was refused before it came to the databases: perhaps a write, whose client is to know.
     var isRefused: Bool { if case .refuse = action { true } else { false } }
@@ -70,13 +64,16 @@ package final class RESTCall: Sendable {
         self.namespace = namespace
         self.action = action
         self.newKey = newKey
-        isLight =
-            switch action {
-            case .refuse, .admit: true
-            case .data(let request, _, _): request.ifMatch == nil && !request.wantsStream
-            case .rules, .setting, .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate:
-                false
-            }
+        switch action {
+        case .refuse, .admit: (isLight, isWrite) = (true, false)
+        case .data(let request, _, _):
+            isLight = request.ifMatch == nil && !request.wantsStream
+            isWrite = !request.method.isRead
+        case .rules(let request, _, _), .setting(_, let request, _, _):
+            (isLight, isWrite) = (false, !request.method.isRead)
+        case .listDatabases, .listDenials, .listChildren, .backup, .history, .evaluate:
+            (isLight, isWrite) = (false, false)
+        }
     }
 }
 
@@ -98,7 +95,8 @@ extension StoredDatabase {
     }
 }
 
-/// The result of a REST request, from which its connection makes the HTTP response.
+/// The result of a REST request, from which its connection makes the HTTP response. What is large is behind a
+/// reference, since results are copied.
 package enum RESTCallResult: Sendable {
     /// The data at the location.
     case read(Node)
@@ -115,11 +113,11 @@ package enum RESTCallResult: Sendable {
     /// What a PATCH has written, one value for each of its writes; nil where that is what was sent.
     case updated([Node]?)
     /// The key of a new child, and its value; nil where the client may not read that.
-    case pushed(Key, Node?)
+    indirect case pushed(Key, Node?)
     /// The data, which has another ETag than the request expects (rest §7).
     case stale(Node)
     /// An error of the REST API.
-    case refused(RESTError)
+    indirect case refused(RESTError)
     /// 400, with this text.
     case failed(String)
     /// An event stream is open: events follow (rest §8).
@@ -127,7 +125,7 @@ package enum RESTCallResult: Sendable {
     /// JSON that is sent as it is.
     case verbatim([UInt8])
     /// Everything as it is now; all of it is durable when this result is released.
-    case backup(BackupBytes)
+    indirect case backup(BackupBytes)
     /// Another thread does it; the result becomes a ``report(_:)``.
     indirect case deferred(InspectionJob)
     /// What an administrator asked for.

@@ -24,13 +24,20 @@ package struct QueryString: Sendable {
     ///   - bytes: The query without `?`.
     ///   - plusIsSpace: Form encoding, as REST clients use (rest §1.1); realtime clients do not.
     package init(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) {
-        pairs = bytes.split(separator: UInt8(ascii: "&")).map { pair in
+        var pairs: [Pair] = []
+        var start = bytes.startIndex
+        while start < bytes.endIndex {
+            let end = bytes[start...].firstIndex(of: UInt8(ascii: "&")) ?? bytes.endIndex
+            let pair = bytes[start..<end]
+            start = end + 1
+            guard !pair.isEmpty else { continue }
             let separator = pair.firstIndex(of: UInt8(ascii: "="))
-            return Pair(
-                name: decodePercent(pair[..<(separator ?? pair.endIndex)], plusIsSpace: plusIsSpace),
-                value: separator.map { decodePercent(pair[($0 + 1)...], plusIsSpace: plusIsSpace) }
-            )
+            pairs.append(
+                Pair(
+                    name: decodePercent(pair[..<(separator ?? pair.endIndex)], plusIsSpace: plusIsSpace),
+                    value: separator.map { decodePercent(pair[($0 + 1)...], plusIsSpace: plusIsSpace) }))
         }
+        self.pairs = pairs
     }
 
     /// The value of the first pair of that name; empty when the pair has none; nil when there is no such
@@ -54,6 +61,10 @@ extension RequestHead {
 /// Decodes `%XX`. A `%` without two hex digits stays. Text that would not be UTF-8 is not decoded; bytes that
 /// were not UTF-8 before become U+FFFD.
 package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String {
+    // Mostly there is nothing to decode.
+    if bytes.allSatisfy({ $0 != UInt8(ascii: "%") && !(plusIsSpace && $0 == UInt8(ascii: "+")) }) {
+        return String(decoding: bytes, as: UTF8.self)
+    }
     let decoded = decodePercentBytes(bytes, plusIsSpace: plusIsSpace)
     return String(decoding: isValidUTF8(decoded.rawSpan) ? decoded[...] : bytes, as: UTF8.self)
 }

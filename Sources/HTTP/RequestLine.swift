@@ -17,12 +17,16 @@ struct RequestLine {
         guard method.count <= HeadLimits.methodByteLimit else { throw .methodTooLong }
 
         var start = methodEnd + 1
-        let targetEnd = bytes.firstIndex(in: start..<end) { $0 == 0x20 }
+        // A space ends it; then all before were legal.
+        var targetEnd = bytes.firstIndex(in: start..<end) { !isTargetByte($0) }
+        var isLegal = true
+        if targetEnd < end, bytes[targetEnd] != 0x20 {
+            isLegal = false
+            targetEnd = bytes.firstIndex(in: targetEnd..<end) { $0 == 0x20 }
+        }
         guard targetEnd < end else { throw .malformedRequestLine }
         guard targetEnd - start <= limits.targetByteLimit else { throw .targetTooLong }
-        guard start < targetEnd,
-            bytes.firstIndex(in: start..<targetEnd, where: { !isTargetByte($0) }) == targetEnd
-        else { throw .malformedTarget }
+        guard start < targetEnd, isLegal else { throw .malformedTarget }
         guard let version = try parseVersion(bytes.extracting((targetEnd + 1)..<end)) else {
             throw .malformedRequestLine
         }

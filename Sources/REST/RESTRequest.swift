@@ -11,12 +11,14 @@ package struct RESTAddress: Sendable {
     package let namespace: String?
     /// `OPTIONS`: a browser's preflight. It gets a response at once, with any path and any database.
     package let isPreflight: Bool
+    /// Those that are not `ns`: mostly none.
     let parameters: QueryString
 
     /// O(bytes of the query string).
     package init(_ head: RequestHead) {
-        parameters = head.query(plusIsSpace: true)
-        namespace = parameters["ns"].flatMap { $0.isEmpty ? nil : $0 }
+        let all = head.query(plusIsSpace: true)
+        namespace = all["ns"].flatMap { $0.isEmpty ? nil : $0 }
+        parameters = QueryString(all.pairs.filter { $0.name != "ns" })
         isPreflight = head.method == .options
     }
 }

@@ -72,10 +72,13 @@ package struct DevelopmentFilter {
     }
 
     private static func refusal(of head: RequestHead, _ allowed: [WebOrigin]) -> ForeignRequest? {
-        let received = String(decoding: head.receivedAuthorityBytes, as: UTF8.self)
-        guard received.isEmpty || serves(HostAndPort(received), allowed) else { return .host(received) }
         let authority = head.authority
         let place = HostAndPort(authority)
+        // Mostly they are equal.
+        if head.receivedAuthorityBytes != head.authorityBytes {
+            let received = String(decoding: head.receivedAuthorityBytes, as: UTF8.self)
+            guard received.isEmpty || serves(HostAndPort(received), allowed) else { return .host(received) }
+        }
         guard authority.isEmpty || serves(place, allowed) else { return .host(authority) }
         if let text = head.header("origin") {
             let origin = WebOrigin(text)
