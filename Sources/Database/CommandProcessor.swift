@@ -100,9 +100,9 @@ final class CommandProcessor {
             countFailure(.tooBig(number))
             return reply(.tooBig(number), to: session)
         }
-        let result = execute(
+        let isListening = execute(
             consume operation, session, request.credential, number: number, byteCount: request.byteCount)
-        if let queryText, case .listening? = result {
+        if isListening, let queryText {
             sessions[session]?.queryTexts.set(queryText.text, of: queryText.tag)
         }
         if changesHeldBytes { publishHeldBytes(of: session) }
@@ -157,39 +157,54 @@ final class CommandProcessor {
     }
 
     /// Executes an operation of a realtime session, and encodes its reply.
-    /// - Returns: The result; nil where nothing was done.
+    /// - Returns: Whether it was a listen that was permitted. (A result that is passed on is copied and
+    ///   destroyed, which takes a hundred instructions.)
     private func execute(
         _ operation: consuming Operation, _ session: SessionID, _ credential: Credential, number: Int64,
         byteCount: Int
-    ) -> CommandResult? {
-        guard let database = sessions[session]?.database else { return nil }
+    ) -> Bool {
+        guard let database = sessions[session]?.database else { return false }
         // Copied only while a database is watched: otherwise it is moved.
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
         let lacksIndex = operation.lacksIndex(in: database)
-        var result: CommandResult?
         do throws(JournalRefusal) {
-            result = try perform(operation, session, credential, in: database)
-            if let failure = result?.failure { metrics.failures.add(failure) }
-            if case .limitExceeded(let limit)? = result { metrics.sessionLimits.add(limit) }
+            let result = try perform(operation, session, credential, in: database)
             // What was committed before a reply comes before it (realtime §6.1, §6.3, §11.2).
             if !coalescer.isEmpty { catchUp(session) }
-            if lacksIndex, case .listening? = result {
-                encoder.reply(.listeningWithoutIndex(number), to: session)
-            } else if let result {
-                encoder.encode(result, number, to: session)
-            }
+            if let result { reply(result, lacksIndex: lacksIndex, number: number, to: session) }
+            if let profiled { profile(profiled, result, byteCount: byteCount, by: credential, on: database) }
+            return if case .listening? = result { true } else { false }
         } catch {
-            if error == .undecided { return nil }
+            if error == .undecided { return false }
             let reply = error == .tooLarge ? SessionReply.tooBig(number) : .diskFull(number)
             countFailure(reply)
             self.reply(reply, to: session)
+            if let profiled { profile(profiled, nil, byteCount: byteCount, by: credential, on: database) }
+            return false
         }
-        if let profiled {
-            let record = ProfileRecord(
-                profiled.operation, result, byteCount: byteCount, by: credential, of: database)
-            if let record { profile(record, on: database, began: profiled.began) }
+    }
+
+    /// Encodes and counts the result of a request.
+    @inline(__always)
+    private func reply(
+        _ result: borrowing CommandResult, lacksIndex: Bool, number: Int64, to session: SessionID
+    ) {
+        if let failure = result.failure { metrics.failures.add(failure) }
+        switch result {
+        case .limitExceeded(let limit): metrics.sessionLimits.add(limit)
+        case .listening where lacksIndex: return encoder.reply(.listeningWithoutIndex(number), to: session)
+        default: break
         }
-        return result
+        encoder.encode(result, number, to: session)
+    }
+
+    private func profile(
+        _ profiled: (operation: Operation, began: MonotonicTime), _ result: CommandResult?, byteCount: Int,
+        by credential: Credential, on database: StoredDatabase
+    ) {
+        let record = ProfileRecord(
+            profiled.operation, result, byteCount: byteCount, by: credential, of: database)
+        if let record { profile(record, on: database, began: profiled.began) }
     }
 
     /// Removes and returns the write of that request; nil where there is none.

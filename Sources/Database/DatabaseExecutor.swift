@@ -26,6 +26,7 @@ package final class DatabaseExecutor: @unchecked Sendable {
     private let isLocked = Atomic<Bool>(false)
     private let isStopped = Atomic<Bool>(false)
     private var host: DatabaseHost?
+    private let durableTicket = DurableTicket()
     private var batch: [DatabaseMessage] = []
 
     /// The capacity for messages that is kept after a burst.
@@ -41,6 +42,7 @@ package final class DatabaseExecutor: @unchecked Sendable {
 
     /// Sets the host. Once, before ``serve()`` and before a loop runs.
     package func open(_ host: DatabaseHost) {
+        host.durableTicket = durableTicket
         self.host = host
     }
 
@@ -67,9 +69,12 @@ package final class DatabaseExecutor: @unchecked Sendable {
     }
 
     /// The journal thread: everything up to this ticket is durable. Releases what waits for it at once if the
-    /// lock is free; otherwise the database thread does.
+    /// lock is free; otherwise the thread that has the lock does, or the database thread.
     package func release(upTo ticket: UInt64) {
-        guard lock() else { return post(.storage(.durable(upTo: ticket))) }
+        guard lock() else {
+            durableTicket.report(ticket)
+            return post(.storage(.durable(upTo: ticket)))
+        }
         let isDone = host?.release(upTo: ticket) ?? true
         // The database thread may have been woken for it, and have found the lock taken since.
         let hasWork = host?.hasWork ?? false

@@ -63,6 +63,13 @@ extension DatabaseHost {
         return true
     }
 
+    /// Releases what has become durable while messages are processed. O(1) where nothing has.
+    func releaseReported() {
+        guard let ticket = durableTicket?.reported, !gate.isDurable(ticket) else { return }
+        confirm(upTo: ticket)
+        release()
+    }
+
     /// Notes how far the journal is durable.
     func confirm(upTo ticket: UInt64) {
         precondition(

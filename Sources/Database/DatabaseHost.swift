@@ -38,6 +38,8 @@ package final class DatabaseHost {
     var heldPreparations: [SessionID: PreparedRequest] = [:]
 
     var gate = DurabilityGate<[OutputBatch]>()
+    /// What the journal thread reports while this is used; nil where it only posts messages.
+    var durableTicket: DurableTicket?
     /// Bytes of requests that were processed since the last ``seal()``.
     var processedByteCount = 0
     /// Whether too many outputs wait for the disk or for delivery: then no request is processed.
@@ -184,39 +186,67 @@ package final class DatabaseHost {
         backlog.takeBurst(&burst)
         let clockReadMask = processor.environment.clockReadMask
         var processedCount = 0
-        // What a message is about behind which the clock is read; nil for others.
-        var subject: CommandProcessor.Subject?
         while processedCount < burst.count, !isWaiting {
             // Moved out of the burst: its parts are not retained.
             let message = exchange(&burst[processedCount], with: .outputsDelivered)
             processedCount += 1
-            let isLight = message.isLight
-            var readsClock = !isLight || processedCount & clockReadMask == 0
-            if readsClock { subject = processor.subject(of: message) }
-            let progress = process(consume message, isLight: isLight)
-            // A small write may have many listeners.
-            if processor.encoder.takeHasManyRecipients() { readsClock = true }
-            sealIfLarge()
-            unmeasuredCount += 1
-            switch progress {
-            case .done: break
-            case .suspended, .suspendedForChecks, .resumed, .checked:
-                backlog.returnBurst(&burst, from: processedCount)
-                return follow(progress)
+            if message.isLight, processedCount & clockReadMask != 0 {
+                let progress = process(consume message, isLight: true)
+                if endStep(), case .done = progress { continue }
+                guard goOn(after: progress, about: nil, from: processedCount, of: &burst, &turn) else {
+                    return
+                }
+            } else {
+                let subject = processor.subject(of: message)
+                let isLight = message.isLight
+                let progress = process(consume message, isLight: isLight)
+                endStep()
+                guard goOn(after: progress, about: subject, from: processedCount, of: &burst, &turn) else {
+                    return
+                }
             }
-            guard readsClock else { continue }
-            processor.clock.now()
-            let work = turn.readClock(processor.environment.workTime)
-            processor.noteWork(work, of: subject.take(), requestCount: unmeasuredCount)
-            unmeasuredCount = 0
-            guard turn.elapsed > Self.burstTurn else { continue }
-            backlog.returnBurst(&burst, from: processedCount)
-            return backlog.beginFairness(databaseOf: databaseID)
         }
         let isDone = processedCount == burst.count
         backlog.returnBurst(&burst, from: processedCount)
         // Outputs wait for their delivery: what arrives until then must not wait behind all of this.
         if !isDone, turn.elapsed > Self.quantum { backlog.beginFairness(databaseOf: databaseID) }
+    }
+
+    /// Ends the processing of one message of a burst.
+    /// - Returns: Whether it took little time, as far as it shows.
+    @inline(__always) @discardableResult
+    private func endStep() -> Bool {
+        sealIfLarge()
+        unmeasuredCount += 1
+        // A small write may have many listeners.
+        return !processor.encoder.takeHasManyRecipients()
+    }
+
+    /// Reads the clock behind a message of a burst.
+    /// - Parameters:
+    ///   - subject: What the message was about, where that is known.
+    ///   - processedCount: How many messages of the burst were processed.
+    /// - Returns: Whether the burst goes on; if not, what is left of it was returned.
+    private func goOn(
+        after progress: Progress, about subject: CommandProcessor.Subject?, from processedCount: Int,
+        of burst: inout [DatabaseMessage], _ turn: inout TurnTimer
+    ) -> Bool {
+        switch progress {
+        case .done: break
+        case .suspended, .suspendedForChecks, .resumed, .checked:
+            backlog.returnBurst(&burst, from: processedCount)
+            follow(progress)
+            return false
+        }
+        processor.clock.now()
+        let work = turn.readClock(processor.environment.workTime)
+        processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
+        unmeasuredCount = 0
+        releaseReported()
+        guard turn.elapsed > Self.burstTurn else { return true }
+        backlog.returnBurst(&burst, from: processedCount)
+        backlog.beginFairness(databaseOf: databaseID)
+        return false
     }
 
     /// Processes what waits, in fair turns, for a while.
@@ -225,12 +255,16 @@ package final class DatabaseHost {
         turn.readProcessorTime(by: processor.environment)
         while turn.elapsed <= Self.fairTurn, !isWaiting, let message = backlog.next() {
             let subject = processor.subject(of: message)
-            let progress = process(message, isLight: message.isLight)
+            let isLight = message.isLight
+            var progress = process(message, isLight: isLight)
+            unmeasuredCount += 1
+            if isLight { processLight(after: &progress) }
             follow(progress)
             processor.clock.now()
             let work = turn.readClock(processor.environment.workTime)
-            processor.noteWork(work, of: subject, requestCount: unmeasuredCount + 1)
+            processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
             unmeasuredCount = 0
+            releaseReported()
             let charge = turn.work(work, by: processor.environment)
             switch progress {
             case .resumed(let session), .checked(let session?, _): backlog.charge(charge, to: session)
@@ -239,6 +273,21 @@ package final class DatabaseHost {
             backlog.finish(work: charge)
             // No session is charged with the end of the batch of all.
             if sealIfLarge() { _ = turn.readClock(processor.environment.workTime) }
+        }
+    }
+
+    /// Processes some of the small requests behind one of the same session. To choose a session and to read
+    /// the clock for each takes half as long as the requests.
+    /// - Parameter progress: What became of the first, and then of the last.
+    private func processLight(after progress: inout Progress) {
+        var count = 1
+        while count < processor.environment.lightRunCount, case .done = progress, !isWaiting,
+            // A small write may have many listeners.
+            !processor.encoder.takeHasManyRecipients(), let message = backlog.nextLight()
+        {
+            progress = process(message, isLight: true)
+            unmeasuredCount += 1
+            count += 1
         }
     }
 

@@ -63,7 +63,10 @@ struct OutputEncoder {
     }
 
     /// Notes when a request was read whose results are encoded next.
-    mutating func noteRequest(received: MonotonicTime) { oldestRequest = min(oldestRequest, received) }
+    mutating func noteRequest(received: MonotonicTime) {
+        // `min` would call the comparison through its protocol.
+        if received < oldestRequest { oldestRequest = received }
+    }
 
     // MARK: Effects
 

@@ -62,7 +62,7 @@ final class RequestBacklog {
     /// Adds what has arrived, and leaves an empty array. O(1) while nothing waits.
     func add(_ batch: inout [DatabaseMessage], databaseOf: (DatabaseMessage) -> DatabaseID) {
         if isFair {
-            for message in batch { schedule(message, databaseOf) }
+            schedule(all: batch, databaseOf)
             batch.removeAll(keepingCapacity: true)
         } else if burst.isEmpty {
             // Nearly always nothing waits: then the arrays are exchanged, and no message is copied.
@@ -103,8 +103,13 @@ final class RequestBacklog {
         return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
     }
 
-    /// The message of the last ``next()`` is processed.
-    /// - Parameter work: Nanoseconds that it took.
+    /// Another message of the same session that takes little time; nil where its next one is none.
+    func nextLight() -> DatabaseMessage? {
+        served == .turn ? scheduler.nextOfSameFlow { $0.isLight } : nil
+    }
+
+    /// The message of the last ``next()``, and those of ``nextLight()`` since, are processed.
+    /// - Parameter work: Nanoseconds that they took.
     func finish(work: Int) {
         switch served {
         case .check: workBeforeCheck = work
@@ -119,7 +124,7 @@ final class RequestBacklog {
     func beginFairness(databaseOf: (DatabaseMessage) -> DatabaseID) {
         guard !isFair else { return }
         isFair = true
-        for message in exchange(&burst, with: []) { schedule(message, databaseOf) }
+        schedule(all: exchange(&burst, with: []), databaseOf)
         if scheduler.isIdle { isFair = false }
     }
 
@@ -152,6 +157,25 @@ final class RequestBacklog {
     func takeEndedSessions() -> [SessionID] {
         defer { if !endedSessions.isEmpty { endedSessions = [] } }
         return endedSessions
+    }
+
+    private func schedule(all messages: [DatabaseMessage], _ databaseOf: (DatabaseMessage) -> DatabaseID) {
+        var first = 0
+        while first < messages.count {
+            var end = first + 1
+            if drain == nil, case .request(let request) = messages[first] {
+                // Clients send several requests at once: they are added together.
+                while end < messages.count, case .request(let next) = messages[end],
+                    next.session == request.session
+                {
+                    end += 1
+                }
+                scheduler.append(messages[first..<end], to: request.session, of: databaseOf(messages[first]))
+            } else {
+                schedule(messages[first], databaseOf)
+            }
+            first = end
+        }
     }
 
     private func schedule(_ message: DatabaseMessage, _ databaseOf: (DatabaseMessage) -> DatabaseID) {

@@ -27,7 +27,7 @@ package enum CommandResult: Sendable {
     case permissionDenied
     /// A transaction found another value (§11.2). `current` is nil for a session that may not read it, or
     /// that listens there and gets it as a push.
-    case dataStale(current: CurrentValue?)
+    indirect case dataStale(current: CurrentValue?)
     /// The command is not possible on this tree; the text says why.
     case failed(StaticString)
     /// The session has as many of them as it may.

@@ -56,6 +56,15 @@ package enum Environment: Sendable {
         }
     }
 
+    /// How many small requests of one session are processed in turn between two readings of ``workTime``:
+    /// 20 to 50 µs, a fraction of what a session may have before the next one.
+    package var lightRunCount: Int {
+        switch self {
+        case .machine: 16
+        case .scripted: 2
+        }
+    }
+
     /// Whether worker threads take over long work. In a simulation all work is done at once, so that requests
     /// are processed in the order of their arrival.
     package var hasWorkers: Bool {

@@ -347,4 +347,40 @@ extension String {
         }
         return nil
     }
+
+    /// What becomes durable while a burst is processed is released before the end of the burst: the journal
+    /// thread reports it where the host looks, not only in a message behind the burst.
+    @Test func outputsAreReleasedWhileABurstIsProcessed() throws {
+        try withDirectory { directory in
+            let bench = try Bench(directory: directory)
+            let durable = DurableTicket()
+            bench.host.durableTicket = durable
+            bench.process([Bench.open(1), try Bench.put(1, 1, "/a", "1")])
+            #expect(bench.takeMessages().isEmpty, "nothing is durable yet")
+            let ticket = bench.host.processor.journal.lastTicket
+            var last: UInt64 = 0
+            while last < ticket {
+                try #require(bench.wakeup.wait(timeout: .seconds(20)), "no event of the journal")
+                // The host does not get them.
+                var events: [DatabaseMessage] = []
+                bench.mailbox.drain(into: &events)
+                for case .storage(.durable(let ticket)) in events { last = ticket }
+            }
+            durable.report(ticket)
+            // More than are processed between two readings of the clock.
+            bench.process(try (2..<200).map { try Bench.put(1, $0, "/a", "\($0)") })
+            let released = bench.takeMessages().filter { $0.contains(#""r":"#) }
+            #expect(released.count == 1 && released[0].contains(#""r":1,"#), "\(released)")
+        }
+    }
+
+    /// The database thread frees a request that a loop has allocated: malloc takes no lock for blocks of so
+    /// many bytes (``raiseFastbinLimit()``).
+    @Test func requestIsSmallEnoughToBeFreedWithoutALock() throws {
+        guard case .request(let request) = try Bench.put(1, 1, "/a", "1") else {
+            Issue.record("a put is no request")
+            return
+        }
+        #expect(heapByteCount(of: request) <= lockFreeByteCount)
+    }
 }

@@ -371,14 +371,23 @@ extension FairScheduler where Flow == String {
             switch Int.random(in: 0..<10, using: &random) {
             case 0..<4:
                 let flow = Int.random(in: 0..<flowCount, using: &random)
-                scheduler.append(number, to: flow, of: flow % 2)
-                expected[flow, default: []].append(number)
-                number += 1
+                let items = number..<number + Int.random(in: 1...3, using: &random)
+                scheduler.append(items, to: flow, of: flow % 2)
+                expected[flow, default: []] += items
+                number = items.upperBound
             case 4..<8:
                 guard let (flow, item) = scheduler.next() else { break }
                 #expect(!suspended.contains(flow))
                 #expect(expected[flow]?.first == item, "seed \(seed)")
                 expected[flow]?.removeFirst()
+                // Some that follow it at the same turn.
+                while Bool.random(using: &random) {
+                    let next = expected[flow]?.first.flatMap { $0 % 5 == 0 ? nil : $0 }
+                    #expect(scheduler.nextOfSameFlow { $0 % 5 != 0 } == next, "seed \(seed)")
+                    guard next != nil else { break }
+                    expected[flow]?.removeFirst()
+                    scheduler.checkInvariants()
+                }
                 let work = Int.random(in: 0..<60, using: &random)
                 if Int.random(in: 0..<20, using: &random) == 0 {
                     scheduler.suspend(flow, of: flow % 2)

@@ -18,6 +18,10 @@ void pando_heap_raise_fastbin_limit(void) {
     mallopt(M_MXFAST, 80 * sizeof(size_t) / 4);
 }
 
+size_t pando_heap_block_bytes(void *block) {
+    return malloc_usable_size(block);
+}
+
 void pando_heap_set_thresholds(int map_byte_count, int trim_byte_count) {
     mallopt(M_MMAP_THRESHOLD, map_byte_count);
     mallopt(M_TRIM_THRESHOLD, trim_byte_count);

@@ -20,6 +20,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
 
         var count: Int { items.count - takenCount }
 
+        var first: Item? { isEmpty ? nil : items[takenCount] }
+
         mutating func popFirst(leaving placeholder: Item) -> Item {
             let item = exchange(&items[takenCount], with: placeholder)
             takenCount += 1
@@ -82,16 +84,21 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     var waitingFlows: [Flow] { Array(flows.keys) }
 
     /// Adds an item behind those of its flow. O(1).
-    mutating func append(_ item: consuming Item, to flow: Flow, of group: Group) {
-        count += 1
+    mutating func append(_ item: Item, to flow: Flow, of group: Group) {
+        append(CollectionOfOne(item), to: flow, of: group)
+    }
+
+    /// Adds items, at least one, behind those of their flow. O(items).
+    mutating func append(_ items: some Collection<Item>, to flow: Flow, of group: Group) {
+        count += items.count
         guard let index = flows.index(forKey: flow) else {
-            flows[flow] = Waiting(group: group, items: [item])
+            flows[flow] = Waiting(group: group, items: Array(items))
             activate(flow, of: group)
-            return countItems(1, of: group)
+            return countItems(items.count, of: group)
         }
-        if !flows.values[index].isSuspended { countItems(1, of: flows.values[index].group) }
+        if !flows.values[index].isSuspended { countItems(items.count, of: flows.values[index].group) }
         let wasEmpty = flows.values[index].isEmpty
-        flows.values[index].items.append(item)
+        flows.values[index].items.append(contentsOf: items)
         // A flow whose item is being done is active already.
         if wasEmpty, !flows.values[index].isSuspended, served != flow {
             activate(flow, of: flows.values[index].group)
@@ -110,6 +117,17 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         countItems(-1, of: group)
         served = flow
         return (flow, flows.values[index].popFirst(leaving: placeholder))
+    }
+
+    /// Another item of the flow whose item is being processed; nil where none waits there, the next one is
+    /// not wanted, or the flow is suspended. ``finish(work:)`` ends the turn of all of them. O(1).
+    mutating func nextOfSameFlow(where isWanted: (Item) -> Bool) -> Item? {
+        guard let flow = served, let index = flows.index(forKey: flow), !flows.values[index].isSuspended,
+            let item = flows.values[index].first, isWanted(item)
+        else { return nil }
+        count -= 1
+        countItems(-1, of: flows.values[index].group)
+        return flows.values[index].popFirst(leaving: placeholder)
     }
 
     /// The item that was taken last is processed.

@@ -8,6 +8,8 @@
 /// Raises the size up to which freed blocks go to fastbins, which need no arena lock, from 128 to 160 bytes: allocations of
 /// up to 152 bytes (mallopt(3), M_MXFAST: at most 80 * sizeof(size_t) / 4).
 void pando_heap_raise_fastbin_limit(void);
+/// Bytes that may be used of the block of the heap at an address (malloc_usable_size(3)).
+size_t pando_heap_block_bytes(void *block);
 /// Sets M_MMAP_THRESHOLD and M_TRIM_THRESHOLD (mallopt(3)): blocks of `map_byte_count` and more are mapped by themselves and
 /// unmapped when they are freed; the end of the heap is given back when more than `trim_byte_count` of it is free.
 void pando_heap_set_thresholds(int map_byte_count, int trim_byte_count);
