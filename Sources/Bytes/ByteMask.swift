@@ -64,17 +64,17 @@ extension ByteCursor {
     @inlinable @inline(__always)
     mutating func advanceThroughLast(to mask: ByteMask) {
         let rest = remaining
-        guard count >= mask.byteCount else { return offset &+= min(padded(mask), rest) }
+        guard count >= mask.byteCount else { return offset &+= min(unmarkedCount(mask), rest) }
         // The last bytes of all: the first of them are before the cursor.
         let last = unsafe mask.bits(at: base + (count &- mask.byteCount))
         let marks = UInt64(last) &>> UInt64(truncatingIfNeeded: mask.byteCount &- rest)
         offset &+= min(marks.trailingZeroBitCount, rest)
     }
 
-    /// How many of the next bytes precede one that the mask marks, where there are fewer than it covers: with
-    /// zeros behind them.
+    /// How many bytes precede the first one that is marked. For inputs shorter than the mask: what is left is
+    /// copied, with zeros behind it.
     @usableFromInline @inline(never)
-    func padded(_ mask: ByteMask) -> Int {
+    func unmarkedCount(_ mask: ByteMask) -> Int {
         var padded = (UInt64(0), UInt64(0), UInt64(0), UInt64(0))
         return unsafe withUnsafeMutableBytes(of: &padded) { padded in
             guard let start = padded.baseAddress, remaining <= padded.count else { return 0 }

@@ -38,7 +38,7 @@ package final class DatabaseHost {
     var heldPreparations: [SessionID: PreparedRequest] = [:]
 
     var gate = DurabilityGate<[OutputBatch]>()
-    /// What the journal thread reports while this is used; nil where it only posts messages.
+    /// What the journal thread reports while the executor is locked; nil where it only posts messages.
     var durableTicket: DurableTicket?
     /// Bytes of requests that were processed since the last ``seal()``.
     var processedByteCount = 0
@@ -67,6 +67,8 @@ package final class DatabaseHost {
     package static let burstTurn: UInt64 = 4_000_000
     /// Nanoseconds of work of one session, and of one database, before the turn of the next one.
     package static var quantum: UInt64 { UInt64(RequestBacklog.quantum) }
+    /// Nanoseconds after which no more light requests of a session are processed in one turn.
+    private static let lightRunDuration: UInt64 = 50_000
     /// Nanoseconds after which what has arrived meanwhile gets its turn beside what waits.
     private static let fairTurn: UInt64 = 1_000_000
 
@@ -192,18 +194,16 @@ package final class DatabaseHost {
             processedCount += 1
             if message.isLight, processedCount & clockReadMask != 0 {
                 let progress = process(consume message, isLight: true)
-                if endStep(), case .done = progress { continue }
-                guard goOn(after: progress, about: nil, from: processedCount, of: &burst, &turn) else {
-                    return
-                }
+                if finishMessage(), case .done = progress { continue }
+                guard continueBurst(after: progress, about: nil, from: processedCount, of: &burst, &turn)
+                else { return }
             } else {
                 let subject = processor.subject(of: message)
                 let isLight = message.isLight
                 let progress = process(consume message, isLight: isLight)
-                endStep()
-                guard goOn(after: progress, about: subject, from: processedCount, of: &burst, &turn) else {
-                    return
-                }
+                finishMessage()
+                guard continueBurst(after: progress, about: subject, from: processedCount, of: &burst, &turn)
+                else { return }
             }
         }
         let isDone = processedCount == burst.count
@@ -212,22 +212,22 @@ package final class DatabaseHost {
         if !isDone, turn.elapsed > Self.quantum { backlog.beginFairness(databaseOf: databaseID) }
     }
 
-    /// Ends the processing of one message of a burst.
-    /// - Returns: Whether it took little time, as far as it shows.
+    /// Counts a message that was processed, and ends the batch where it is large.
+    /// - Returns: false where the message may have taken long, because it had many recipients.
     @inline(__always) @discardableResult
-    private func endStep() -> Bool {
+    private func finishMessage() -> Bool {
         sealIfLarge()
         unmeasuredCount += 1
         // A small write may have many listeners.
         return !processor.encoder.takeHasManyRecipients()
     }
 
-    /// Reads the clock behind a message of a burst.
+    /// Follows what became of a message of a burst, reads the clock, and releases what is durable.
     /// - Parameters:
     ///   - subject: What the message was about, where that is known.
     ///   - processedCount: How many messages of the burst were processed.
     /// - Returns: Whether the burst goes on; if not, what is left of it was returned.
-    private func goOn(
+    private func continueBurst(
         after progress: Progress, about subject: CommandProcessor.Subject?, from processedCount: Int,
         of burst: inout [DatabaseMessage], _ turn: inout TurnTimer
     ) -> Bool {
@@ -238,15 +238,23 @@ package final class DatabaseHost {
             follow(progress)
             return false
         }
+        _ = measure(subject, &turn)
+        guard turn.elapsed > Self.burstTurn else { return true }
+        backlog.returnBurst(&burst, from: processedCount)
+        backlog.beginFairness(databaseOf: databaseID)
+        return false
+    }
+
+    /// Reads the clock, notes how long the messages since the last reading took, and releases what is
+    /// durable.
+    /// - Returns: Nanoseconds since the last reading.
+    private func measure(_ subject: CommandProcessor.Subject?, _ turn: inout TurnTimer) -> Int {
         processor.clock.now()
         let work = turn.readClock(processor.environment.workTime)
         processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
         unmeasuredCount = 0
         releaseReported()
-        guard turn.elapsed > Self.burstTurn else { return true }
-        backlog.returnBurst(&burst, from: processedCount)
-        backlog.beginFairness(databaseOf: databaseID)
-        return false
+        return work
     }
 
     /// Processes what waits, in fair turns, for a while.
@@ -258,13 +266,9 @@ package final class DatabaseHost {
             let isLight = message.isLight
             var progress = process(message, isLight: isLight)
             unmeasuredCount += 1
-            if isLight { processLight(after: &progress) }
+            if isLight { processLight(after: &progress, turn) }
             follow(progress)
-            processor.clock.now()
-            let work = turn.readClock(processor.environment.workTime)
-            processor.noteWork(work, of: subject, requestCount: unmeasuredCount)
-            unmeasuredCount = 0
-            releaseReported()
+            let work = measure(subject, &turn)
             let charge = turn.work(work, by: processor.environment)
             switch progress {
             case .resumed(let session), .checked(let session?, _): backlog.charge(charge, to: session)
@@ -276,14 +280,18 @@ package final class DatabaseHost {
         }
     }
 
-    /// Processes some of the small requests behind one of the same session. To choose a session and to read
-    /// the clock for each takes half as long as the requests.
+    /// Processes some of the light requests behind one of the same session. To choose the session and to read
+    /// the clock for each would add half of what the requests take themselves.
     /// - Parameter progress: What became of the first, and then of the last.
-    private func processLight(after progress: inout Progress) {
+    private func processLight(after progress: inout Progress, _ turn: TurnTimer) {
         var count = 1
         while count < processor.environment.lightRunCount, case .done = progress, !isWaiting,
             // A small write may have many listeners.
-            !processor.encoder.takeHasManyRecipients(), let message = backlog.nextLight()
+            !processor.encoder.takeHasManyRecipients(),
+            // Rules may take milliseconds for a light request. After 1, 2, 4 and 8 of them.
+            count & (count - 1) != 0
+                || !turn.hasWorked(longerThan: Self.lightRunDuration, by: processor.environment),
+            let message = backlog.nextLight()
         {
             progress = process(message, isLight: true)
             unmeasuredCount += 1

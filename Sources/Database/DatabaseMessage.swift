@@ -125,7 +125,7 @@ package class PostedRequest: @unchecked Sendable {
     /// Which of the session's sign-ins ``credential`` belongs to, for requests that queue writes; otherwise
     /// 0.
     package final let signIn: UInt32
-    private final let shortByteCount: UInt32
+    private final let byteCount32: UInt32
     package private(set) final var action: Action
     /// See ``DatabaseMessage/isLight``.
     final let isLight: Bool
@@ -134,7 +134,7 @@ package class PostedRequest: @unchecked Sendable {
     final let received: MonotonicTime
 
     /// Bytes of its message, which has at most 16 MB (realtime §3).
-    package final var byteCount: Int { Int(shortByteCount) }
+    package final var byteCount: Int { Int(byteCount32) }
 
     package init(
         _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
@@ -147,7 +147,7 @@ package class PostedRequest: @unchecked Sendable {
         action = exchange(&request.action, with: .statistics)
         self.credential = credential
         self.signIn = signIn
-        shortByteCount = UInt32(clamping: byteCount)
+        byteCount32 = UInt32(clamping: byteCount)
         isLight = byteCount <= DatabaseMessage.lightByteCount && action.isLight
     }
 

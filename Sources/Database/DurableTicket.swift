@@ -1,10 +1,11 @@
 import Synchronization
 
-/// How far the journal is durable, as the journal thread has reported it while another thread had the lock of
-/// the ``DatabaseExecutor``: that thread looks here every few messages, and releases what has become durable,
-/// instead of after all of a burst. So clients send their next requests while the burst is processed.
-/// (Without it, 20 clients with 32 sets each under way came to send them all at once, and each thread waited
-/// for the others.)
+/// The last ticket that the journal thread found durable while the ``DatabaseExecutor`` was locked.
+///
+/// The thread that has the lock reads it whenever it reads the clock, at most 64 light requests apart, and
+/// releases outputs then, not after the whole burst. So clients send their next requests while the burst is
+/// processed. (Without it, 20 clients with 32 sets each under way ended up sending them all at once, and each
+/// thread waited for the others.)
 package final class DurableTicket: Sendable {
     private let ticket = Atomic<UInt64>(0)
 

@@ -35,6 +35,8 @@ package struct OutputBatch: Sendable {
         case close(SessionID, DisconnectReason)
         /// Sockets that were paused by backpressure may be read again.
         case resumeReading
+        /// It was delivered early (``noteDelivered(_:recipientCount:)``): nothing is to be done.
+        case delivered
     }
 
     /// Frames; the items name ranges of them.
@@ -50,7 +52,8 @@ package struct OutputBatch: Sendable {
     /// When the oldest of the requests was read from its socket whose results are here; the latest time there
     /// is where that is not known.
     package internal(set) var began = MonotonicTime(nanoseconds: .max)
-    /// Replies and responses, and pushes to one session; those of ``Item/shared(_:_:)`` are not counted here.
+    /// Replies and responses, and pushes to one session; those of ``Item/shared(_:_:)`` are not counted here
+    /// before they are delivered early.
     package internal(set) var replyCount = 0
     package internal(set) var pushCount = 0
 
@@ -121,6 +124,43 @@ package struct OutputBatch: Sendable {
         close(at: arena.count)
         items.append(item)
         itemCount += 1
+    }
+
+    /// Replaces an item that was delivered early, so that it is not delivered again.
+    /// - Parameter recipientCount: How many sessions got it; they are added to ``pushCount`` where they were
+    ///   not counted when the item was made.
+    package mutating func noteDelivered(_ index: Int, recipientCount: Int) {
+        switch items[index] {
+        case .shared, .compressible, .events, .update: pushCount += recipientCount
+        case .frames, .large, .rest, .windowMark, .held, .close, .resumeReading, .delivered: break
+        }
+        items[index] = .delivered
+    }
+
+    /// The sessions that an item is for.
+    package enum Recipients {
+        case none
+        case one(SessionID)
+        /// Of all loops.
+        case several(ContiguousArray<SessionID>)
+
+        package var count: Int {
+            switch self {
+            case .none: 0
+            case .one: 1
+            case .several(let sessions): sessions.count
+            }
+        }
+    }
+
+    package func recipients(ofItem index: Int) -> Recipients {
+        switch items[index] {
+        case .frames(let id, _), .large(let id, _), .rest(let id, _), .events(let id, _), .update(let id, _),
+            .windowMark(let id), .held(let id, _), .close(let id, _):
+            .one(id)
+        case .shared(_, let recipients), .compressible(_, let recipients): .several(recipients)
+        case .resumeReading, .delivered: .none
+        }
     }
 
     /// Makes items of everything that was added. Before ``items`` is read.

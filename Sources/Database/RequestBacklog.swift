@@ -103,7 +103,7 @@ final class RequestBacklog {
         return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
     }
 
-    /// Another message of the same session that takes little time; nil where its next one is none.
+    /// Another message of the same session; nil where its next one is not light.
     func nextLight() -> DatabaseMessage? {
         served == .turn ? scheduler.nextOfSameFlow { $0.isLight } : nil
     }

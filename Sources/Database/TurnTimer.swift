@@ -26,6 +26,14 @@ struct TurnTimer {
         return Int(clamping: work)
     }
 
+    /// Whether more time than that has passed since the last reading. Not in a simulation, whose clock counts
+    /// its readings.
+    /// - Parameter duration: Nanoseconds.
+    func hasWorked(longerThan duration: UInt64, by environment: Environment) -> Bool {
+        guard environment.hasWorkers else { return false }
+        return (environment.workTime - lastReading).nanosecondCount > duration
+    }
+
     /// Reads the thread's processor time. Before ``work(_:by:)``, which otherwise gives what was measured.
     mutating func readProcessorTime(by environment: Environment) {
         processorReading = (lastReading, environment.threadProcessorNanoseconds)

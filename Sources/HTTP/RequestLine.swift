@@ -17,7 +17,7 @@ struct RequestLine {
         guard method.count <= HeadLimits.methodByteLimit else { throw .methodTooLong }
 
         var start = methodEnd + 1
-        // A space ends it; then all before were legal.
+        // Stops at the first byte that is illegal in a target; a space ends it.
         var targetEnd = bytes.firstIndex(in: start..<end) { !isTargetByte($0) }
         var isLegal = true
         if targetEnd < end, bytes[targetEnd] != 0x20 {

@@ -43,6 +43,10 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.router?.learnedClient(of: id)
     }
 
+    final override var urgency: OutputBacklog.Urgency {
+        !channel.hasKeptUp ? .none : channel.isPrompt ? .asking : .listening
+    }
+
     final override var hasUnsentOutput: Bool { channel.outboundByteCount > 0 }
 
     final override var writtenByteCount: Int { channel.writtenByteCount }

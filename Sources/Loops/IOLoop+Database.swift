@@ -26,90 +26,133 @@ extension IOLoop {
 
     // MARK: From the databases
 
-    /// Deals a piece of the outputs out (``OutputPosition``), and gives back what held them.
+    /// Delivers a piece of the outputs (``OutputPosition``), and gives back what held them; then those
+    /// outputs early that are for clients which have kept up (``OutputBacklog``).
     /// - Parameter batches: Those that have come; empty where some are left of earlier ones.
     /// - Returns: Whether some are left.
     func deliver(_ batches: inout [OutputBatch]) -> Bool {
-        if batches.isEmpty { swap(&batches, &restOfOutputs) }
+        if !backlog.isEmpty {
+            assert(batches.isEmpty)
+            // What has come since is behind them, and may be delivered early.
+            var arrived: [OutputBatch] = []
+            resources.outputs[Int(index)].drain(into: &arrived)
+            batches = backlog.take()
+            batches += arrived
+        }
         position.beginPiece()
         let end = loop.configuration.clock() + OutputPosition.pieceDuration
-        for index in batches.indices {
-            let batch = exchange(&batches[index], with: OutputBatch())
+        var deliveredCount = 0
+        while deliveredCount < batches.count {
+            let batch = exchange(&batches[deliveredCount], with: OutputBatch())
             deliver(batch, until: end)
             guard position.isBehind(batch) else {
-                batches[index] = batch
-                restOfOutputs = Array(batches[index...])
+                // Moved: its items are changed where they are.
+                batches[deliveredCount] = consume batch
+                batches.removeFirst(deliveredCount)
+                backlog.put(back: exchange(&batches, with: []), deliveredCount: deliveredCount)
+                deliverEarly()
                 return true
             }
-            measurements.add(
-                began: batch.began, replyCount: batch.replyCount,
-                pushCount: batch.pushCount + position.sharedCount)
-            position.beginBatch()
-            if resources.outputBackpressure.remove(batch.byteCount + batch.deliveryWeight) {
-                resources.database.post(.outputsDelivered)
-            }
-            OutputBatch.recycle(consume batch, into: resources.spareOutputs)
+            finish(consume batch)
+            deliveredCount += 1
         }
+        backlog.put(back: [], deliveredCount: deliveredCount)
         return false
     }
 
-    /// Deals out what is left of a batch, or of the piece.
+    private func deliverEarly() {
+        let end = loop.configuration.clock() + OutputPosition.earlyDuration
+        backlog.deliverEarly(
+            behind: position, isOver: { [loop] in loop.configuration.clock() >= end },
+            urgency: { [table] in table[$0]?.urgency ?? .none }, deliver: deliver(_:item:))
+    }
+
+    /// All of a batch is delivered.
+    private func finish(_ batch: consuming OutputBatch) {
+        measurements.add(
+            began: batch.began, replyCount: batch.replyCount,
+            pushCount: batch.pushCount + position.sharedCount)
+        position.beginBatch()
+        if resources.outputBackpressure.remove(batch.byteCount + batch.deliveryWeight) {
+            resources.database.post(.outputsDelivered)
+        }
+        OutputBatch.recycle(batch, into: resources.spareOutputs)
+    }
+
+    /// Delivers what is left of a batch, or of the piece.
     /// - Parameter end: When the piece ends, at the latest.
     private func deliver(_ batch: OutputBatch, until end: MonotonicTime) {
-        let arena = batch.arena.rawSpan
         while !position.isPieceOver, !position.isBehind(batch) {
             position.endPiece(if: { loop.configuration.clock() >= end })
             if position.isPieceOver { return }
             switch batch.items[position.item] {
             case .shared(let bytes, let recipients):
-                // One look at the table for all of them. Sessions leave it only at the end of a tick.
-                let slots = table.slots
-                for id in recipients[position.nextRecipients(of: recipients.count)] {
-                    guard let session = table.session(id, among: slots) else { continue }
-                    session.send(bytes)
-                    position.sharedCount += 1
-                }
+                position.sharedCount += send(
+                    bytes, to: recipients[position.nextRecipients(of: recipients.count)])
             case .compressible(let frames, let recipients):
-                let slots = table.slots
                 var forms = position.forms.take() ?? FramesByWindow(frames)
                 let range = position.nextRecipients(of: recipients.count)
-                for id in recipients[range] {
-                    guard let session = table.session(id, among: slots) else { continue }
-                    session.send(forms.bytes(for: session.window, services.context.compression))
-                    position.sharedCount += 1
-                }
+                position.sharedCount += send(&forms, to: recipients[range])
                 if range.upperBound < recipients.count { position.forms = forms }
-            case .frames(let id, let range):
+            case .events, .update:
+                position.sharedCount += deliver(batch, item: position.item)
                 position.nextItem()
-                table[id]?.send(arena.extracting(range))
-            case .large(let id, let message):
+            case .frames, .large, .rest, .windowMark, .held, .close, .resumeReading, .delivered:
+                _ = deliver(batch, item: position.item)
                 position.nextItem()
-                table[id]?.send(message)
-            case .rest(let id, let result):
-                position.nextItem()
-                table[id]?.receive(result)
-            case .events(let id, let events):
-                position.nextItem()
-                table[id]?.receive(events)
-                position.sharedCount += 1
-            case .update(let id, let update):
-                position.nextItem()
-                table[id]?.receive(update)
-                position.sharedCount += 1
-            case .windowMark(let id):
-                position.nextItem()
-                table[id]?.windowMarkReturned()
-            case .held(let id, let byteCount):
-                position.nextItem()
-                table[id]?.hold(inDatabases: byteCount)
-            case .close(let id, let reason):
-                position.nextItem()
-                table[id]?.close(reason)
-            case .resumeReading:
-                position.nextItem()
-                resumeReading()
             }
         }
+    }
+
+    /// Delivers one item to all its recipients.
+    /// - Returns: How many of them still have a session.
+    private func deliver(_ batch: OutputBatch, item: Int) -> Int {
+        switch batch.items[item] {
+        case .shared(let bytes, let recipients): return send(bytes, to: recipients[...])
+        case .compressible(let frames, let recipients):
+            var forms = FramesByWindow(frames)
+            return send(&forms, to: recipients[...])
+        case .frames(let id, let range): table[id]?.send(batch.arena.rawSpan.extracting(range))
+        case .large(let id, let message): table[id]?.send(message)
+        case .rest(let id, let result): table[id]?.receive(result)
+        case .events(let id, let events): table[id]?.receive(events)
+        case .update(let id, let update): table[id]?.receive(update)
+        case .windowMark(let id): table[id]?.windowMarkReturned()
+        case .held(let id, let byteCount): table[id]?.hold(inDatabases: byteCount)
+        case .close(let id, let reason): table[id]?.close(reason)
+        case .resumeReading: resumeReading()
+        case .delivered: break
+        }
+        return 1
+    }
+
+    /// Sends shared frames.
+    /// - Returns: How many of the recipients have a session here.
+    private func send(_ bytes: SharedBytes, to recipients: ContiguousArray<SessionID>.SubSequence) -> Int {
+        // One look at the table for all of them. Sessions leave it only at the end of a tick.
+        let slots = table.slots
+        var count = 0
+        for id in recipients {
+            guard let session = table.session(id, among: slots) else { continue }
+            session.send(bytes)
+            count += 1
+        }
+        return count
+    }
+
+    /// Sends shared frames in the form that each session takes.
+    /// - Returns: How many of the recipients have a session here.
+    private func send(
+        _ forms: inout FramesByWindow, to recipients: ContiguousArray<SessionID>.SubSequence
+    ) -> Int {
+        let slots = table.slots
+        var count = 0
+        for id in recipients {
+            guard let session = table.session(id, among: slots) else { continue }
+            session.send(forms.bytes(for: session.window, services.context.compression))
+            count += 1
+        }
+        return count
     }
 
     private func resumeReading() {

@@ -31,14 +31,15 @@ package final class IOLoop: @unchecked Sendable {
     private let sweep: SessionSweep
     /// The mailbox of what the databases send; nil before it is attached.
     var outputs: MailboxAttachment?
-    /// What was taken out of it and is not dealt out yet, the first of them up to ``position``.
-    var restOfOutputs: [OutputBatch] = []
+    /// Outputs that were taken out of it and are not delivered; ``position`` says how far the first batch is.
+    var backlog: OutputBacklog
     var position = OutputPosition()
 
     /// - Parameter index: The loop's number, by which its event loop and mailboxes stand in `resources`.
     package init(_ resources: LoopResources, index: UInt8) {
         self.resources = resources
         self.index = index
+        backlog = OutputBacklog(ofLoop: index)
         let configuration = resources.configuration
         loop = resources.eventLoops[Int(index)]
         logger = resources.log.messages
@@ -72,7 +73,9 @@ package final class IOLoop: @unchecked Sendable {
     }
 
     private func attachMailboxes() {
-        outputs = loop.attachInParts(resources.outputs[Int(index)]) { [self] batches in
+        // No slices: ``deliver(_:)`` also drains the mailbox itself, and would overtake what waits in a
+        // slice.
+        outputs = loop.attachInParts(resources.outputs[Int(index)], sliceCount: .max) { [self] batches in
             deliver(&batches)
         }
         loop.attach(services.encoded) { [table] messages in

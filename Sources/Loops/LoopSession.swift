@@ -73,6 +73,9 @@ class LoopSession: ActionPerformer {
     /// Its connection was accepted in the administrators' reserve.
     var isReserved: Bool { false }
 
+    /// Whether its outputs are delivered early.
+    var urgency: OutputBacklog.Urgency { .none }
+
     /// For which messages to the client are compressed (RFC 7692); nil where they are not.
     var window: DeflateWindow? { nil }
 

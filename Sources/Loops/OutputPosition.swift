@@ -11,6 +11,8 @@ struct OutputPosition {
     /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each.
     /// Not within an item: one may have as many recipients as a piece.
     static let pieceDuration: Duration = .microseconds(500)
+    /// How long outputs are delivered early (``OutputBacklog``) behind a piece.
+    static let earlyDuration: Duration = .microseconds(250)
     /// Items between two looks at the clock.
     static let uncheckedLimit = 8
 
@@ -55,6 +57,9 @@ struct OutputPosition {
 
     /// Whether all items of a batch were dealt out.
     func isBehind(_ batch: OutputBatch) -> Bool { item >= batch.items.count }
+
+    /// Whether some recipients of an item were served, and others not.
+    func hasBegun(_ item: Int) -> Bool { item == self.item && recipient > 0 }
 
     /// Moves behind an item for one session.
     mutating func nextItem() {

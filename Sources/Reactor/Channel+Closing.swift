@@ -23,7 +23,7 @@ extension Channel {
         phase = .closed
         currentDelegate = nil
         if let secure { leave(secure) }
-        endUnread()
+        endNew()
         let socket = ConnectedSocket(
             movingDescriptor: loop.poller.surrender(self), peer: peer, limiter: limiter,
             isReserved: isReserved,
@@ -126,7 +126,7 @@ extension Channel {
     }
 
     func closeAndCount() {
-        endUnread()
+        endNew()
         loop.poller.close(self)
         grant = nil
         limiter?.didClose(isReserved: isReserved)

@@ -51,8 +51,8 @@ package final class Channel: Pollable {
     var hasEnded = false
     var isInFlushList = false
     var readPace = ReadPace()
-    /// It is new, and is read beside those that send little (``Poller/addUnread()``).
-    private var isUnread = false
+    /// It is new, and is read beside those that send little (``Poller/beginNewInMainSet()``).
+    private var isNewInMainSet = false
     /// When the socket was last read (``FlushList/milliseconds``).
     var lastReadMilliseconds: UInt32 = 0
     /// Milliseconds after a read in which what is written is flushed before pushes to others.
@@ -116,10 +116,10 @@ package final class Channel: Pollable {
         channel.grant = socket.grant
         channel.secure = socket.secure ?? tls.map { SecureStage($0) }
         channel.proxy = socket.proxy ?? (readsProxyHeader ? ProxyStage() : nil)
-        // Until its second read: of a thousand connections that open and send at once, few are read before
-        // the connections that were open already. And a handshake takes long.
-        channel.isUnread = channel.secure == nil && loop.poller.addUnread()
-        channel.isBulk = !channel.isUnread
+        // A few new channels begin in the main set. The others are bulk until their second read, so that a
+        // thousand new connections do not delay older ones; so are those with TLS: a handshake takes long.
+        channel.isNewInMainSet = channel.secure == nil && loop.poller.beginNewInMainSet()
+        channel.isBulk = !channel.isNewInMainSet
         channel.readPace = ReadPace(isNew: channel.isBulk)
         do throws(SocketError) {
             try loop.poller.watch(channel, PANDO_READABLE)
@@ -172,14 +172,14 @@ package final class Channel: Pollable {
     // MARK: From the loop
 
     /// It has had an event, or never will.
-    func endUnread() {
-        guard isUnread else { return }
-        isUnread = false
-        poller.removeUnread()
+    func endNew() {
+        guard isNewInMainSet else { return }
+        isNewInMainSet = false
+        poller.endNewInMainSet()
     }
 
     override func ready(_ events: UInt32) {
-        endUnread()
+        endNew()
         if events & PANDO_WRITABLE != 0 {
             output.isBlocked = false
             isBulk = readPace.noteWritable()
@@ -194,7 +194,12 @@ package final class Channel: Pollable {
         }
     }
 
-    override var isPrompt: Bool { !isBulk && flushes.milliseconds &- lastReadMilliseconds < Self.promptTime }
+    package override var isPrompt: Bool {
+        !isBulk && flushes.milliseconds &- lastReadMilliseconds < Self.promptTime
+    }
+
+    /// Whether its peer sends little, and takes what it is sent.
+    package var hasKeptUp: Bool { !isBulk && !output.isBlocked && !hasBulkOutput }
 
     override var isFlushDue: Bool { isInFlushList && phase != .closed }
 

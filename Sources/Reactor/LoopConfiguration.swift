@@ -23,8 +23,8 @@ package struct LoopConfiguration: Sendable {
     /// A channel whose reads take longer is bulk (``Pollable/isBulk``).
     package var longRead: Duration = .microseconds(200)
     /// New channels that are read beside those that send little (``Pollable/isBulk``), before they have sent
-    /// anything: about as many as one accept of a quiet server brings.
-    package var unreadLimit = 16
+    /// anything: about as many as a quiet server accepts in one tick.
+    package var newInMainSetLimit = 16
     /// What is asked for the time while events and messages are handled; tests have a clock of their own.
     package var clock: @Sendable () -> MonotonicTime = { MonotonicTime.now }
     /// Timers are rounded up to a multiple of this.

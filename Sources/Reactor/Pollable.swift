@@ -9,7 +9,7 @@ package class Pollable {
     /// The events that the kernel was last asked to report. Set by the poller.
     final var interest: UInt32 = 0
     /// Its events take long, or one of its last reads filled the receive buffer, so the peer sends as fast as
-    /// it can; or it is new: in a tick, others are handled first.
+    /// it can; or it is new, and not one of a few, or with TLS: in a tick, others are handled first.
     final var isBulk = false
     /// Which of the poller's sets it is in; follows ``isBulk``. Set by the poller.
     final var isInBulkSet = false
@@ -43,7 +43,7 @@ package class Pollable {
     var isFlushDue: Bool { false }
 
     /// Whether its peer has sent something lately, and probably waits for what was written.
-    var isPrompt: Bool { false }
+    package var isPrompt: Bool { false }
 
     /// Gives the kernel what was written in this tick (``FlushList``).
     func flushAtEndOfTick() {}

@@ -17,7 +17,7 @@ import PandoTime
 /// has an event:
 ///
 ///     main set ── acceptors, channels that send little    all events of a tick, while its time lasts
-///              └─ bulk set ── new and busy channels        then one event at a time, for the time that is left;
+///              └─ bulk set ── busy channels, many new ones then one event at a time, for the time that is left;
 ///                                                         at least one
 ///
 /// So thousands of busy clients do not stand in the kernel's list before a client that sends little. The
@@ -38,8 +38,8 @@ final class Poller {
     private var bulkRound: UInt16 = bulkRoundBit
     /// No number is one of both.
     private static let bulkRoundBit: UInt16 = 0x8000
-    /// See ``addUnread()``.
-    private var unreadCount = 0
+    /// See ``beginNewInMainSet()``.
+    private var newInMainSetCount = 0
     /// Keeps objects alive whose address the kernel has. Each knows its index (``Pollable/slot``).
     private var watched: [Pollable] = []
     /// Not watched any more, but the current batch of events may still name them.
@@ -109,16 +109,16 @@ final class Poller {
     /// may: to put a channel into the bulk set and then to move it takes four system calls, a tenth of all
     /// that a connection takes which brings some messages. But thousands that are silent, and then send at
     /// once, must not be read before others.
-    /// - Returns: If true, ``removeUnread()`` follows at its first event or its end.
-    func addUnread() -> Bool {
-        guard unreadCount < configuration.unreadLimit else { return false }
-        unreadCount += 1
+    /// - Returns: If true, ``endNewInMainSet()`` follows at its first event or its end.
+    func beginNewInMainSet() -> Bool {
+        guard newInMainSetCount < configuration.newInMainSetLimit else { return false }
+        newInMainSetCount += 1
         return true
     }
 
-    func removeUnread() {
-        assert(unreadCount > 0)
-        unreadCount -= 1
+    func endNewInMainSet() {
+        assert(newInMainSetCount > 0)
+        newInMainSetCount -= 1
     }
 
     /// Changes which events are reported. A system call if that is a change.

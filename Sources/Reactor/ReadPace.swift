@@ -1,8 +1,8 @@
 /// Whether a channel is new or its reads take long, so that in a tick other channels are read first
 /// (``Pollable/isBulk``).
 struct ReadPace {
-    /// One of many new ones, until the second read, or until the channel is written to: many connections
-    /// bring one request and end, and so do not change sets (``Poller``).
+    /// New, and begun in the bulk set, until the second read, or until the channel is written to: many
+    /// connections bring one request and end, and so do not change sets (``Poller``).
     private var isNew: Bool
     /// Reads for which the channel stays bulk, because one before them took long or was full.
     private var bulkReadCount: UInt8 = 0
@@ -13,7 +13,7 @@ struct ReadPace {
     /// little, and changes sets seldom.
     private static let bulkReadLimit: UInt8 = 8
 
-    /// - Parameter isNew: Whether the channel is one of many new ones.
+    /// - Parameter isNew: Whether the channel is new, and begins in the bulk set.
     init(isNew: Bool = true) { self.isNew = isNew }
 
     /// The socket was read.

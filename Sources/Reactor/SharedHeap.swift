@@ -12,14 +12,14 @@ package func raiseFastbinLimit() {
     Heaps.addOfThisThread()
 }
 
-/// Bytes of the block of the heap that holds an object: one of more than ``lockFreeByteCount`` is freed under
-/// a lock.
+/// Bytes of the block of the heap that holds an object: one of more than ``unlockedFreeByteLimit`` is freed
+/// under a lock.
 package func heapByteCount(of object: AnyObject) -> Int {
     unsafe pando_heap_block_bytes(Unmanaged.passUnretained(object).toOpaque())
 }
 
-/// The largest blocks that ``raiseFastbinLimit()`` is about.
-package let lockFreeByteCount = 152
+/// The largest block that malloc frees without the lock of its arena, behind ``raiseFastbinLimit()``.
+package let unlockedFreeByteLimit = 152
 
 /// Has malloc map blocks of 128 KiB and more by themselves, outside the heaps, so that they go back to the
 /// system when they are freed: buffers of large messages, which live for a moment. Without this setting glibc

@@ -56,8 +56,8 @@ package enum Environment: Sendable {
         }
     }
 
-    /// How many small requests of one session are processed in turn between two readings of ``workTime``:
-    /// 20 to 50 µs, a fraction of what a session may have before the next one.
+    /// The most light requests of one session that are processed in one turn: of sets, 20 to 50 µs, a
+    /// fraction of what a session may have before the next one.
     package var lightRunCount: Int {
         switch self {
         case .machine: 16

@@ -179,6 +179,7 @@ final class Bench {
                 case .windowMark(let session): ["\(session.slot) mark"]
                 case .held: []
                 case .resumeReading: ["resume"]
+                case .delivered: []
                 }
             }
         }

@@ -381,6 +381,6 @@ extension String {
             Issue.record("a put is no request")
             return
         }
-        #expect(heapByteCount(of: request) <= lockFreeByteCount)
+        #expect(heapByteCount(of: request) <= unlockedFreeByteLimit)
     }
 }

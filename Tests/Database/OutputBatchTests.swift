@@ -30,6 +30,7 @@ import PandoStorage
             case .windowMark: "mark"
             case .held: "held"
             case .resumeReading: "resume"
+            case .delivered: "delivered"
             default: "other"
             }
         }

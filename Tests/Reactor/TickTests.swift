@@ -18,7 +18,7 @@ final class ScriptedClock: Sendable {
         var configuration = EventLoop.Configuration()
         configuration.clock = { [self] in now }
         configuration.tickShare = .milliseconds(2)
-        configuration.unreadLimit = 0
+        configuration.newInMainSetLimit = 0
         return configuration
     }
 }
@@ -129,12 +129,12 @@ private struct Done: Equatable, Sendable {
 
     /// More channels are busy than the kernel reports at a time, and their events take long: one that sends
     /// little is read in the first tick all the same, or behind the few that were new.
-    @Test(arguments: [(unreadLimit: 0, ticksLater: 0), (3, 2)])
-    func channelThatSendsLittleIsReadBeforeBusyOnes(unreadLimit: Int, ticksLater: UInt64) throws {
+    @Test(arguments: [(newInMainSetLimit: 0, ticksLater: 0), (3, 2)])
+    func channelThatSendsLittleIsReadBeforeBusyOnes(newInMainSetLimit: Int, ticksLater: UInt64) throws {
         let busyCount = Int(PANDO_EVENT_LIMIT) + 100
         let clock = ScriptedClock()
         var configuration = clock.configuration
-        configuration.unreadLimit = unreadLimit
+        configuration.newInMainSetLimit = newInMainSetLimit
         let log = Log<Event>()
         let done = Log<Done>()
         let host = try Host(

@@ -74,7 +74,7 @@ package struct DevelopmentFilter {
     private static func refusal(of head: RequestHead, _ allowed: [WebOrigin]) -> ForeignRequest? {
         let authority = head.authority
         let place = HostAndPort(authority)
-        // Mostly they are equal.
+        // The received authority is checked on its own only if a proxy says another one.
         if head.receivedAuthorityBytes != head.authorityBytes {
             let received = String(decoding: head.receivedAuthorityBytes, as: UTF8.self)
             guard received.isEmpty || serves(HostAndPort(received), allowed) else { return .host(received) }

@@ -59,6 +59,8 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     private var flowsOfGroup: [Group: GroupFlows] = [:]
     /// The flow whose item is being processed.
     private var served: Flow?
+    /// Items that were taken with that one (``nextOfSameFlow(where:)``).
+    private var servedAlsoCount = 0
     /// Items that wait, those of suspended flows included.
     private(set) var count = 0
     private(set) var suspendedCount = 0
@@ -127,6 +129,7 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
         else { return nil }
         count -= 1
         countItems(-1, of: flows.values[index].group)
+        servedAlsoCount += 1
         return flows.values[index].popFirst(leaving: placeholder)
     }
 
@@ -135,10 +138,12 @@ struct FairScheduler<Group: Hashable, Flow: Hashable, Item> {
     mutating func finish(work: Int) {
         guard let flow = served.take(), let index = flows.index(forKey: flow) else { return }
         let group = flows.values[index].group
-        let itemCount = flowsOfGroup[group]?.itemCount ?? 0
+        // As many as waited behind the first one that was taken.
+        let alsoCount = exchange(&servedAlsoCount, with: 0)
+        let itemCount = (flowsOfGroup[group]?.itemCount ?? 0) + alsoCount
         groups.charge(work, to: group, hasFewItems: itemCount <= Self.fewItemsCount)
         flowsOfGroup[group]?.ring.charge(
-            work, to: flow, hasFewItems: flows.values[index].count <= Self.fewItemsCount)
+            work, to: flow, hasFewItems: flows.values[index].count + alsoCount <= Self.fewItemsCount)
         if flows.values[index].isEmpty || flows.values[index].isSuspended { deactivate(flow, of: group) }
         if flows.values[index].isEmpty, !flows.values[index].isSuspended { flows.remove(at: index) }
         forgiveWhenIdle()

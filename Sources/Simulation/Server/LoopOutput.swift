@@ -72,7 +72,7 @@ extension OutputBatch {
             case .events(let session, let events): outputs.append(.events(session, events))
             case .update(let session, let update): outputs.append(.events(session, update.events))
             case .close(let session, _): outputs.append(.closed(session))
-            case .windowMark, .held, .resumeReading: break
+            case .windowMark, .held, .resumeReading, .delivered: break
             }
         }
         return outputs

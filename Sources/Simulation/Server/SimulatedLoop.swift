@@ -256,6 +256,7 @@ final class SimulatedLoop {
         case .held: break
         case .close(let id, let reason): connection(id)?.close(reason)
         case .resumeReading: resumeReading()
+        case .delivered: break
         }
     }
 
