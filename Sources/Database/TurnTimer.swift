@@ -26,8 +26,8 @@ struct TurnTimer {
         return Int(clamping: work)
     }
 
-    /// Whether more time than that has passed since the last reading. Not in a simulation, whose clock counts
-    /// its readings.
+    /// Whether more time than that has passed since the last reading. Never by a scripted clock: to read it
+    /// would advance it.
     /// - Parameter duration: Nanoseconds.
     func hasWorked(longerThan duration: UInt64, by environment: Environment) -> Bool {
         guard environment.hasWorkers else { return false }

@@ -61,7 +61,7 @@ package enum Environment: Sendable {
     package var lightRunCount: Int {
         switch self {
         case .machine: 16
-        case .scripted: 1
+        case .scripted(let script): script.lightRunCount
         }
     }
 

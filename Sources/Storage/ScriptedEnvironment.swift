@@ -14,15 +14,20 @@ package final class ScriptedEnvironment: Sendable {
     /// Nanoseconds by which a reading advances ``workTime``, and by which about every 16th one does.
     private let workStep: UInt64
     private let heavyWorkStep: UInt64
+    /// See ``Environment/lightRunCount``.
+    package let lightRunCount: Int
 
     /// - Parameters:
     ///   - milliseconds: Since 1970.
     ///   - seed: Of ``randomBits()``.
     ///   - workStep: Nanoseconds that each piece of work takes.
     ///   - heavyWorkStep: Nanoseconds that one piece of work in 16 takes; nil for `workStep`.
+    ///   - lightRunCount: Light requests that are one piece of work.
     package init(
-        startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil
+        startingAt milliseconds: Int64, seed: UInt64, workStep: UInt64 = 0, heavyWorkStep: UInt64? = nil,
+        lightRunCount: Int = 1
     ) {
+        self.lightRunCount = lightRunCount
         self.workStep = workStep
         self.heavyWorkStep = heavyWorkStep ?? workStep
         wall = Atomic(milliseconds)

@@ -13,8 +13,10 @@ import Testing
 /// The order of requests on the database thread. The clock says that each request takes five milliseconds, so
 /// every turn ends after a few.
 @Suite struct FairnessTests {
-    private static func bench() throws -> Bench {
-        let clock = ScriptedEnvironment(startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000)
+    /// - Parameter lightRunCount: Light requests of one session that take those five milliseconds together.
+    private static func bench(lightRunCount: Int = 1) throws -> Bench {
+        let clock = ScriptedEnvironment(
+            startingAt: 1_700_000_000_000, seed: 1, workStep: 5_000_000, lightRunCount: lightRunCount)
         return try Bench(directory: nil, environment: .scripted(clock))
     }
 
@@ -78,9 +80,10 @@ import Testing
     /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.
     /// Each session gets its replies in the order of its requests; a session with few requests waits for one
     /// round of the others at most; and every write is done that a session had posted before it disconnected.
-    @Test(arguments: 0..<20 as Range<UInt64>) func orderPerSessionAndNoStarvation(seed: UInt64) throws {
+    @Test(arguments: 0..<20 as Range<UInt64>, [1, 16])
+    func orderPerSessionAndNoStarvation(seed: UInt64, lightRunCount: Int) throws {
         var random = SeededGenerator(seed: seed)
-        let bench = try Self.bench()
+        let bench = try Self.bench(lightRunCount: lightRunCount)
         let flooder: UInt32 = 1
         bench.process((1...8).map { Bench.open(UInt32($0), $0 % 2 == 0 ? "demo" : "other") })
         while bench.host.hasWork { bench.process([]) }
@@ -133,8 +136,22 @@ import Testing
         #expect(bench.host.backlog.isIdle)
     }
 
-    @Test func readsOfAClosedSessionAreDroppedAndWritesAreDone() throws {
-        let bench = try Self.bench()
+    /// So many light requests of one session are processed in one turn, and no more.
+    @Test(arguments: [1, 2, 16]) func lightRequestsOfOneSessionShareATurn(lightRunCount: Int) throws {
+        let bench = try Self.bench(lightRunCount: lightRunCount)
+        bench.process([Bench.open(1)])
+        while bench.host.hasWork { bench.process([]) }
+        bench.process(try (0..<200).map { try Bench.put(1, $0, "/a/\($0)", "1") })
+        _ = bench.takeMessages()
+        for _ in 0..<3 {
+            bench.process([])
+            #expect(Self.answers(bench.takeMessages()).count == lightRunCount)
+        }
+    }
+
+    @Test(arguments: [1, 16])
+    func readsOfAClosedSessionAreDroppedAndWritesAreDone(lightRunCount: Int) throws {
+        let bench = try Self.bench(lightRunCount: lightRunCount)
         bench.process([Bench.open(1), Bench.open(2)])
         while bench.host.hasWork { bench.process([]) }
         bench.process(
@@ -156,8 +173,9 @@ import Testing
         #expect(answer.count(where: { $0 == ":" }) - 6 == 50, "\(answer)")
     }
 
-    @Test func drainComesBehindWritesThatWait() throws {
-        let bench = try Self.bench()
+    @Test(arguments: [1, 16])
+    func drainComesBehindWritesThatWait(lightRunCount: Int) throws {
+        let bench = try Self.bench(lightRunCount: lightRunCount)
         bench.process([Bench.open(1)])
         while bench.host.hasWork { bench.process([]) }
         bench.process(try (0..<50).map { try Bench.put(1, $0, "/a/\($0)", "1") })
@@ -174,8 +192,9 @@ import Testing
         #expect(Self.answers(answered).count > 40)
     }
 
-    @Test func windowMarkComesBackBehindTheRepliesBeforeIt() throws {
-        let bench = try Self.bench()
+    @Test(arguments: [1, 16])
+    func windowMarkComesBackBehindTheRepliesBeforeIt(lightRunCount: Int) throws {
+        let bench = try Self.bench(lightRunCount: lightRunCount)
         bench.process([Bench.open(1)])
         while bench.host.hasWork { bench.process([]) }
         _ = bench.takeMessages()
