@@ -46,7 +46,7 @@ package struct LongPollingSession: RealtimeTransport {
     private var announcedDeadline: MonotonicTime?
     var handover = HandoverOffer()
     /// The databases have not had the message of the session's end.
-    private var hasSession = true
+    private(set) var hasSession = true
 
     /// - Parameters:
     ///   - start: The request that starts it.

@@ -27,6 +27,9 @@ protocol RealtimeTransport {
 
     /// Whether outputs still reach the client.
     var isOpen: Bool { get }
+    /// The databases know the session by this connection, and have not had the message of its end: nothing is
+    /// posted for it after that.
+    var hasSession: Bool { get }
     /// Bytes handed over that the client has not taken, as far as is known.
     func unsentByteCount(_ context: inout ConnectionContext) -> Int
     /// Whether a message that is encoded can be sent at all.
@@ -188,7 +191,7 @@ extension RealtimeTransport {
     /// Posts to the databases that the client has fallen behind; ``catchUpIfDrained(_:)`` posts that it has
     /// caught up.
     mutating func noteLag(_ context: inout ConnectionContext) {
-        guard !isLagging,
+        guard hasSession, !isLagging,
             unsentByteCount(&context) + outputs.waitingByteCount > ConnectionLimits.laggingByteCount
                 || outputs.waitingCount > waitingCountLimit / 2
         else { return }
@@ -199,7 +202,7 @@ extension RealtimeTransport {
     /// The client has read nearly all that it was sent.
     mutating func catchUp(_ context: inout ConnectionContext) {
         isLagging = false
-        context.post(.caughtUp(session.id))
+        if hasSession { context.post(.caughtUp(session.id)) }
     }
 
     mutating func pauseIfUnread(_ context: inout ConnectionContext) {
@@ -249,6 +252,7 @@ extension RealtimeTransport {
     }
 
     mutating func recheck(signIn revocations: RevocationState, _ context: inout ConnectionContext) {
+        guard hasSession else { return }
         if session.recheck(revocations, &context) { signOut(.revoked, &context) }
     }
 
@@ -260,6 +264,7 @@ extension RealtimeTransport {
     }
 
     mutating func finishVerifying(_ result: VerificationResult, _ context: inout ConnectionContext) {
+        guard hasSession else { return }
         session.verified(result, &context)
         inputMayContinue(&context)
     }

@@ -25,7 +25,6 @@ package struct WebSocketConnection: RealtimeTransport {
     /// sent.
     var owedPong: Box<[UInt8]>?
     var handover: Handover
-    /// The databases know the session by this connection, and have not had the message of its end.
     var hasSession: Bool
 
     /// - Parameters:

@@ -20,6 +20,16 @@ private let clientMessages = [
 
 private let tokenErrors = TokenError.allCases
 
+/// Whether nothing is posted behind the end of a session.
+/// - Parameter hasEnded: Whether its end was posted; kept from call to call.
+private func nothingFollowsTheEnd(_ messages: [DatabaseMessage], _ hasEnded: inout Bool) -> Bool {
+    for message in messages {
+        if hasEnded { return false }
+        if case .closed = message { hasEnded = true }
+    }
+    return true
+}
+
 /// Any sequence of events on a WebSocket: nothing traps, what is held is bounded, and everything is given
 /// back in the end.
 @Suite struct WebSocketRandomTests {
@@ -30,9 +40,11 @@ private let tokenErrors = TokenError.allCases
             joining: seed % 3 == 0 ? WebSocketDriver.polling : nil, readsOutput: false)
         driver.base.socket.takesAll = seed % 2 == 0
         var (marks, encoding): (Int, LargeMessage?) = (0, nil)
+        var hasEnded = false
         for _ in 0..<1000 {
             step(&driver, &random, &marks, &encoding)
             let (actions, messages) = driver.base.takeActions()
+            #expect(nothingFollowsTheEnd(messages, &hasEnded), "seed \(seed)")
             marks += messages.filter { if case .windowMark = $0 { true } else { false } }.count
             for case .encode(let message) in actions { encoding = message }
             #expect(driver.machine.heldByteCount <= 8 << 20, "seed \(seed): what is held is bounded")
@@ -41,7 +53,7 @@ private let tokenErrors = TokenError.allCases
             driver = WebSocketDriver(
                 joining: Bool.random(using: &random) ? WebSocketDriver.polling : nil, readsOutput: false)
             driver.base.socket.takesAll = Bool.random(using: &random)
-            (marks, encoding) = (0, nil)
+            (marks, encoding, hasEnded) = (0, nil, false)
         }
         end(&driver, seed)
     }
@@ -133,10 +145,11 @@ private let tokenErrors = TokenError.allCases
         var random = SeededGenerator(seed: seed)
         var driver = PollingDriver()
         var (marks, serial, numbers): (Int, UInt64, [Int]) = (0, 0, [])
-        var encoding: LargeMessage?
+        var (encoding, hasEnded): (LargeMessage?, Bool) = (nil, false)
         for _ in 0..<1000 {
             step(&driver, &random, &marks, &serial, &numbers, &encoding)
             let (actions, messages) = driver.takeActions()
+            #expect(nothingFollowsTheEnd(messages, &hasEnded), "seed \(seed)")
             marks += messages.filter { if case .windowMark = $0 { true } else { false } }.count
             for action in actions {
                 if case .encode(let message) = action { encoding = message }
@@ -146,7 +159,8 @@ private let tokenErrors = TokenError.allCases
             guard driver.machine.phase == .over, Int.random(in: 0..<8, using: &random) == 0 else { continue }
             end(&driver, seed)
             driver = PollingDriver()
-            (marks, serial, numbers, encoding) = (0, 0, [], nil)
+            (marks, serial, numbers) = (0, 0, [])
+            (encoding, hasEnded) = (nil, false)
         }
         end(&driver, seed)
     }

@@ -317,6 +317,16 @@ import Testing
         #expect(driver.event { $0.verified(.refused(error), &$1) } == ["reply 1 " + reply])
     }
 
+    /// The client hangs up while its token is being verified: its session is over, and stays so.
+    @Test(arguments: [false, true])
+    func endWhileVerifying(isClosed: Bool) {
+        var driver = WebSocketDriver()
+        #expect(driver.receive(ask(1, "auth", Self.auth)) == ["verify T"])
+        #expect(driver.event { $0.peerEnded(&$1) } == ["close after flush", "closed"])
+        if isClosed { _ = driver.event { $0.closed(&$1) } }
+        #expect(driver.event { $0.verified(.accepted(user("ada")), &$1) } == [])
+    }
+
     /// A client that shows nothing but bad tokens is ended; one good token between them counts anew.
     @Test(arguments: [false, true])
     func tooManyRefusals(hasGoodOne: Bool) {
