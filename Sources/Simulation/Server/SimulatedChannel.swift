@@ -108,9 +108,15 @@ final class SimulatedChannel {
         switch phase {
         case .closed: closing?.wasReported == false
         case .open, .flushing, .lingering:
-            link.isReset || link.toClient.acceptableCount > 0
+            link.isReset || link.toClient.acceptableCount > 0 || canEncryptMore
                 || (!isReadingPaused || !isOpen) && hasInput
         }
+    }
+
+    /// The network has accepted all records, and data waits to be encrypted.
+    private var canEncryptMore: Bool {
+        guard let secure, !waiting.isEmpty else { return false }
+        return link.toClient.unsentCount == 0 && secure.canSend
     }
 
     private var hasInput: Bool {
