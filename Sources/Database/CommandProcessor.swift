@@ -148,9 +148,10 @@ final class CommandProcessor {
     }
 
     /// Whether the writes may be queued beside those that the session has queued already: they are written
-    /// once more when it ends. O(size of the writes).
+    /// once more when it ends. True for a session that has ended: its writes are dropped without a reply.
+    /// O(size of the writes).
     private func mayQueue(_ writes: [Write], for session: SessionID) -> Bool {
-        guard let database = sessions[session]?.database else { return false }
+        guard let database = sessions[session]?.database else { return true }
         var left = Self.queuedByteLimit - database.engine.queuedByteCount(of: session)
         for write in writes where left >= 0 { left -= write.queuedByteCount }
         return left >= 0

@@ -335,6 +335,29 @@ import Testing
         #expect(messages[0] == #"1 {"t":"d","d":{"r":1,"b":{"s":"ok","d":""}}}"#)
         #expect(messages[2].hasPrefix(#"1 {"t":"d","d":{"r":3,"b":{"s":"too_big""#))
     }
+
+    /// The server has ended the session; what its client had sent before it learned of that is dropped.
+    @Test(
+        arguments: [
+            #""a":"p","b":{"p":"/a","d":1}"#, #""a":"p","b":{"p":"/a","d":1,"h":""}"#,
+            #""a":"m","b":{"p":"/a","d":{"b":1}}"#, #""a":"g","b":{"p":"/a","q":{}}"#,
+            #""a":"q","b":{"p":"/a","h":""}"#, #""a":"n","b":{"p":"/a"}"#,
+            #""a":"o","b":{"p":"/a","d":1}"#, #""a":"om","b":{"p":"/a","d":{"b":1}}"#,
+            #""a":"oc","b":{"p":"/a","d":null}"#,
+        ])
+    func nothingIsSentToASessionThatHasEnded(request: String) throws {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1)])
+        _ = bench.takeMessages()
+        bench.process([.drain({})])
+        #expect(bench.takeMessages() == ["1 close goingAway"])
+        let session = Bench.session(1)
+        bench.process([
+            .identity(session, .anonymous), try Bench.request(1, #"{"t":"d","d":{"r":1,\#(request)}}"#),
+            .reply(session, .ok(2), byteCount: 1),
+        ])
+        #expect(bench.takeMessages() == [])
+    }
 }
 
 extension String {
