@@ -16,6 +16,9 @@ package protocol ResponseBodySource: Sendable {
 package struct RESTResponse {
     private enum Rest {
         case nothing
+        /// It is not known yet whether the value is sent as a whole or in chunks: what was printed of it
+        /// waits, and the head is not complete.
+        case undecided(ValuePrinter, ResponseContext)
         case bytes([UInt8])
         case printer(ValuePrinter)
         case chunks(ValuePrinter)
@@ -38,6 +41,12 @@ package struct RESTResponse {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
+    /// Bytes that were printed, and that ``next()`` has not returned because their number must be known
+    /// first.
+    package var waitingByteCount: Int {
+        if case .undecided(let printer, _) = rest { printer.bufferedByteCount } else { 0 }
+    }
+
     /// Whether it holds a ``Deflater``.
     package var isCompressing: Bool {
         if case .gzip = rest { true } else { false }
@@ -50,36 +59,40 @@ package struct RESTResponse {
     }
 
     /// The next bytes to be sent; nil at the end. First the head with the body or its beginning, then about
-    /// ``RESTLimits/pieceByteCount`` at a time. May be empty while the compression has no output yet.
+    /// ``RESTLimits/pieceByteCount`` at a time. May be empty while the compression has no output yet, and
+    /// while it is not known whether there is a Content-Length.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
+        if case .undecided(let printer, let context) = rest {
+            rest = .nothing
+            printAhead(printer, context)
+            if case .undecided = rest { return [] }
+        }
         var output = head
         head = []
         switch rest {
-        case .nothing: break
+        case .nothing, .undecided: break
         case .bytes(let bytes):
             output += bytes
             rest = .nothing
         case .printer(var printer):
             rest = .nothing
-            if let piece = printer.next() {
-                printedByteCount += piece.count
-                output += piece
-            }
+            let piece = printer.nextPiece()
+            printedByteCount += piece.printedByteCount
+            output += piece.bytes
             if !printer.isFinished { rest = .printer(printer) }
         case .chunks(var printer):
             rest = .nothing
-            if let piece = printer.next() {
-                printedByteCount += piece.count
-                output.append(chunk: piece.rawSpan)
-            }
+            let piece = printer.nextPiece()
+            printedByteCount += piece.printedByteCount
+            if !piece.bytes.isEmpty { output.append(chunk: piece.bytes.rawSpan) }
             if printer.isFinished { output.appendLastChunk() } else { rest = .chunks(printer) }
         case .gzip(var printer, let deflater, let isChunked):
             rest = .nothing
             var packed: [UInt8] = []
-            let piece = printer.next() ?? []
-            printedByteCount += 2 * piece.count
-            deflater.deflate(piece.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
+            let piece = printer.nextPiece()
+            printedByteCount += piece.printedByteCount + piece.bytes.count
+            deflater.deflate(piece.bytes.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
             if isChunked { output.append(chunk: packed.rawSpan) } else { output += packed }
             if printer.isFinished {
                 if isChunked { output.appendLastChunk() }
@@ -108,7 +121,7 @@ extension RESTResponse {
     ///   - node: The data that was read, or written with its server values resolved.
     ///   - etag: The tag of the data, when the request wants it (``RESTRequest/returnsETag``).
     ///   - cursor: Behind a page of a query (§5.5).
-    /// - Complexity: O(the first ``RESTLimits/wholeResponseByteCount`` of the text).
+    /// - Complexity: O(the first ``RESTLimits/pieceByteCount`` of the text).
     package static func value(
         _ node: Node, etag: String? = nil, cursor: String? = nil, to request: RESTRequest,
         _ context: ResponseContext
@@ -197,11 +210,42 @@ extension RESTResponse {
         of printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
         _ context: ResponseContext
     ) -> RESTResponse {
-        let limit =
-            context.acceptsGzip ? RESTLimits.wholeCompressedByteCount : RESTLimits.wholeResponseByteCount
-        if let bytes = printer.whole(atMost: limit) {
+        if let bytes = printer.whole(atMost: RESTLimits.pieceByteCount) {
             return whole(bytes, status, head, context)
         }
+        var response =
+            if RESTLimits.wholeByteCount(for: context) > RESTLimits.pieceByteCount {
+                RESTResponse(undecided: printer, status, head, context)
+            } else {
+                inPieces(printer, status, head, context)
+            }
+        // What it has found to be more than a piece.
+        response.printedByteCount = RESTLimits.pieceByteCount
+        return response
+    }
+
+    /// Prints a piece more of a response that is undecided, and decides how it is sent where that is known
+    /// then.
+    private mutating func printAhead(_ printer: consuming ValuePrinter, _ context: ResponseContext) {
+        let limit = RESTLimits.wholeByteCount(for: context)
+        let before = printer.bufferedByteCount
+        printer.printAhead(RESTLimits.pieceByteCount)
+        let spent = printedByteCount + printer.bufferedByteCount - before
+        if printer.bufferedByteCount > limit {
+            self = Self.inPieces(printer, status, head, context)
+        } else if printer.isComplete, let bytes = printer.whole(atMost: limit) {
+            self = Self.whole(bytes, status, head, context)
+        } else {
+            rest = .undecided(printer, context)
+        }
+        printedByteCount = spent
+    }
+
+    /// A response of what a printer prints, piece by piece.
+    private static func inPieces(
+        _ printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
+        _ context: ResponseContext
+    ) -> RESTResponse {
         let deflater = context.acceptsGzip ? try? Deflater(.gzip) : nil
         head.append(field: "Vary", "Accept-Encoding")
         if deflater != nil { head.append(field: "Content-Encoding", "gzip") }
@@ -217,10 +261,7 @@ extension RESTResponse {
             if let deflater { .gzip(printer, deflater, isChunked: isChunked) } else {
                 isChunked ? .chunks(printer) : .printer(printer)
             }
-        var response = RESTResponse(status, head, rest, contentLength: nil, context)
-        // What it has found to be more than a whole response.
-        response.printedByteCount = limit
-        return response
+        return RESTResponse(status, head, rest, contentLength: nil, context)
     }
 
     /// A response of known bytes, compressed where that is accepted and useful.
@@ -384,6 +425,16 @@ extension RESTResponse {
         self.status = status
         self.head = head
         self.rest = context.isHead ? .nothing : rest
+        closesConnection = !context.keepsAlive
+    }
+
+    private init(
+        undecided printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
+        _ context: ResponseContext
+    ) {
+        self.status = status
+        self.head = head
+        rest = .undecided(printer, context)
         closesConnection = !context.keepsAlive
     }
 

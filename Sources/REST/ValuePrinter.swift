@@ -95,7 +95,7 @@ package struct ValuePrinter: Sendable {
     private var buffer: [UInt8]
     /// Bytes of `buffer` that were returned.
     private var offset = 0
-    private var isComplete = false
+    private(set) var isComplete = false
     /// Printing stops between two tokens once the buffer holds so many bytes.
     private var stopCount = 0
     /// Where printing stopped, innermost first; empty before the beginning and after the end.
@@ -142,6 +142,21 @@ package struct ValuePrinter: Sendable {
         let end = min(offset + byteLimit, buffer.count)
         defer { offset = end }
         return Array(buffer[offset..<end])
+    }
+
+    /// Bytes that were printed and not returned.
+    var bufferedByteCount: Int { buffer.count - offset }
+
+    /// Prints at least so many bytes more, or everything. ``next(atMost:)`` and ``whole(atMost:)`` return
+    /// them.
+    /// - Complexity: O(`byteCount`), plus O(depth × log n).
+    mutating func printAhead(_ byteCount: Int) { fill(to: bufferedByteCount + byteCount) }
+
+    /// As ``next(atMost:)``, and how many bytes were printed for it: what was printed ahead was not.
+    mutating func nextPiece() -> (bytes: [UInt8], printedByteCount: Int) {
+        let before = bufferedByteCount
+        let bytes = next() ?? []
+        return (bytes, bytes.count + bufferedByteCount - before)
     }
 
     /// All of the rest, if it has at most `byteLimit` bytes. Otherwise nil, and nothing is removed.

@@ -189,6 +189,33 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     }
 }
 
+/// A response prints a piece at a time, also while it is not known whether it has a Content-Length.
+@Test(arguments: [
+    500_000, RESTLimits.wholeResponseByteCount - 1000, RESTLimits.wholeResponseByteCount + 1000,
+])
+func responsesArePrintedInPieces(byteCount: Int) throws {
+    var tree = Node.empty
+    let entryByteCount = #""k1000000":1,"#.utf8.count
+    for index in 0..<byteCount / entryByteCount {
+        tree.set(.integer(1), at: Path([Key(unchecked: Text("k\(1_000_000 + index)"))]))
+    }
+    let head = try head("GET", "/a.json", [])
+    var response = RESTResponse.value(tree, to: try RESTRequest(head), ResponseContext(head))
+    var (printed, bytes) = (response.printedByteCount, [UInt8]())
+    #expect(printed <= RESTLimits.pieceByteCount)
+    while let piece = response.next() {
+        #expect(response.printedByteCount - printed <= RESTLimits.pieceByteCount + 100)
+        #expect(bytes.isEmpty || !piece.isEmpty, "nothing waits once the head is sent")
+        #expect(piece.isEmpty == (response.waitingByteCount > 0))
+        printed = response.printedByteCount
+        bytes += piece
+    }
+    let received = try answer("GET", "/a.json", [], tree)
+    #expect(String(decoding: bytes, as: UTF8.self) == received.raw)
+    #expect(received.body == NaivePrinter(form: JSONForm()).text(tree))
+    #expect((received.head.framing == .chunked) == (byteCount > RESTLimits.wholeResponseByteCount))
+}
+
 /// Compressed or not, chunked or not: the client reads the same text, and HEAD says what GET would.
 @Test(arguments: [0, 1, 1022, 1023, 60_000, 65_534, 65_535, 400_000, 3_000_000])
 func compressedResponsesHaveSameText(count: Int) throws {

@@ -87,8 +87,11 @@ package struct HTTPConnection {
     /// Bytes of a body that is not complete, or that a thread has.
     package var unfinishedByteCount: Int { rest.unfinishedByteCount }
 
-    /// Bytes of a head that is not complete, of later requests, and of events that were not read.
-    package var waitingByteCount: Int { input.waitingByteCount + (stream?.heldByteCount ?? 0) }
+    /// Bytes of a head that is not complete, of later requests, of a response that is being printed, and of
+    /// events that were not read.
+    package var waitingByteCount: Int {
+        input.waitingByteCount + output.waitingByteCount + (stream?.heldByteCount ?? 0)
+    }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
     package var heldByteCount: Int { unfinishedByteCount + waitingByteCount }

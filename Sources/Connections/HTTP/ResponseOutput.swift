@@ -28,6 +28,9 @@ struct ResponseOutput {
     private var isYielding = false
     /// What was printed of it and is spent (``PrintingBudget``).
     private var spentByteCount = 0
+    /// Bytes of it that are printed, and not written because their number must be known first. (Stored: to
+    /// ask ``response`` would copy it.)
+    private(set) var waitingByteCount = 0
 
     /// A response is being sent. (To compare it with nil would copy it.)
     var isActive: Bool { if case .some = response { true } else { false } }
@@ -83,6 +86,7 @@ struct ResponseOutput {
                 return .ended(closes: closes)
             }
             context.write(bytes)
+            waitingByteCount = response?.waitingByteCount ?? 0
             let printedByteCount = response?.printedByteCount ?? 0
             context.printing.spend(printedByteCount - spentByteCount)
             spentByteCount = printedByteCount
@@ -97,6 +101,7 @@ struct ResponseOutput {
     mutating func drop(_ context: inout ConnectionContext) {
         if isCompressing { context.compressingCount -= 1 }
         isCompressing = false
+        waitingByteCount = 0
         response = nil
     }
 }

@@ -5,8 +5,8 @@ package struct PrintingBudget {
     /// Bytes that may still be printed.
     private var byteCount: Int
 
-    /// - Parameter byteCount: In one tick; printing takes some 5 ns for each. Bytes that are compressed count
-    ///   twice.
+    /// - Parameter byteCount: In one tick; printing takes 8 to 20 ns for each. Bytes that are compressed
+    ///   count twice.
     package init(byteCount: Int) {
         fullByteCount = byteCount
         self.byteCount = byteCount

@@ -93,25 +93,31 @@ import Testing
         #expect(responses(driver.receive(.read(Self.data))) == 1, "another tick")
     }
 
-    /// One piece in each turn, where there is no more to print in a tick.
-    @Test func piecesOfALargeResponseTakeTurns() {
+    /// One piece in each turn, where there is no more to print in a tick. A response of up to 1 MiB has a
+    /// Content-Length, so what is printed of it waits; that is counted as the client's.
+    @Test(arguments: [(150_000, "gzip"), (150_000, "identity"), (50_000, "identity")])
+    func piecesOfALargeResponseTakeTurns(childCount: Int, coding: String) {
         var driver = HTTPDriver()
-        let data = node("{" + (0..<150_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        let data = node("{" + (0..<childCount).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
         driver.base.context.printing = PrintingBudget(byteCount: 1)
-        _ = driver.receive(request("GET /a.json", "Accept-Encoding: gzip"))
+        _ = driver.receive(request("GET /a.json", "Accept-Encoding: \(coding)"))
         _ = driver.receive(.read(data))
         var lines = driver.event {
             $0.measured(
                 NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: false, etag: nil), &$1)
         }
-        var (turns, found) = (0, responses(lines))
+        var (turns, found, waitingByteCounts) = (0, responses(lines), Set<Int>())
         while lines.contains("next turn"), turns < 1000 {
             turns += 1
+            waitingByteCounts.insert(driver.machine.waitingByteCount / RESTLimits.pieceByteCount)
             lines = driver.event { $0.nextTurn(&$1) }
             found += responses(lines)
         }
         #expect(found == 1, "\(lines.map { $0.prefix(60) })")
         #expect(turns >= json(data).utf8.count / RESTLimits.pieceByteCount)
+        let mostWaiting = min(json(data).utf8.count, RESTLimits.wholeResponseByteCount) - 1
+        #expect(waitingByteCounts.max() == (coding == "gzip" ? 0 : mostWaiting / RESTLimits.pieceByteCount))
+        #expect(driver.machine.waitingByteCount == 0)
     }
 
     @Test func requestThatIsGivenUpNeedsItsTurnNoMore() {
