@@ -29,7 +29,8 @@ package enum RESTLimits {
 
     /// Bytes up to which a response has a Content-Length.
     static func wholeByteCount(for context: ResponseContext) -> Int {
-        context.acceptsGzip ? wholeCompressedByteCount : wholeResponseByteCount
+        if context.acceptsGzip { return wholeCompressedByteCount }
+        return context.mayPrintAhead ? wholeResponseByteCount : pieceByteCount
     }
 }
 

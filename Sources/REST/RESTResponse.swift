@@ -41,6 +41,11 @@ package struct RESTResponse {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
+    /// Whether it is printed without being returned, until it is known how long it is.
+    package var isPrintingAhead: Bool {
+        if case .undecided = rest { true } else { false }
+    }
+
     /// Bytes that were printed, and that ``next()`` has not returned because their number must be known
     /// first.
     package var waitingByteCount: Int {

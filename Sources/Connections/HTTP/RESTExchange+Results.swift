@@ -75,6 +75,7 @@ extension RESTExchange {
     ) -> Step {
         cancelTimeout(&context)
         if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
+        pending.response.mayPrintAhead = context.mayPrintAhead
         return respond(
             result.response(to: pending.request, pending.update, etag: etag, pending.response), pending)
     }

@@ -25,6 +25,8 @@ struct ResponseOutput {
     private var response: RESTResponse?
     /// It counts among those that the loop's connections compress.
     private var isCompressing = false
+    /// It counts among those that are printed before they are sent.
+    private var isPrintingAhead = false
     private var isYielding = false
     /// What was printed of it and is spent (``PrintingBudget``).
     private var spentByteCount = 0
@@ -63,6 +65,10 @@ struct ResponseOutput {
             isCompressing = true
             context.compressingCount += 1
         }
+        if response.isPrintingAhead {
+            isPrintingAhead = true
+            context.printingAheadCount += 1
+        }
         self.response = response
         return proceed(&context)
     }
@@ -86,7 +92,7 @@ struct ResponseOutput {
                 return .ended(closes: closes)
             }
             context.write(bytes)
-            waitingByteCount = response?.waitingByteCount ?? 0
+            noteWaiting(&context)
             let printedByteCount = response?.printedByteCount ?? 0
             context.printing.spend(printedByteCount - spentByteCount)
             spentByteCount = printedByteCount
@@ -97,11 +103,24 @@ struct ResponseOutput {
     /// Others have had their turn.
     mutating func turnCame() { isYielding = false }
 
+    /// Follows what is printed of the response and not written.
+    private mutating func noteWaiting(_ context: inout ConnectionContext) {
+        guard isPrintingAhead else { return }
+        waitingByteCount = response?.waitingByteCount ?? 0
+        if waitingByteCount == 0 { endPrintingAhead(&context) }
+    }
+
+    private mutating func endPrintingAhead(_ context: inout ConnectionContext) {
+        if isPrintingAhead { context.printingAheadCount -= 1 }
+        isPrintingAhead = false
+        waitingByteCount = 0
+    }
+
     /// Drops what was not written.
     mutating func drop(_ context: inout ConnectionContext) {
         if isCompressing { context.compressingCount -= 1 }
         isCompressing = false
-        waitingByteCount = 0
+        endPrintingAhead(&context)
         response = nil
     }
 }

@@ -71,6 +71,16 @@ package struct ConnectionContext {
     /// Whether there is memory for one more compressed response.
     var mayCompress: Bool { compressingCount < Self.compressingLimit }
 
+    /// Responses of this loop that are being printed and wait for their Content-Length.
+    package var printingAheadCount = 0
+
+    /// Most such responses of a loop. Each holds up to 1 MiB, and they take turns: with more, all would be
+    /// ready late. Our own limit.
+    private static let printingAheadLimit = 16
+
+    /// Whether one more response may be printed before it is sent.
+    var mayPrintAhead: Bool { printingAheadCount < Self.printingAheadLimit }
+
     /// Frames for one client, with the messages among them compressed that are long enough.
     /// - Parameter window: The client's; nil where its messages are not compressed.
     /// - Returns: nil where the frames are to be sent as they are.

@@ -120,6 +120,36 @@ import Testing
         #expect(driver.machine.waitingByteCount == 0)
     }
 
+    /// Of 16 responses at a time it is found out before whether they have a Content-Length; more are sent in
+    /// chunks, and hold nothing.
+    @Test(arguments: [(0, "\r\nContent-Length: "), (16, "\r\nTransfer-Encoding: chunked")])
+    func printingAheadIsBounded(othersCount: Int, framing: String) {
+        var driver = HTTPDriver()
+        driver.base.context.printing = PrintingBudget(byteCount: 1)
+        driver.base.context.printingAheadCount = othersCount
+        let data = node("{" + (0..<50_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        for isCutOff in [false, true] {
+            driver.base.context.printing.refill()
+            _ = driver.receive(request("GET /a.json"))
+            _ = driver.receive(.read(data))
+            var lines = driver.event {
+                $0.measured(
+                    NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: false, etag: nil), &$1)
+            }
+            #expect(driver.base.context.printingAheadCount == othersCount + (othersCount == 0 ? 1 : 0))
+            guard !isCutOff else { break }
+            // Its turn comes late: that is not the client's fault.
+            _ = driver.tick()
+            driver.base.wait(1000)
+            #expect(!driver.tick().contains("reset"))
+            for _ in 0..<100 where lines.contains("next turn") { lines = driver.event { $0.nextTurn(&$1) } }
+            #expect(driver.output.heads.last?.contains(framing) == true)
+            #expect(driver.base.context.printingAheadCount == othersCount)
+        }
+        _ = driver.event { $0.closed(inOrder: false, &$1) }
+        #expect(driver.base.context.printingAheadCount == othersCount)
+    }
+
     @Test func requestThatIsGivenUpNeedsItsTurnNoMore() {
         var driver = HTTPDriver()
         driver.base.context.printing = PrintingBudget(byteCount: 0)
