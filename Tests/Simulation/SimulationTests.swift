@@ -49,9 +49,13 @@ import Testing
         #expect(found?.contains(text) == true, "\(found ?? "nothing in \(seeds.count) seeds")")
     }
 
-    /// Seeds within which a planted fault is found; one that only clients with TLS can meet has twice as
-    /// many, since half of the seeds have such clients.
+    /// Seeds within which a planted fault is found: more for one that only clients with TLS can meet, since
+    /// half of the seeds have such clients, and for one that shows only where a client waits afterwards.
     private static func seedLimit(_ fault: PlantedFault) -> UInt64 {
-        fault == .losesDataBeforeClose ? 60 : 30
+        switch fault {
+        case .losesDataBeforeClose: 60
+        case .forgetsResume: 400
+        default: 30
+        }
     }
 }
