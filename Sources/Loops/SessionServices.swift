@@ -124,7 +124,7 @@ final class SessionServices {
     static let inflationByteCount = 128 << 10
 
     /// What a loop prints for REST in one tick before further responses take turns: about a millisecond of
-    /// its time. (To print takes 8 to 20 ns a byte, where the values are not in the processor's cache.)
+    /// its time. (To print takes 10 to 20 ns a byte, where the values are not in the processor's cache.)
     static let printedByteCount = 64 << 10
 
     /// Messages from which on the database thread begins while the loop goes on.

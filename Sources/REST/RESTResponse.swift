@@ -41,13 +41,8 @@ package struct RESTResponse {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
-    /// Whether it is printed without being returned, until it is known how long it is.
-    package var isPrintingAhead: Bool {
-        if case .undecided = rest { true } else { false }
-    }
-
     /// Bytes that were printed, and that ``next()`` has not returned because their number must be known
-    /// first.
+    /// first; 0 once that is known.
     package var waitingByteCount: Int {
         if case .undecided(let printer, _) = rest { printer.bufferedByteCount } else { 0 }
     }
@@ -303,44 +298,6 @@ extension RESTResponse {
 // MARK: - Everything else
 
 extension RESTResponse {
-    /// The response to a malformed request, or to one that came too slowly. The connection ends after it.
-    /// - Parameter isHead: The request is known to be HEAD, whose response has no body.
-    package static func refusal(_ status: HTTPStatus, isHead: Bool, dateLine: [UInt8] = []) -> RESTResponse {
-        let body = errorBody("\(status.reasonPhrase)")
-        let context = ResponseContext(refusing: isHead, dateLine: dateLine)
-        return RESTResponse(status, startOfHead(status, jsonType), whole: body, context)
-    }
-
-    /// The response to a failed request: `error` and its text, always pretty (§3).
-    package static func error(_ error: RESTError, _ context: ResponseContext) -> RESTResponse {
-        var head = startOfHead(error.status, jsonType)
-        switch error {
-        case .methodNotAllowed(let allowed): head.append(field: "Allow", allowed.list)
-        case .unsupportedCoding: head.append(field: "Accept-Encoding", "gzip")
-        case .unavailable, .tooManyConnections: head.append(field: "Retry-After", decimal: retrySeconds)
-        case .limitExceeded(_, let seconds):
-            head.append(field: "Retry-After", decimal: UInt64(max(1, seconds)))
-        default: break
-        }
-        let body = errorBody(error.text)
-        return RESTResponse(error.status, head, whole: body, context)
-    }
-
-    /// `Retry-After` in seconds, where memory or connections are short (RFC 9110 §10.2.3). A client that
-    /// holds a connection without sending a byte is disconnected by then.
-    private static let retrySeconds: UInt64 = 30
-
-    /// The response to a failed request that no case of ``RESTError`` describes: invalid rules with their
-    /// position, or an HTTP error.
-    /// - Parameter methods: For 405: the methods that are allowed.
-    package static func error(
-        _ status: HTTPStatus, text: String, allowing methods: StaticString? = nil, _ context: ResponseContext
-    ) -> RESTResponse {
-        var head = startOfHead(status, jsonType)
-        if let methods { head.append(field: "Allow", methods) }
-        return RESTResponse(status, head, whole: errorBody(text), context)
-    }
-
     /// A response of bytes as they are: the text of the rules, or a page.
     package static func verbatim(
         _ bytes: [UInt8], contentType: StaticString = jsonType, _ context: ResponseContext
@@ -443,7 +400,7 @@ extension RESTResponse {
         closesConnection = !context.keepsAlive
     }
 
-    private init(
+    init(
         _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], printedByteCount: Int = 0,
         _ context: ResponseContext
     ) {
@@ -461,7 +418,7 @@ extension RESTResponse {
         closesConnection = !context.keepsAlive
     }
 
-    private static func startOfHead(_ status: HTTPStatus, _ contentType: StaticString?) -> [UInt8] {
+    static func startOfHead(_ status: HTTPStatus, _ contentType: StaticString?) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(512)
         if status == .ok, let contentType, unsafe contentType.utf8Start == jsonType.utf8Start {
@@ -479,14 +436,6 @@ extension RESTResponse {
 
     private static let startOfJSONHead: StaticString =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag, X-Request-ID\r\n"
-
-    private static func errorBody(_ text: String) -> [UInt8] {
-        var body: [UInt8] = []
-        body.append("{\n  \"error\" : ")
-        body.append(json: Text(text))
-        body.append("\n}\n")
-        return body
-    }
 }
 
 extension [UInt8] {

@@ -171,18 +171,6 @@ package struct ValuePrinter: Sendable {
         return offset == 0 ? buffer : Array(buffer[offset...])
     }
 
-    /// The number of bytes of the rest; nil when it is more than `byteLimit`.
-    /// - Complexity: O(text): it is printed, piece by piece, only to be counted.
-    package func byteCount(atMost byteLimit: Int) -> Int? {
-        var copy = self
-        var count = 0
-        while let piece = copy.next() {
-            count += piece.count
-            guard count <= byteLimit else { return nil }
-        }
-        return count
-    }
-
     /// Prints until the buffer holds so many bytes, or everything.
     private mutating func fill(to byteCount: Int) {
         guard !isComplete, buffer.count - offset < byteCount else { return }

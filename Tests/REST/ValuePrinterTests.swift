@@ -152,13 +152,28 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
         var printer = ValuePrinter(.node(tree), JSONForm())
         let whole = printer.whole(atMost: limit)
         #expect(whole.map { String(decoding: $0, as: UTF8.self) } == (limit < text.utf8.count ? nil : text))
-        #expect(printer.byteCount(atMost: 10_000) == (whole == nil ? text.utf8.count : 0))
+        #expect(printer.isFinished == (whole != nil))
         // What was not given whole comes in pieces all the same.
         if whole == nil { #expect(pieces(printer, of: 7).text == text) }
     }
-    let printer = ValuePrinter(.node(tree), JSONForm())
-    #expect(printer.byteCount(atMost: text.utf8.count) == text.utf8.count)
-    #expect(printer.byteCount(atMost: text.utf8.count - 1) == nil)
+}
+
+/// What is printed ahead is returned later, and counts once.
+@Test(arguments: [1, 30, 1000]) func printingAhead(step: Int) throws {
+    let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":[1,2,3]}"#)
+    let text = printed(tree)
+    var printer = ValuePrinter(.node(tree), JSONForm())
+    var (before, printedByteCount) = (0, 0)
+    while !printer.isComplete {
+        printer.printAhead(step)
+        #expect(printer.bufferedByteCount >= before + step || printer.isComplete)
+        before = printer.bufferedByteCount
+    }
+    printedByteCount += before
+    let piece = printer.nextPiece()
+    printedByteCount += piece.printedByteCount
+    #expect(String(decoding: piece.bytes, as: UTF8.self) == text && printer.isFinished)
+    #expect(printedByteCount == text.utf8.count)
 }
 
 /// Wide and sparse objects, over many pages of a tree, with more holes than a piece holds.

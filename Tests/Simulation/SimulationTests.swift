@@ -54,7 +54,7 @@ import Testing
     private static func seedLimit(_ fault: PlantedFault) -> UInt64 {
         switch fault {
         case .losesDataBeforeClose: 60
-        case .forgetsResume: 400
+        case .forgetsResume: 60
         default: 30
         }
     }

@@ -167,7 +167,7 @@ extension RulesCases.Case {
         if let query = members["query"] {
             guard method == "GET" else { throw problem("only a read has a \"query\"") }
             parameters = try Members(query, "case \(number), \"query\"").pairs.map {
-                "\(escaped(Array($0.name.utf8)))=\(escaped($0.json))"
+                "\(percentEncoded(Array($0.name.utf8)))=\(percentEncoded($0.json))"
             }
         }
         do throws(RESTError) {
@@ -181,7 +181,7 @@ extension RulesCases.Case {
     private static func operation(
         _ method: String, _ path: String, _ parameters: [String], _ body: [UInt8]
     ) throws(RESTError) -> Operation {
-        let segments = path.split(separator: "/").map { escaped(Array($0.utf8)) }
+        let segments = path.split(separator: "/").map { percentEncoded(Array($0.utf8)) }
         let target = "/" + segments.joined(separator: "/") + ".json?" + parameters.joined(separator: "&")
         let bytes = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
         var reader = RequestHeadReader()
@@ -198,7 +198,7 @@ extension RulesCases.Case {
 }
 
 /// Every byte that is not plain as `%XX`.
-private func escaped(_ bytes: [UInt8]) -> String {
+private func percentEncoded(_ bytes: [UInt8]) -> String {
     var text = ""
     for byte in bytes {
         switch byte {

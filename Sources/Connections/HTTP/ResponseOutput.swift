@@ -25,13 +25,12 @@ struct ResponseOutput {
     private var response: RESTResponse?
     /// It counts among those that the loop's connections compress.
     private var isCompressing = false
-    /// It counts among those that are printed before they are sent.
-    private var isPrintingAhead = false
     private var isYielding = false
     /// What was printed of it and is spent (``PrintingBudget``).
     private var spentByteCount = 0
-    /// Bytes of it that are printed, and not written because their number must be known first. (Stored: to
-    /// ask ``response`` would copy it.)
+    /// Bytes of it that are printed, and not written because their number must be known first: while there
+    /// are any, it counts among those that the loop prints before they are sent. (Stored: to ask
+    /// ``response`` would copy it.)
     private(set) var waitingByteCount = 0
 
     /// A response is being sent. (To compare it with nil would copy it.)
@@ -65,10 +64,8 @@ struct ResponseOutput {
             isCompressing = true
             context.compressingCount += 1
         }
-        if response.isPrintingAhead {
-            isPrintingAhead = true
-            context.printingAheadCount += 1
-        }
+        waitingByteCount = response.waitingByteCount
+        if waitingByteCount > 0 { context.printingAheadCount += 1 }
         self.response = response
         return proceed(&context)
     }
@@ -92,7 +89,7 @@ struct ResponseOutput {
                 return .ended(closes: closes)
             }
             context.write(bytes)
-            noteWaiting(&context)
+            if waitingByteCount > 0 { setWaiting(response?.waitingByteCount ?? 0, &context) }
             let printedByteCount = response?.printedByteCount ?? 0
             context.printing.spend(printedByteCount - spentByteCount)
             spentByteCount = printedByteCount
@@ -103,24 +100,16 @@ struct ResponseOutput {
     /// Others have had their turn.
     mutating func turnCame() { isYielding = false }
 
-    /// Follows what is printed of the response and not written.
-    private mutating func noteWaiting(_ context: inout ConnectionContext) {
-        guard isPrintingAhead else { return }
-        waitingByteCount = response?.waitingByteCount ?? 0
-        if waitingByteCount == 0 { endPrintingAhead(&context) }
-    }
-
-    private mutating func endPrintingAhead(_ context: inout ConnectionContext) {
-        if isPrintingAhead { context.printingAheadCount -= 1 }
-        isPrintingAhead = false
-        waitingByteCount = 0
+    private mutating func setWaiting(_ byteCount: Int, _ context: inout ConnectionContext) {
+        if waitingByteCount > 0, byteCount == 0 { context.printingAheadCount -= 1 }
+        waitingByteCount = byteCount
     }
 
     /// Drops what was not written.
     mutating func drop(_ context: inout ConnectionContext) {
         if isCompressing { context.compressingCount -= 1 }
         isCompressing = false
-        endPrintingAhead(&context)
+        setWaiting(0, &context)
         response = nil
     }
 }

@@ -5,7 +5,7 @@ package struct PrintingBudget {
     /// Bytes that may still be printed.
     private var byteCount: Int
 
-    /// - Parameter byteCount: In one tick; printing takes 8 to 20 ns for each. Bytes that are compressed
+    /// - Parameter byteCount: In one tick; printing takes 10 to 20 ns for each. Bytes that are compressed
     ///   count twice.
     package init(byteCount: Int) {
         fullByteCount = byteCount
