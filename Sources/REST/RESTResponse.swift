@@ -63,9 +63,12 @@ package struct RESTResponse {
     /// while it is not known whether there is a Content-Length.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
-        if case .undecided(let printer, let context) = rest {
+        if case .undecided(var printer, let context) = rest {
+            // The printer alone holds its buffer then: it is not copied.
             rest = .nothing
-            printAhead(printer, context)
+            let spent = printedByteCount + printer.printAhead(RESTLimits.pieceByteCount)
+            decide(printer, context)
+            printedByteCount = spent
             if case .undecided = rest { return [] }
         }
         var output = head
@@ -224,13 +227,9 @@ extension RESTResponse {
         return response
     }
 
-    /// Prints a piece more of a response that is undecided, and decides how it is sent where that is known
-    /// then.
-    private mutating func printAhead(_ printer: consuming ValuePrinter, _ context: ResponseContext) {
+    /// Decides how a response is sent of which more was printed, where that is known now.
+    private mutating func decide(_ printer: consuming ValuePrinter, _ context: ResponseContext) {
         let limit = RESTLimits.wholeByteCount(for: context)
-        let before = printer.bufferedByteCount
-        printer.printAhead(RESTLimits.pieceByteCount)
-        let spent = printedByteCount + printer.bufferedByteCount - before
         if printer.bufferedByteCount > limit {
             self = Self.inPieces(printer, status, head, context)
         } else if printer.isComplete, let bytes = printer.whole(atMost: limit) {
@@ -238,7 +237,6 @@ extension RESTResponse {
         } else {
             rest = .undecided(printer, context)
         }
-        printedByteCount = spent
     }
 
     /// A response of what a printer prints, piece by piece.

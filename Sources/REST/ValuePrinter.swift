@@ -149,8 +149,14 @@ package struct ValuePrinter: Sendable {
 
     /// Prints at least so many bytes more, or everything. ``next(atMost:)`` and ``whole(atMost:)`` return
     /// them.
+    /// - Returns: How many were printed.
     /// - Complexity: O(`byteCount`), plus O(depth × log n).
-    mutating func printAhead(_ byteCount: Int) { fill(to: bufferedByteCount + byteCount) }
+    @discardableResult
+    mutating func printAhead(_ byteCount: Int) -> Int {
+        let before = bufferedByteCount
+        fill(to: before + byteCount)
+        return bufferedByteCount - before
+    }
 
     /// As ``next(atMost:)``, and how many bytes were printed for it: what was printed ahead was not.
     mutating func nextPiece() -> (bytes: [UInt8], printedByteCount: Int) {
