@@ -117,7 +117,7 @@ final class RequestBacklog {
         case .other: break
         }
         scheduler.finish(work: work)
-        if scheduler.isIdle { isFair = false }
+        endFairnessIfIdle()
     }
 
     /// From now on, messages are processed in turn.
@@ -125,7 +125,13 @@ final class RequestBacklog {
         guard !isFair else { return }
         isFair = true
         schedule(all: exchange(&burst, with: []), databaseOf)
-        if scheduler.isIdle { isFair = false }
+        endFairnessIfIdle()
+    }
+
+    /// Nothing is left of what waited. Not before the drain was taken out: what arrives behind it must not
+    /// overtake it.
+    private func endFairnessIfIdle() {
+        if scheduler.isIdle, drain == nil { isFair = false }
     }
 
     /// Nothing more of a session is processed until ``resume(_:)``: its last message is not done yet.
@@ -144,7 +150,7 @@ final class RequestBacklog {
     /// A suspended session goes on.
     func resume(_ session: SessionID) {
         scheduler.resume(session)
-        if isFair, scheduler.isIdle { isFair = false }
+        endFairnessIfIdle()
     }
 
     /// Bytes of requests that were dropped since the last call: they get no reply.

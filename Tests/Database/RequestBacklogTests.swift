@@ -1,0 +1,41 @@
+import PandoEngine
+import Testing
+
+@testable import PandoDatabase
+
+@Suite struct RequestBacklogTests {
+    /// The server stops while a flood is processed in turn. What clients send then is dropped, also when
+    /// everything before the drain was processed.
+    @Test func nothingOvertakesADrainThatWaits() throws {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(1) }
+        var batch = [try Bench.put(1, 1, "/a", "1"), .drain {}]
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        #expect(backlog.next()?.requestNumber == 1)
+        backlog.finish(work: 1)
+
+        batch = [try Bench.put(2, 1, "/b", "1")]
+        backlog.add(&batch, databaseOf: databaseOf)
+        var burst: [DatabaseMessage] = []
+        backlog.takeBurst(&burst)
+        #expect(burst.isEmpty)
+        backlog.returnBurst(&burst, from: 0)
+        #expect(backlog.takeDroppedByteCount() > 0)
+
+        #expect(backlog.hasNext)
+        #expect(backlog.next()?.isDrain == true)
+        backlog.finish(work: 1)
+        #expect(!backlog.hasNext && backlog.isIdle)
+    }
+}
+
+extension DatabaseMessage {
+    fileprivate var requestNumber: Int64? {
+        if case .request(let request) = self { request.number } else { nil }
+    }
+
+    fileprivate var isDrain: Bool {
+        if case .drain = self { true } else { false }
+    }
+}
