@@ -44,12 +44,3 @@ package struct NamedThread: Sendable {
         precondition(result == 0, "a thread was joined twice, or by itself: \(errorText(-result))")
     }
 }
-
-/// Sets the nice value of the calling thread (setpriority(2)), for long work: threads that handle small
-/// requests then get more of the processors. Does nothing where the system does not allow it.
-/// - Parameter niceness: 1 to 19; other threads have 0.
-package func lowerThreadPriority(to niceness: Int = 10) { pando_lower_thread_priority(Int32(niceness)) }
-
-/// How many processors this process may run on (sched_getaffinity(2)): under `taskset`, or in a container,
-/// fewer than the machine has. At least 1.
-package func usableProcessorCount() -> Int { Int(pando_usable_processor_count()) }

@@ -203,9 +203,17 @@ package final class Server: @unchecked Sendable {
     /// - Throws: ``SocketError`` if the system starts no thread, or has no descriptor for signals.
     package func run(onListening: () -> Void) throws(SocketError) {
         signals = try Signals(on: main) { [unowned self] signal in handle(signal) }
-        threads.append(try start("pando-database") { [resources] in resources.database.serve() })
+        threads.append(
+            try start("pando-database") { [resources] in
+                shortenTimeSlice()
+                resources.database.serve()
+            })
         for (index, loop) in resources.eventLoops.enumerated() {
-            threads.append(try start("pando-io-\(index)") { loop.run() })
+            threads.append(
+                try start("pando-io-\(index)") {
+                    shortenTimeSlice()
+                    loop.run()
+                })
         }
         logger.info("\(descriptors)")
         if configuration.connectionLimit > 0 {

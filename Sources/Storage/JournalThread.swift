@@ -53,6 +53,7 @@ package final class JournalThread: Sendable {
                 preparer: SegmentPreparer(
                     prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() })), mark: mark)
         try thread.start { incoming in
+            shortenTimeSlice()
             var batch: [JournalRequest] = []
             do throws(JournalError) {
                 try writer.begin()

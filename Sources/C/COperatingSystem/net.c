@@ -493,6 +493,39 @@ void pando_lower_thread_priority(int niceness) {
 #endif
 }
 
+// struct sched_attr of sched_setattr(2), first version. Before version 2.41 the C library does not declare it.
+struct scheduling {
+    uint32_t size;
+    uint32_t policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime;
+    uint64_t deadline;
+    uint64_t period;
+};
+
+// Of the calling thread. Whether it has a policy whose time slice is its runtime.
+static int get_scheduling(struct scheduling *scheduling) {
+    memset(scheduling, 0, sizeof *scheduling);
+    return syscall(SYS_sched_getattr, 0, scheduling, sizeof *scheduling, 0) == 0 &&
+           (scheduling->policy == SCHED_OTHER || scheduling->policy == SCHED_BATCH);
+}
+
+void pando_set_time_slice(uint64_t nanoseconds) {
+    struct scheduling scheduling;
+    if (!get_scheduling(&scheduling)) return;
+    scheduling.size = sizeof scheduling;
+    scheduling.runtime = nanoseconds;
+    // Before Linux 6.12 this changes nothing; where it is not allowed, the thread keeps its slice.
+    syscall(SYS_sched_setattr, 0, &scheduling, 0);
+}
+
+uint64_t pando_time_slice_ns(void) {
+    struct scheduling scheduling;
+    return get_scheduling(&scheduling) ? scheduling.runtime : 0;
+}
+
 uint64_t pando_thread_id(void) { return (uint64_t)pthread_self(); }
 
 struct start {

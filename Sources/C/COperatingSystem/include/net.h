@@ -160,6 +160,11 @@ uint64_t pando_monotonic_ns(void);
 uint64_t pando_thread_id(void);
 /// Sets the nice value of the calling thread (setpriority(2); Linux has one for each thread): 1 to 19.
 void pando_lower_thread_priority(int niceness);
+/// Sets the time slice of the calling thread (sched_setattr(2), Linux 6.12 and later), if its policy is
+/// SCHED_OTHER or SCHED_BATCH. Where this is not possible, the thread keeps its slice.
+void pando_set_time_slice(uint64_t nanoseconds);
+/// The time slice of the calling thread in nanoseconds (sched_getattr(2)); 0 where it is not known.
+uint64_t pando_time_slice_ns(void);
 /// Starts a joinable thread; `name` is cut to 15 bytes. `handle` is for `pando_thread_join`.
 int32_t pando_thread_start(
     const char *name, size_t stack_bytes, void (*body)(void *), void *context, uint64_t *handle);
