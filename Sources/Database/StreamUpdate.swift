@@ -98,12 +98,14 @@ package struct StreamUpdatePrinter: Sendable {
     package var remainingCount: Int { isSecondVisit ? update.entries.count - index : update.entries.count }
 
     /// The next bytes; nil when everything was printed.
-    /// - Returns: Never empty. About ``RESTLimits/pieceByteCount`` bytes, and less in the last piece.
+    /// - Returns: About ``RESTLimits/pieceByteCount`` bytes, and less in the last piece. May be empty, as
+    ///   ``ValuePrinter/next(atMost:)``.
     package mutating func next() -> [UInt8]? {
         var bytes: [UInt8] = []
         while bytes.count < RESTLimits.pieceByteCount {
             if let piece = printer?.next() {
                 bytes += piece
+                if piece.isEmpty { return bytes }
                 continue
             }
             printer = nil

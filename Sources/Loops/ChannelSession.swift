@@ -47,7 +47,10 @@ class ChannelSession: LoopSession, ChannelDelegate {
         !channel.hasKeptUp ? .none : channel.isPrompt ? .asking : .listening
     }
 
-    final override var hasUnsentOutput: Bool { channel.outboundByteCount > 0 }
+    final override var hasUnsentOutput: Bool { channel.outboundByteCount > 0 || isResponding }
+
+    /// Whether a response is being printed.
+    var isResponding: Bool { false }
 
     final override var writtenByteCount: Int { channel.writtenByteCount }
 
@@ -133,6 +136,8 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     /// Looks at what the client has taken, or sent. One system call while output is unsent.
     final override var progress: ClientProgress {
+        // The client has taken all there is of a response, and waits for the rest.
+        if isResponding, channel.outboundByteCount == 0 { return .steady }
         noteProgress()
         return history?.monitor.progress(at: services.loop.now) ?? .unknown
     }

@@ -60,6 +60,8 @@ final class HTTPSession: ChannelSession {
 
     override var awaitsAnswers: Bool { connection.awaitsAnswers }
 
+    override var isResponding: Bool { connection.isResponding }
+
     /// It was refused, or is closing.
     var hasEnded: Bool { connection.hasEnded }
 

@@ -22,7 +22,7 @@ package enum RESTLimits {
     /// Bytes up to which a response is compressed as a whole, with a Content-Length: it takes a millisecond.
     /// A longer one is compressed while it is sent.
     package static let wholeCompressedByteCount = 64 << 10
-    /// Bytes of one piece of a longer response, which is printed at once: in less than a millisecond.
+    /// Bytes of one piece of a longer response, which is printed at once: in about a millisecond.
     package static let pieceByteCount = 64 << 10
     /// Bytes of the name of a JSONP callback (§3.3).
     package static let callbackByteCount = 128

@@ -32,8 +32,8 @@ package struct RESTResponse {
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
     private var rest: Rest
-    /// Bytes that were printed so far, when it was made and by ``next()``, and once more those that were
-    /// compressed: what the response has cost.
+    /// Bytes that were printed so far, when it was made and by ``next()``, once more those that were
+    /// compressed, and keys that were looked at (``ValuePrinter/workCount``): what the response has cost.
     package private(set) var printedByteCount = 0
 
     /// Everything was returned.
@@ -41,10 +41,20 @@ package struct RESTResponse {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
-    /// Bytes that were printed, and that ``next()`` has not returned because their number must be known
-    /// first; 0 once that is known.
-    package var waitingByteCount: Int {
-        if case .undecided(let printer, _) = rest { printer.bufferedByteCount } else { 0 }
+    /// Whether ``next()`` returns nothing yet, because the number of bytes must be known first.
+    package var isUndecided: Bool {
+        if case .undecided = rest { true } else { false }
+    }
+
+    /// Bytes of memory that it holds of what is printed and not returned. O(1).
+    package var heldByteCount: Int {
+        switch rest {
+        case .undecided(let printer, _), .printer(let printer), .chunks(let printer),
+            .gzip(let printer, _, _):
+            printer.heldByteCount
+        case .bytes(let bytes): bytes.count
+        case .nothing, .source: 0
+        }
     }
 
     /// Whether it holds a ``Deflater``.
@@ -66,10 +76,12 @@ package struct RESTResponse {
         if case .undecided(var printer, let context) = rest {
             // The printer alone holds its buffer then: it is not copied.
             rest = .nothing
-            let spent = printedByteCount + printer.printAhead(RESTLimits.pieceByteCount)
+            let before = printer.workCount
+            printer.printAhead(RESTLimits.pieceByteCount)
+            let spent = printedByteCount + printer.workCount - before
             decide(printer, context)
             printedByteCount = spent
-            if case .undecided = rest { return [] }
+            if isUndecided { return [] }
         }
         var output = head
         head = []
@@ -80,22 +92,18 @@ package struct RESTResponse {
             rest = .nothing
         case .printer(var printer):
             rest = .nothing
-            let piece = printer.nextPiece()
-            printedByteCount += piece.printedByteCount
-            output += piece.bytes
+            output += nextPiece(of: &printer)
             if !printer.isFinished { rest = .printer(printer) }
         case .chunks(var printer):
             rest = .nothing
-            let piece = printer.nextPiece()
-            printedByteCount += piece.printedByteCount
-            if !piece.bytes.isEmpty { output.append(chunk: piece.bytes.rawSpan) }
+            output.append(chunk: nextPiece(of: &printer).rawSpan)
             if printer.isFinished { output.appendLastChunk() } else { rest = .chunks(printer) }
         case .gzip(var printer, let deflater, let isChunked):
             rest = .nothing
             var packed: [UInt8] = []
-            let piece = printer.nextPiece()
-            printedByteCount += piece.printedByteCount + piece.bytes.count
-            deflater.deflate(piece.bytes.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
+            let piece = nextPiece(of: &printer)
+            printedByteCount += piece.count
+            deflater.deflate(piece.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
             if isChunked { output.append(chunk: packed.rawSpan) } else { output += packed }
             if printer.isFinished {
                 if isChunked { output.appendLastChunk() }
@@ -113,6 +121,14 @@ package struct RESTResponse {
             }
         }
         return output
+    }
+
+    /// The next piece, and counts what printing it has cost.
+    private mutating func nextPiece(of printer: inout ValuePrinter) -> [UInt8] {
+        let before = printer.workCount
+        let piece = printer.next() ?? []
+        printedByteCount += printer.workCount - before
+        return piece
     }
 }
 
@@ -216,14 +232,14 @@ extension RESTResponse {
         if let bytes = printer.whole(atMost: RESTLimits.pieceByteCount) {
             return whole(bytes, status, head, context)
         }
+        let work = printer.workCount
         var response =
-            if RESTLimits.wholeByteCount(for: context) > RESTLimits.pieceByteCount {
+            if printer.bufferedByteCount <= RESTLimits.wholeByteCount(for: context) {
                 RESTResponse(undecided: printer, status, head, context)
             } else {
                 inPieces(printer, status, head, context)
             }
-        // What it has found to be more than a piece.
-        response.printedByteCount = RESTLimits.pieceByteCount
+        response.printedByteCount = work
         return response
     }
 

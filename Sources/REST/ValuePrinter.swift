@@ -91,24 +91,54 @@ package struct ValuePrinter: Sendable {
     private let root: Root
     private let form: JSONForm
     private let suffix: [UInt8]
-    /// Printed and not yet returned. May exceed a piece by one leaf, which is printed at once.
+    /// Printed and not yet returned. May exceed a piece by one part of a text.
     private var buffer: [UInt8]
     /// Bytes of `buffer` that were returned.
     private var offset = 0
     private(set) var isComplete = false
-    /// Printing stops between two tokens once the buffer holds so many bytes.
+    /// What printing has cost so far: bytes that were printed, and keys that were looked at to find out
+    /// whether an object is printed as an array.
+    private(set) var workCount = 0
+    /// Printing stops between two tokens, or two parts of a text, once the buffer holds so many bytes.
     private var stopCount = 0
+    /// Keys that may still be looked at before printing stops.
+    private var keyBudget = 0
     /// Where printing stopped, innermost first; empty before the beginning and after the end.
     private var resumption: [Position] = []
 
-    /// Where printing stopped in one array or object.
-    private struct Position {
+    /// Keys that are looked at before others have their turn. An array of that many elements has twice as
+    /// many bytes.
+    private static let keyLimit = RESTLimits.pieceByteCount
+    /// Bytes of a text that are printed at once; with escapes they may become six times as many.
+    private static let textPartByteCount = 16 << 10
+    /// The capacity of the buffer that is kept for further pieces.
+    private static let keptCapacity = 4 * RESTLimits.pieceByteCount
+
+    /// Where printing stopped in one value.
+    private enum Position {
+        /// In a text, before this byte.
+        case text(offset: Int)
+        /// In `.value` of a leaf.
+        case leaf
+        /// In the priority of a node.
+        case priority
+        /// Not printed yet: it is not known whether the keys from this one on are indexes.
+        case keys(Key)
+        case child(Child)
+        /// In the member of ``Root/members(_:)`` with this index, or before it.
+        case member(index: Int, isInside: Bool)
+    }
+
+    /// Where printing stopped in an array or object.
+    private struct Child {
         enum Place { case before, inside, after }
-        /// In relation to the child with this key. For ``Root/members(_:)`` only `index` counts.
-        var place: Place
-        var key: Key
+        /// In relation to the child with this key.
+        var place = Place.before
+        /// Nil before the first child.
+        var key: Key?
         var isArray: Bool
-        /// The next element of an array: less than the key's own index when there are holes before it.
+        /// Members that were printed; of an array the next element, which is less than the key's own index
+        /// when there are holes before it.
         var index: Int
     }
 
@@ -126,50 +156,44 @@ package struct ValuePrinter: Sendable {
     package var isFinished: Bool { isComplete && offset == buffer.count }
 
     /// The next piece.
-    /// - Parameter byteLimit: The most bytes, at least one. Only the last piece is shorter.
-    /// - Returns: Never empty; nil when everything was returned.
+    /// - Parameter byteLimit: The most bytes, at least one.
+    /// - Returns: Nil when everything was returned. Only the last piece is shorter than `byteLimit`, and one
+    ///   during which more than 65 536 keys of an array were looked at; that one may be empty.
     /// - Complexity: O(piece), plus O(depth × log n).
     package mutating func next(atMost byteLimit: Int = RESTLimits.pieceByteCount) -> [UInt8]? {
         precondition(byteLimit > 0)
         fill(to: byteLimit)
-        assert(isComplete || buffer.count - offset >= byteLimit, "only the last piece is shorter")
-        guard offset < buffer.count else { return nil }
+        assert(isComplete || keyBudget == 0 || bufferedByteCount >= byteLimit, "only the last is shorter")
+        guard offset < buffer.count else { return isComplete ? nil : [] }
         if offset == 0, buffer.count <= byteLimit {
             let piece = buffer
             buffer = []
             return piece
         }
         let end = min(offset + byteLimit, buffer.count)
-        defer { offset = end }
-        return Array(buffer[offset..<end])
+        let piece = Array(buffer[offset..<end])
+        offset = end
+        if end == buffer.count { removeReturned() }
+        return piece
     }
 
     /// Bytes that were printed and not returned.
     var bufferedByteCount: Int { buffer.count - offset }
 
-    /// Prints at least so many bytes more, or everything. ``next(atMost:)`` and ``whole(atMost:)`` return
-    /// them.
-    /// - Returns: How many were printed.
+    /// Bytes of memory that the buffer takes.
+    var heldByteCount: Int { buffer.capacity }
+
+    /// Prints at least so many bytes more, or everything; less where many keys of an array were looked at.
+    /// ``next(atMost:)`` and ``whole(atMost:)`` return them.
     /// - Complexity: O(`byteCount`), plus O(depth × log n).
-    @discardableResult
-    mutating func printAhead(_ byteCount: Int) -> Int {
-        let before = bufferedByteCount
-        fill(to: before + byteCount)
-        return bufferedByteCount - before
-    }
+    mutating func printAhead(_ byteCount: Int) { fill(to: bufferedByteCount + byteCount) }
 
-    /// As ``next(atMost:)``, and how many bytes were printed for it: what was printed ahead was not.
-    mutating func nextPiece() -> (bytes: [UInt8], printedByteCount: Int) {
-        let before = bufferedByteCount
-        let bytes = next() ?? []
-        return (bytes, bytes.count + bufferedByteCount - before)
-    }
-
-    /// All of the rest, if it has at most `byteLimit` bytes. Otherwise nil, and nothing is removed.
+    /// All of the rest, if it has at most `byteLimit` bytes and that is found out at once. Otherwise nil, and
+    /// nothing is removed.
     /// - Complexity: O(min(text, limit)).
     package mutating func whole(atMost byteLimit: Int) -> [UInt8]? {
         fill(to: byteLimit + 1)
-        guard isComplete, buffer.count - offset <= byteLimit else { return nil }
+        guard isComplete, bufferedByteCount <= byteLimit else { return nil }
         defer {
             buffer = []
             offset = 0
@@ -177,29 +201,39 @@ package struct ValuePrinter: Sendable {
         return offset == 0 ? buffer : Array(buffer[offset...])
     }
 
-    /// Prints until the buffer holds so many bytes, or everything.
+    /// Prints until the buffer holds so many bytes, or everything; less where many keys were looked at.
     private mutating func fill(to byteCount: Int) {
-        guard !isComplete, buffer.count - offset < byteCount else { return }
-        if offset > 0 {
-            buffer.removeSubrange(..<offset)
-            offset = 0
-        }
+        guard !isComplete, bufferedByteCount < byteCount else { return }
+        removeReturned()
         stopCount = byteCount
+        keyBudget = Self.keyLimit
         buffer.reserveCapacity(min(byteCount, RESTLimits.pieceByteCount))
         let start = buffer.count
-        while !isComplete, buffer.count < byteCount {
+        while !isComplete, buffer.count < byteCount, keyBudget > 0 {
             guard printRoot() else { continue }
             buffer += suffix
             if form.isPretty { buffer.append(UInt8(ascii: "\n")) }
             isComplete = true
         }
-        // Printing stops between tokens, so none of these characters is split.
+        // Printing stops between characters, so none of these is split.
         if form.isScript { buffer.escapeLineSeparators(from: start) }
+        workCount += buffer.count - start + Self.keyLimit - keyBudget
+    }
+
+    /// Removes from the buffer what was returned, and gives up its memory if it was long.
+    private mutating func removeReturned() {
+        guard offset > 0 else { return }
+        if buffer.capacity > Self.keptCapacity {
+            buffer = Array(buffer[offset...])
+        } else {
+            buffer.removeSubrange(..<offset)
+        }
+        offset = 0
     }
 }
 
-// Each function prints the rest of its part and returns true. When the buffer is full it returns false, and
-// adds to `resumption` where it stopped.
+// Each function prints the rest of its part and returns true. When it stops before the end it returns false,
+// and adds to `resumption` where that was.
 extension ValuePrinter {
     private mutating func printRoot() -> Bool {
         switch root {
@@ -222,67 +256,63 @@ extension ValuePrinter {
             if case .object(let children) = box.node {
                 return printObject(children, box.priority, indent: indent)
             }
+            return printLeaf(box.node, box.priority, indent: indent)
+        case .empty, .boolean, .integer, .double, .string:
+            return printLeaf(node)
+        }
+    }
+
+    private mutating func printLeaf(_ node: Node) -> Bool {
+        if case .string(let text) = node { return printText(text) }
+        buffer.append(json: node)
+        return true
+    }
+
+    private mutating func printText(_ text: Text) -> Bool {
+        var offset = 0
+        if case .text(let resumed) = resumption.popLast() {
+            offset = resumed
+        } else if text.utf8Count <= Self.textPartByteCount {
+            buffer.append(json: text)
+            return true
+        } else {
+            buffer.append(UInt8(ascii: "\""))
+        }
+        while offset < text.utf8Count {
+            if isFull { return stop(.text(offset: offset)) }
+            offset = buffer.append(escaping: text, from: offset, atMost: Self.textPartByteCount)
+        }
+        buffer.append(UInt8(ascii: "\""))
+        return true
+    }
+
+    /// Prints a leaf with its priority.
+    private mutating func printLeaf(_ node: Node, _ priority: Priority, indent: Int) -> Bool {
+        let position = resumption.popLast()
+        if position == nil {
             buffer.append(UInt8(ascii: "{"))
             startMember(".value", indent: indent + 1, isFirst: true)
-            buffer.append(json: box.node)
-            startMember(".priority", indent: indent + 1, isFirst: false)
-            buffer.append(json: box.priority.node)
-            endObject(indent: indent)
-        case .empty, .boolean, .integer, .double, .string:
-            buffer.append(json: node)
         }
+        if case .priority = position {
+        } else {
+            guard printLeaf(node) else { return stop(.leaf) }
+            startMember(".priority", indent: indent + 1, isFirst: false)
+        }
+        guard printLeaf(priority.node) else { return stop(.priority) }
+        endObject(indent: indent)
         return true
     }
 
     private mutating func printObject(
         _ children: Children, _ priority: Priority?, indent: Int, isShallow: Bool = false
     ) -> Bool {
-        var position = resumption.popLast()
-        let isArray =
-            position?.isArray ?? (form.hasArrays && priority == nil && !isShallow && children.isArray)
-        var index = position?.index ?? 0
-        var isFirst = position == nil
+        guard let start = startObject(children, priority, indent: indent, isShallow: isShallow) else {
+            return false
+        }
         // The elements of an array stay on its line, so they have its indentation.
-        let inner = isArray ? indent : indent + 1
-        if position == nil {
-            buffer.append(UInt8(ascii: isArray ? "[" : "{"))
-            if let priority {
-                startMember(".priority", indent: inner, isFirst: true)
-                buffer.append(json: priority.node)
-                isFirst = false
-            }
-        }
-        let isFinished = children.forEach(from: position?.key) { key, child in
-            var isInside = false
-            if let place = position.take()?.place {
-                if place == .after { return true }
-                isInside = place == .inside
-            }
-            if !isInside {
-                if isArray {
-                    let own = Int(key.integer ?? 0)
-                    while index < own {
-                        startElement(isFirst: index == 0)
-                        buffer.append("null")
-                        index += 1
-                        if isFull { return stop(.before, key, isArray, index) }
-                    }
-                    startElement(isFirst: index == 0)
-                    index += 1
-                } else {
-                    startMember(named: key, indent: inner, isFirst: isFirst)
-                    isFirst = false
-                }
-            }
-            if isShallow {
-                buffer.append("true")
-            } else if !printNode(child, indent: inner) {
-                return stop(.inside, key, isArray, index)
-            }
-            return isFull ? stop(.after, key, isArray, index) : true
-        }
-        guard isFinished else { return false }
-        if isArray {
+        let inner = start.isArray ? indent : indent + 1
+        guard printChildren(children, from: start, indent: inner, isShallow: isShallow) else { return false }
+        if start.isArray {
             buffer.append(form.isPretty ? " ]" : "]")
         } else {
             endObject(indent: indent)
@@ -290,16 +320,108 @@ extension ValuePrinter {
         return true
     }
 
-    private mutating func printMembers(_ members: [Member]) -> Bool {
-        let position = resumption.popLast()
-        if position == nil { buffer.append(UInt8(ascii: "{")) }
-        for index in (position?.index ?? 0)..<members.count {
-            let (name, node) = (members[index].name, members[index].node)
-            if position?.place != .inside || position?.index != index {
-                startMember(name, indent: 1, isFirst: index == 0)
+    /// Prints what stands before the children, unless that is done.
+    /// - Returns: Where the children begin, or go on; nil where printing stops before that.
+    private mutating func startObject(
+        _ children: Children, _ priority: Priority?, indent: Int, isShallow: Bool
+    ) -> Child? {
+        var firstKey: Key?
+        switch resumption.popLast() {
+        case .child(let child): return child
+        case .priority: return printPriority(priority)
+        case .keys(let key): firstKey = key
+        case nil, .text, .leaf, .member: break
+        }
+        if form.hasArrays, priority == nil, !isShallow {
+            guard let isArray = isArray(children, from: firstKey) else { return nil }
+            if isArray {
+                buffer.append(UInt8(ascii: "["))
+                return Child(isArray: true, index: 0)
             }
-            guard printNode(node, indent: 1) else { return stop(.inside, Key(unchecked: name), false, index) }
-            if isFull { return stop(.after, Key(unchecked: name), false, index + 1) }
+        }
+        buffer.append(UInt8(ascii: "{"))
+        if priority != nil { startMember(".priority", indent: indent + 1, isFirst: true) }
+        return printPriority(priority)
+    }
+
+    /// Prints the priority of an object.
+    /// - Returns: Where the children begin; nil where printing stops before that.
+    private mutating func printPriority(_ priority: Priority?) -> Child? {
+        guard let priority else { return Child(isArray: false, index: 0) }
+        guard printLeaf(priority.node) else {
+            resumption.append(.priority)
+            return nil
+        }
+        return Child(isArray: false, index: 1)
+    }
+
+    /// Whether the children are printed as an array (§3.1).
+    /// - Parameter firstKey: Where the last look has stopped.
+    /// - Returns: Nil where printing stops before that is known.
+    private mutating func isArray(_ children: Children, from firstKey: Key?) -> Bool? {
+        guard firstKey != nil || children.mayBeArray else { return false }
+        var stopKey: Key?
+        let areIndexes = children.forEach(from: firstKey) { key, _ in
+            guard keyBudget > 0 else {
+                stopKey = key
+                return false
+            }
+            keyBudget -= 1
+            return key.isIndex
+        }
+        guard let stopKey else { return areIndexes }
+        resumption.append(.keys(stopKey))
+        return nil
+    }
+
+    private mutating func printChildren(
+        _ children: Children, from start: Child, indent: Int, isShallow: Bool
+    ) -> Bool {
+        let isArray = start.isArray
+        var index = start.index
+        var resumed: Child.Place? = start.place
+        return children.forEach(from: start.key) { key, child in
+            let place = resumed.take() ?? .before
+            switch place {
+            case .after: return true
+            case .inside: break
+            case .before where isArray:
+                let own = Int(key.integer ?? 0)
+                while index < own {
+                    startElement(isFirst: index == 0)
+                    buffer.append("null")
+                    index += 1
+                    if isFull { return stop(.before, key, isArray, index) }
+                }
+                startElement(isFirst: index == 0)
+                index += 1
+            case .before:
+                startMember(named: key, indent: indent, isFirst: index == 0)
+                index += 1
+            }
+            if isShallow {
+                buffer.append("true")
+            } else if !printNode(child, indent: indent) {
+                return stop(.inside, key, isArray, index)
+            }
+            return isFull ? stop(.after, key, isArray, index) : true
+        }
+    }
+
+    private mutating func printMembers(_ members: [Member]) -> Bool {
+        var (start, isInside) = (0, false)
+        if case .member(let index, let wasInside) = resumption.popLast() {
+            (start, isInside) = (index, wasInside)
+        } else {
+            buffer.append(UInt8(ascii: "{"))
+        }
+        for index in start..<members.count {
+            if !isInside { startMember(members[index].name, indent: 1, isFirst: index == 0) }
+            isInside = false
+            guard printNode(members[index].node, indent: 1) else {
+                return stop(.member(index: index, isInside: true))
+            }
+            if isFull { return stop(.member(index: index + 1, isInside: false)) }
         }
         if members.isEmpty { buffer.append(UInt8(ascii: "}")) } else { endObject(indent: 0) }
         return true
@@ -307,9 +429,13 @@ extension ValuePrinter {
 
     private var isFull: Bool { buffer.count >= stopCount }
 
-    private mutating func stop(_ place: Position.Place, _ key: Key, _ isArray: Bool, _ index: Int) -> Bool {
-        resumption.append(Position(place: place, key: key, isArray: isArray, index: index))
+    private mutating func stop(_ position: Position) -> Bool {
+        resumption.append(position)
         return false
+    }
+
+    private mutating func stop(_ place: Child.Place, _ key: Key, _ isArray: Bool, _ index: Int) -> Bool {
+        stop(.child(Child(place: place, key: key, isArray: isArray, index: index)))
     }
 
     private mutating func startElement(isFirst: Bool) {
@@ -368,10 +494,10 @@ extension [UInt8] {
 }
 
 extension Children {
-    /// Whether all keys are canonical indexes, and less than half of the elements up to the last one are
-    /// holes (§3.1).
-    /// - Complexity: O(log n) for most objects, where the first or the last key decides; otherwise O(n).
-    var isArray: Bool {
+    /// Whether the first key is an index, and less than half of the elements up to the last key would be
+    /// holes (§3.1): then the children are an array if all keys are indexes.
+    /// - Complexity: O(log n).
+    fileprivate var mayBeArray: Bool {
         // Integer keys come first, in ascending order. Between two of them there may be another spelling of
         // an integer.
         var first: Key?
@@ -385,8 +511,8 @@ extension Children {
             last = key.integer
             return false
         }
-        guard let last, last < 2 * Int64(count) else { return false }
-        return forEach { key, _ in key.isIndex }
+        guard let last else { return false }
+        return last < 2 * Int64(count)
     }
 }
 

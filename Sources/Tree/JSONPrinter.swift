@@ -76,6 +76,26 @@ extension [UInt8] {
         }
     }
 
+    /// Appends a part of a text, with the escapes of ``append(json:)-(Text)`` and without quotes.
+    /// - Parameters:
+    ///   - start: The byte of the text at which the part begins.
+    ///   - byteCount: The most bytes of the text, at least 4.
+    /// - Returns: The byte at which the part ends: the end of the text, or the beginning of a character.
+    /// - Complexity: O(`byteCount`).
+    package mutating func append(escaping text: Text, from start: Int, atMost byteCount: Int) -> Int {
+        precondition(byteCount >= 4, "a character has up to four bytes")
+        return text.withBytes { bytes in
+            var end = bytes.count
+            if byteCount < end - start {
+                end = start + byteCount
+                // Not between the bytes of one character: only its first byte is not 10xxxxxx.
+                while bytes[end] & 0xC0 == 0x80 { end -= 1 }
+            }
+            append(escaping: bytes.extracting(start..<end))
+            return end
+        }
+    }
+
     /// Appends a key in quotes, with the escapes of ``append(json:)-(Text)``.
     package mutating func append(jsonName key: Key) {
         if unsafe key.withPlainJSON({ unsafe append(contentsOf: $0) }) != nil { return }

@@ -160,20 +160,91 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
 
 /// What is printed ahead is returned later, and counts once.
 @Test(arguments: [1, 30, 1000]) func printingAhead(step: Int) throws {
-    let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":[1,2,3]}"#)
+    let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":{"c":2,"d":3}}"#)
     let text = printed(tree)
     var printer = ValuePrinter(.node(tree), JSONForm())
-    var (before, printedByteCount) = (0, 0)
+    var before = 0
     while !printer.isComplete {
         printer.printAhead(step)
         #expect(printer.bufferedByteCount >= before + step || printer.isComplete)
+        #expect(printer.workCount == printer.bufferedByteCount)
         before = printer.bufferedByteCount
     }
-    printedByteCount += before
-    let piece = printer.nextPiece()
-    printedByteCount += piece.printedByteCount
-    #expect(String(decoding: piece.bytes, as: UTF8.self) == text && printer.isFinished)
-    #expect(printedByteCount == text.utf8.count)
+    let piece = printer.next()
+    #expect(piece.map { String(decoding: $0, as: UTF8.self) } == text && printer.isFinished)
+    #expect(printer.workCount == text.utf8.count)
+}
+
+/// Long texts are printed in parts, also as priorities, and none is cut inside a character.
+@Test(arguments: ["x", "é", "\u{2028}", "🐵", "\u{1}", "\"", "a\u{2029}b🐵\\"], [(0, 1), (1, 3), (3, 7)])
+func longTextsAreCutBetweenCharacters(pattern: String, lead: (Int, Int)) throws {
+    let long = Text(
+        String(repeating: "y", count: lead.0) + String(repeating: pattern, count: 40_000 / pattern.utf8.count)
+    )
+    let other = Text(
+        String(repeating: "z", count: lead.1) + String(repeating: pattern, count: 20_000 / pattern.utf8.count)
+    )
+    var tree = Node.empty
+    tree.set(.string(long), at: Path(["a"]))
+    tree.set(Node.string(other).with(priority: .string(long)), at: Path(["b"]))
+    tree.set(.integer(1), at: Path(["c", "d"]))
+    tree = tree.with(priority: .string(other))
+    for bits in 0..<4 {
+        var form = JSONForm()
+        form.hasPriorities = bits & 1 != 0
+        form.isScript = bits & 2 != 0
+        var expected = NaivePrinter(form: form).text(tree)
+        if form.isScript {
+            expected = expected.replacing("\u{2028}", with: #"\u2028"#).replacing(
+                "\u{2029}", with: #"\u2029"#)
+        }
+        for size in [10_000, 65_536] {
+            var printer = ValuePrinter(.node(tree), form)
+            var (bytes, worked): ([UInt8], Int) = ([], 0)
+            while let piece = printer.next(atMost: size) {
+                bytes += piece
+                // A part of 16 KiB may have six times as many bytes.
+                #expect(printer.workCount - worked <= size + 6 * 16_384)
+                worked = printer.workCount
+            }
+            #expect(String(decoding: bytes, as: UTF8.self) == expected)
+        }
+    }
+}
+
+/// To find out whether an object is an array, as many keys are looked at as a piece has bytes.
+@Test(arguments: [true, false]) func keysOfALongArrayAreLookedAtInPieces(isArray: Bool) {
+    var list = Node.empty
+    for index in 0..<200_000 { list.set(.boolean(true), at: Path([Key(index: index)])) }
+    // An integer, and no index: behind all of them but one.
+    if !isArray { list.set(.boolean(true), at: Path(["0199998"])) }
+    var tree = Node.empty
+    tree.set(.integer(0), at: Path(["a"]))
+    tree.set(list, at: Path(["b"]))
+    tree.set(.integer(2), at: Path(["c"]))
+    var printer = ValuePrinter(.node(tree), JSONForm())
+    #expect(printer.whole(atMost: RESTLimits.pieceByteCount) == nil)
+    var (bytes, worked, emptyCount): ([UInt8], Int, Int) = ([], printer.workCount, 0)
+    #expect(worked <= 65_536 + 100)
+    while let piece = printer.next() {
+        bytes += piece
+        if piece.isEmpty { emptyCount += 1 }
+        #expect(printer.workCount - worked <= 2 * 65_536 + 100)
+        worked = printer.workCount
+    }
+    #expect(printer.isFinished && emptyCount == 1)
+    #expect(String(decoding: bytes, as: UTF8.self) == NaivePrinter(form: JSONForm()).text(tree))
+}
+
+/// The buffer is not kept when what was printed ahead is returned.
+@Test func memoryOfWhatWasPrintedAheadIsGivenUp() {
+    var tree = Node.empty
+    for index in 0..<300_000 { tree.set(.integer(1), at: Path([Key(unchecked: Text("k\(index)"))])) }
+    var printer = ValuePrinter(.node(tree), JSONForm())
+    printer.printAhead(1 << 20)
+    #expect(printer.heldByteCount >= 1 << 20)
+    for _ in 0..<20 { _ = printer.next() }
+    #expect(!printer.isComplete && printer.heldByteCount <= 4 * RESTLimits.pieceByteCount)
 }
 
 /// Wide and sparse objects, over many pages of a tree, with more holes than a piece holds.

@@ -198,10 +198,10 @@ extension HTTPConnection {
         }
     }
 
-    /// Disconnects a client that takes nothing, or next to nothing, of what it is sent. While a response
-    /// waits for its turn, the client has taken all of it.
+    /// Disconnects a client that takes nothing, or next to nothing, of what it is sent. Where nothing is
+    /// unsent it has taken everything: what is printed next waits for its turn.
     private mutating func checkOutputRate(_ context: inout ConnectionContext) {
-        guard context.socket.unsentByteCount > 0 || !output.isActive else { return output.rate.end() }
+        guard context.socket.unsentByteCount > 0 else { return output.rate.end() }
         if output.rate.isTooSlow(&context) { context.append(.reset) }
     }
 

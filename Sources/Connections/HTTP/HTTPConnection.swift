@@ -87,10 +87,10 @@ package struct HTTPConnection {
     /// Bytes of a body that is not complete, or that a thread has.
     package var unfinishedByteCount: Int { rest.unfinishedByteCount }
 
-    /// Bytes of a head that is not complete, of later requests, of a response that is being printed, and of
-    /// events that were not read.
+    /// Bytes of a head that is not complete, of later requests, of a response that is printed and not
+    /// written, and of events that were not read.
     package var waitingByteCount: Int {
-        input.waitingByteCount + output.waitingByteCount + (stream?.heldByteCount ?? 0)
+        input.waitingByteCount + output.heldByteCount + (stream?.heldByteCount ?? 0)
     }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
@@ -124,6 +124,10 @@ package struct HTTPConnection {
         case .head, .draining, .streaming, .ended: false
         }
     }
+
+    /// Whether a response is being printed. What is printed was written, unless its number of bytes is not
+    /// known yet.
+    package var isResponding: Bool { output.isActive }
 
     /// Whether the connection has ended, or was moved to another owner.
     package var hasEnded: Bool { if case .ended = state { true } else { false } }

@@ -75,7 +75,8 @@ extension RESTExchange {
     ) -> Step {
         cancelTimeout(&context)
         if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
-        pending.response.mayPrintAhead = context.mayPrintAhead
+        // Without a Content-Length, a client with HTTP/1.0 cannot tell a whole body from a part of one.
+        pending.response.mayPrintAhead = context.mayPrintAhead || pending.response.version == .http10
         return respond(
             result.response(to: pending.request, pending.update, etag: etag, pending.response), pending)
     }

@@ -28,10 +28,11 @@ struct ResponseOutput {
     private var isYielding = false
     /// What was printed of it and is spent (``PrintingBudget``).
     private var spentByteCount = 0
-    /// Bytes of it that are printed, and not written because their number must be known first: while there
-    /// are any, it counts among those that the loop prints before they are sent. (Stored: to ask
-    /// ``response`` would copy it.)
-    private(set) var waitingByteCount = 0
+    /// It counts among those that the loop prints before their first byte is sent.
+    private var isPrintedAhead = false
+    /// Bytes of memory that it holds of what is printed and not written. (Stored: to ask ``response`` would
+    /// copy it.)
+    private(set) var heldByteCount = 0
 
     /// A response is being sent. (To compare it with nil would copy it.)
     var isActive: Bool { if case .some = response { true } else { false } }
@@ -64,8 +65,7 @@ struct ResponseOutput {
             isCompressing = true
             context.compressingCount += 1
         }
-        waitingByteCount = response.waitingByteCount
-        if waitingByteCount > 0 { context.printingAheadCount += 1 }
+        noteMemory(response.heldByteCount, isPrintedAhead: response.isUndecided, &context)
         self.response = response
         return proceed(&context)
     }
@@ -77,6 +77,11 @@ struct ResponseOutput {
     mutating func proceed(isTurn: Bool = false, _ context: inout ConnectionContext) -> Progress {
         var pieceCount = 0
         while context.socket.unsentByteCount < Self.unsentByteLimit {
+            guard context.socket.isOpen else {
+                // What is written now is not sent any more.
+                drop(&context)
+                return .ended(closes: true)
+            }
             let mayPrint = !context.printing.isUsedUp || isTurn && pieceCount == 0
             guard mayPrint, pieceCount < Self.turnPieceCount else {
                 defer { isYielding = true }
@@ -88,8 +93,9 @@ struct ResponseOutput {
                 drop(&context)
                 return .ended(closes: closes)
             }
-            context.write(bytes)
-            if waitingByteCount > 0 { setWaiting(response?.waitingByteCount ?? 0, &context) }
+            if !bytes.isEmpty { context.write(bytes) }
+            noteMemory(
+                response?.heldByteCount ?? 0, isPrintedAhead: response?.isUndecided ?? false, &context)
             let printedByteCount = response?.printedByteCount ?? 0
             context.printing.spend(printedByteCount - spentByteCount)
             spentByteCount = printedByteCount
@@ -100,16 +106,20 @@ struct ResponseOutput {
     /// Others have had their turn.
     mutating func turnCame() { isYielding = false }
 
-    private mutating func setWaiting(_ byteCount: Int, _ context: inout ConnectionContext) {
-        if waitingByteCount > 0, byteCount == 0 { context.printingAheadCount -= 1 }
-        waitingByteCount = byteCount
+    private mutating func noteMemory(
+        _ byteCount: Int, isPrintedAhead: Bool, _ context: inout ConnectionContext
+    ) {
+        heldByteCount = byteCount
+        guard isPrintedAhead != self.isPrintedAhead else { return }
+        context.printedAheadCount += isPrintedAhead ? 1 : -1
+        self.isPrintedAhead = isPrintedAhead
     }
 
     /// Drops what was not written.
     mutating func drop(_ context: inout ConnectionContext) {
         if isCompressing { context.compressingCount -= 1 }
         isCompressing = false
-        setWaiting(0, &context)
+        noteMemory(0, isPrintedAhead: false, &context)
         response = nil
     }
 }

@@ -109,6 +109,11 @@ struct StreamOutput {
                 noteCaughtUp(&context)
                 return !stream.isFinished
             }
+            guard !piece.isEmpty else {
+                // To find that out has cost as much as a piece.
+                context.printing.spend(RESTLimits.pieceByteCount)
+                continue
+            }
             stream.lastSent = context.now
             rate.begin(context.socket)
             context.printing.spend(piece.count)

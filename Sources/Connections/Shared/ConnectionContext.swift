@@ -71,15 +71,16 @@ package struct ConnectionContext {
     /// Whether there is memory for one more compressed response.
     var mayCompress: Bool { compressingCount < Self.compressingLimit }
 
-    /// Responses of this loop that are being printed and wait for their Content-Length.
-    package var printingAheadCount = 0
+    /// Responses of the loop's connections of which a part is printed, and nothing sent because their number
+    /// of bytes is not known yet.
+    var printedAheadCount = 0
 
-    /// Most such responses of a loop. Each holds up to 1 MiB, and they take turns: with more, all would be
-    /// ready late. Our own limit.
-    private static let printingAheadLimit = 16
+    /// Most such responses of a loop. Each holds up to 1 MiB and is printed in turns: with more of them, all
+    /// would wait longer for their first byte. Our own limit.
+    private static let printedAheadLimit = 16
 
-    /// Whether one more response may be printed before it is sent.
-    var mayPrintAhead: Bool { printingAheadCount < Self.printingAheadLimit }
+    /// Whether there is room for one more such response.
+    var mayPrintAhead: Bool { printedAheadCount < Self.printedAheadLimit }
 
     /// Frames for one client, with the messages among them compressed that are long enough.
     /// - Parameter window: The client's; nil where its messages are not compressed.
