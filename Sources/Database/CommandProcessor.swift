@@ -96,7 +96,7 @@ final class CommandProcessor {
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         let metric = operation.metric
         defer { if !isUndecided { metrics.requests.add(metric) } }
-        if case .onDisconnect(let writes, _) = operation, !mayQueue(writes, for: session) {
+        if case .onDisconnect(let writes, _) = operation, !fitsQueue(writes, of: session) {
             countFailure(.tooBig(number))
             return reply(.tooBig(number), to: session)
         }
@@ -147,10 +147,10 @@ final class CommandProcessor {
         releases.removeAll(keepingCapacity: true)
     }
 
-    /// Whether the writes may be queued beside those that the session has queued already: they are written
-    /// once more when it ends. True for a session that has ended: its writes are dropped without a reply.
-    /// O(size of the writes).
-    private func mayQueue(_ writes: [Write], for session: SessionID) -> Bool {
+    /// Whether these onDisconnect writes fit into what the session may have queued. (When it ends, they are
+    /// written to the journal a second time.) True for a session that has ended: its request is dropped
+    /// later, without a reply. O(size of the writes).
+    private func fitsQueue(_ writes: [Write], of session: SessionID) -> Bool {
         guard let database = sessions[session]?.database else { return true }
         var left = Self.queuedByteLimit - database.engine.queuedByteCount(of: session)
         for write in writes where left >= 0 { left -= write.queuedByteCount }

@@ -67,7 +67,7 @@ final class SessionServices {
                 configuration, loop: index, of: resources.eventLoops.count, loop.configuration,
                 site: resources.site),
             now: loop.now)
-        context.printing = PrintingBudget(byteCount: Self.printedByteCount)
+        context.printing = PrintingBudget(byteCount: Self.printingByteLimit)
         if configuration.compressesMessages {
             context.compression = SharedCompression(
                 deferringBeyond: ConnectionLimits.smallByteCount, inflationByteCount: Self.inflationByteCount,
@@ -124,8 +124,8 @@ final class SessionServices {
     static let inflationByteCount = 128 << 10
 
     /// What a loop prints for REST in one tick before further responses take turns: about a millisecond of
-    /// its time. (To print takes 10 to 20 ns a byte, where the values are not in the processor's cache.)
-    static let printedByteCount = 64 << 10
+    /// its time (``PrintingBudget``).
+    static let printingByteLimit = 64 << 10
 
     /// Messages from which on the database thread begins while the loop goes on.
     static let burstCount = 256

@@ -14,23 +14,20 @@ package enum RESTLimits {
     /// The estimated time of a write is one second for so many bytes that it writes and replaces. So `large`,
     /// which is the limit without the parameter, permits the largest possible write, and no larger removal.
     package static let writtenBytesPerSecond = writeByteCount / 60
-    /// Bytes up to which a response is made as a whole, with a Content-Length. A longer one is sent in chunks
-    /// (§13).
+    /// Bytes of text up to which a response that is not compressed has a Content-Length. A longer one is sent
+    /// in chunks (§13).
     package static let wholeResponseByteCount = 1 << 20
     /// Bytes up to which a response is not compressed: it would save less than a packet (§3).
     package static let compressedByteCount = 1 << 10
-    /// Bytes up to which a response is compressed as a whole, with a Content-Length: it takes a millisecond.
-    /// A longer one is compressed while it is sent.
-    package static let wholeCompressedByteCount = 64 << 10
-    /// Bytes of one piece of a longer response, which is printed at once: in about a millisecond.
+    /// Bytes of one piece of a longer response, which is printed at once (in about a millisecond, see
+    /// `PrintingBudget`). A response that is one piece is compressed as a whole, and has a Content-Length.
     package static let pieceByteCount = 64 << 10
     /// Bytes of the name of a JSONP callback (§3.3).
     package static let callbackByteCount = 128
 
-    /// Bytes up to which a response has a Content-Length.
-    static func wholeByteCount(for context: ResponseContext) -> Int {
-        if context.acceptsGzip { return wholeCompressedByteCount }
-        return context.mayPrintAhead ? wholeResponseByteCount : pieceByteCount
+    /// Bytes of text up to which a response has a Content-Length.
+    static func contentLengthByteLimit(for context: ResponseContext) -> Int {
+        context.mayBufferWhole && !context.acceptsGzip ? wholeResponseByteCount : pieceByteCount
     }
 }
 

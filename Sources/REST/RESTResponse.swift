@@ -9,16 +9,20 @@ package protocol ResponseBodySource: Sendable {
     mutating func next() -> [UInt8]?
 }
 
-/// One response, head and body, as bytes to be sent (rest §3). A small one is one piece. A large value is
-/// printed from its snapshot while it is sent, in chunks.
+/// One response, head and body, as bytes to be sent (rest §3).
+///
+/// A value of up to ``RESTLimits/pieceByteCount`` bytes of text is printed when the response is made. A
+/// longer one is printed from its snapshot by ``next()``, a piece at a time: up to
+/// ``RESTLimits/contentLengthByteLimit(for:)`` before the first byte is sent, because the head says how many
+/// there are, and a still longer one while it is sent.
 ///
 /// A response that is compressed while it is sent holds a ``Deflater``, so it must not be copied.
 package struct RESTResponse {
     private enum Rest {
         case nothing
-        /// It is not known yet whether the value is sent as a whole or in chunks: what was printed of it
-        /// waits, and the head is not complete.
-        case undecided(ValuePrinter, ResponseContext)
+        /// The length of the body is not known yet, and so neither is its framing (RFC 9112 §6): what was
+        /// printed stays in the printer, and the head lacks its last fields.
+        case framingUnknown(ValuePrinter, ResponseContext)
         case bytes([UInt8])
         case printer(ValuePrinter)
         case chunks(ValuePrinter)
@@ -28,7 +32,7 @@ package struct RESTResponse {
 
     package let status: HTTPStatus
     /// Whether the connection must be closed after the response: the head says so, or the end of the
-    /// connection is the end of the body.
+    /// connection is the end of the body. Final when ``next()`` has returned the head.
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
     private var rest: Rest
@@ -41,15 +45,15 @@ package struct RESTResponse {
         if head.isEmpty, case .nothing = rest { true } else { false }
     }
 
-    /// Whether ``next()`` returns nothing yet, because the number of bytes must be known first.
-    package var isUndecided: Bool {
-        if case .undecided = rest { true } else { false }
+    /// Whether the length of the body is not known yet, so that ``next()`` returns no bytes.
+    package var isFramingUnknown: Bool {
+        if case .framingUnknown = rest { true } else { false }
     }
 
     /// Bytes of memory that it holds of what is printed and not returned. O(1).
     package var heldByteCount: Int {
         switch rest {
-        case .undecided(let printer, _), .printer(let printer), .chunks(let printer),
+        case .framingUnknown(let printer, _), .printer(let printer), .chunks(let printer),
             .gzip(let printer, _, _):
             printer.heldByteCount
         case .bytes(let bytes): bytes.count
@@ -69,24 +73,21 @@ package struct RESTResponse {
     }
 
     /// The next bytes to be sent; nil at the end. First the head with the body or its beginning, then about
-    /// ``RESTLimits/pieceByteCount`` at a time. May be empty while the compression has no output yet, and
-    /// while it is not known whether there is a Content-Length.
+    /// ``RESTLimits/pieceByteCount`` at a time. Empty where this call has printed, or compressed, and there
+    /// is nothing to be sent yet.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
-        if case .undecided(var printer, let context) = rest {
-            // The printer alone holds its buffer then: it is not copied.
+        // In each case `rest` gives up its reference first: otherwise the printer's buffer would be copied.
+        if case .framingUnknown(var printer, let context) = rest {
             rest = .nothing
-            let before = printer.workCount
-            printer.printAhead(RESTLimits.pieceByteCount)
-            let spent = printedByteCount + printer.workCount - before
-            decide(printer, context)
-            printedByteCount = spent
-            if isUndecided { return [] }
+            chooseFraming(printingWith: &printer, context)
+            if isFramingUnknown { return [] }
         }
         var output = head
         head = []
         switch rest {
-        case .nothing, .undecided: break
+        case .nothing: break
+        case .framingUnknown: preconditionFailure("its head is not complete")
         case .bytes(let bytes):
             output += bytes
             rest = .nothing
@@ -224,7 +225,7 @@ extension RESTResponse {
         return response(of: printer, status, head, context)
     }
 
-    /// A response of what a printer prints: as a whole, or in pieces.
+    /// A response of what a printer prints.
     private static func response(
         of printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
         _ context: ResponseContext
@@ -234,29 +235,36 @@ extension RESTResponse {
         }
         let work = printer.workCount
         var response =
-            if printer.bufferedByteCount <= RESTLimits.wholeByteCount(for: context) {
-                RESTResponse(undecided: printer, status, head, context)
+            if printer.bufferedByteCount <= RESTLimits.contentLengthByteLimit(for: context) {
+                RESTResponse(framingUnknown: printer, status, head, context)
             } else {
-                inPieces(printer, status, head, context)
+                withoutContentLength(printer, status, head, context)
             }
         response.printedByteCount = work
         return response
     }
 
-    /// Decides how a response is sent of which more was printed, where that is known now.
-    private mutating func decide(_ printer: consuming ValuePrinter, _ context: ResponseContext) {
-        let limit = RESTLimits.wholeByteCount(for: context)
+    /// Prints a piece. If the framing is known then, this response is replaced by one that has it.
+    private mutating func chooseFraming(
+        printingWith printer: inout ValuePrinter, _ context: ResponseContext
+    ) {
+        let before = printer.workCount
+        printer.printToBuffer(RESTLimits.pieceByteCount)
+        let cost = printedByteCount + printer.workCount - before
+        let limit = RESTLimits.contentLengthByteLimit(for: context)
         if printer.bufferedByteCount > limit {
-            self = Self.inPieces(printer, status, head, context)
+            self = Self.withoutContentLength(printer, status, head, context)
         } else if printer.isComplete, let bytes = printer.whole(atMost: limit) {
             self = Self.whole(bytes, status, head, context)
         } else {
-            rest = .undecided(printer, context)
+            rest = .framingUnknown(printer, context)
         }
+        printedByteCount = cost
     }
 
-    /// A response of what a printer prints, piece by piece.
-    private static func inPieces(
+    /// A response whose length is not known: compressed where that is accepted and zlib has memory; in
+    /// chunks, or with HTTP/1.0 until the end of the connection.
+    private static func withoutContentLength(
         _ printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
         _ context: ResponseContext
     ) -> RESTResponse {
@@ -405,15 +413,16 @@ extension RESTResponse {
     }
 
     private init(
-        undecided printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
+        framingUnknown printer: consuming ValuePrinter, _ status: HTTPStatus, _ head: consuming [UInt8],
         _ context: ResponseContext
     ) {
         self.status = status
         self.head = head
-        rest = .undecided(printer, context)
+        rest = .framingUnknown(printer, context)
         closesConnection = !context.keepsAlive
     }
 
+    /// A response with this body. Traps for 204 and 304, which have none.
     init(
         _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], printedByteCount: Int = 0,
         _ context: ResponseContext
@@ -432,6 +441,8 @@ extension RESTResponse {
         closesConnection = !context.keepsAlive
     }
 
+    /// The status line, and the fields that all responses have.
+    /// - Parameter contentType: Nil for a response without a body.
     static func startOfHead(_ status: HTTPStatus, _ contentType: StaticString?) -> [UInt8] {
         var head: [UInt8] = []
         head.reserveCapacity(512)

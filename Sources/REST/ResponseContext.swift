@@ -13,10 +13,10 @@ package struct ResponseContext: Equatable, Sendable {
     package var isHead: Bool
     /// The client prefers a compressed response. May be set to false, to save memory and time.
     package var acceptsGzip: Bool
-    /// Up to ``RESTLimits/wholeResponseByteCount`` is printed before it is known whether the response has a
-    /// Content-Length. May be set to false, to save memory: what is longer than a piece is then sent in
-    /// chunks.
-    package var mayPrintAhead = true
+    /// Whether up to ``RESTLimits/wholeResponseByteCount`` may be printed before the first byte is sent, so
+    /// that the response has a Content-Length. May be set to false, to save memory: what is longer than a
+    /// piece then has none. Without effect on compressed responses.
+    package var mayBufferWhole = true
     /// `Date` (RFC 9110 §6.6.1) as a line of the head with its CR LF, and behind it the request's
     /// `X-Request-ID`, if it has one; empty for neither.
     package var dateLine: [UInt8]

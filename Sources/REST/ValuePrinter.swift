@@ -64,7 +64,8 @@ extension JSONForm {
     private static let smallByteCount = 192
 }
 
-/// Prints a snapshot of a value piece by piece, so that only one piece of the text is in memory.
+/// Prints a snapshot of a value piece by piece, so that only one piece of the text is in memory, or what
+/// ``printToBuffer(_:)`` was asked for.
 ///
 /// Printing is a plain recursion. To resume it, the printer walks down along the keys where it stopped, which
 /// costs O(depth × log n) for each piece. (Depth is at most ``Limits/pathDepth``.)
@@ -95,6 +96,7 @@ package struct ValuePrinter: Sendable {
     private var buffer: [UInt8]
     /// Bytes of `buffer` that were returned.
     private var offset = 0
+    /// Everything was printed; a part of it may not have been returned (``isFinished``).
     private(set) var isComplete = false
     /// What printing has cost so far: bytes that were printed, and keys that were looked at to find out
     /// whether an object is printed as an array.
@@ -186,7 +188,7 @@ package struct ValuePrinter: Sendable {
     /// Prints at least so many bytes more, or everything; less where many keys of an array were looked at.
     /// ``next(atMost:)`` and ``whole(atMost:)`` return them.
     /// - Complexity: O(`byteCount`), plus O(depth × log n).
-    mutating func printAhead(_ byteCount: Int) { fill(to: bufferedByteCount + byteCount) }
+    mutating func printToBuffer(_ byteCount: Int) { fill(to: bufferedByteCount + byteCount) }
 
     /// All of the rest, if it has at most `byteLimit` bytes and that is found out at once. Otherwise nil, and
     /// nothing is removed.

@@ -189,7 +189,7 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     }
 }
 
-/// A response prints a piece at a time, also while it is not known whether it has a Content-Length.
+/// Each call prints at most a piece, also while it is not known whether there is a Content-Length.
 @Test(arguments: [
     500_000, RESTLimits.wholeResponseByteCount - 1000, RESTLimits.wholeResponseByteCount + 1000,
 ])
@@ -202,11 +202,13 @@ func responsesArePrintedInPieces(byteCount: Int) throws {
     let head = try head("GET", "/a.json", [])
     var response = RESTResponse.value(tree, to: try RESTRequest(head), ResponseContext(head))
     var (printed, bytes) = (response.printedByteCount, [UInt8]())
-    #expect(printed <= RESTLimits.pieceByteCount + 100)
+    // Printing stops behind the token that exceeds it.
+    let mostPrinted = RESTLimits.pieceByteCount + 100
+    #expect(printed <= mostPrinted)
     while let piece = response.next() {
-        #expect(response.printedByteCount - printed <= RESTLimits.pieceByteCount + 100)
+        #expect(response.printedByteCount - printed <= mostPrinted)
         #expect(bytes.isEmpty || !piece.isEmpty, "nothing waits once the head is sent")
-        #expect(piece.isEmpty == response.isUndecided)
+        #expect(piece.isEmpty == response.isFramingUnknown)
         printed = response.printedByteCount
         bytes += piece
     }
@@ -216,23 +218,23 @@ func responsesArePrintedInPieces(byteCount: Int) throws {
     #expect((received.head.framing == .chunked) == (byteCount > RESTLimits.wholeResponseByteCount))
 }
 
-/// A response that is sent in chunks from the first piece on holds about a piece. What another one has
-/// printed ahead is counted until it is sent.
-@Test(arguments: [false, true]) func memoryOfAResponseIsCounted(isAhead: Bool) throws {
+/// A response that is sent in chunks from the first piece on holds about a piece. The buffer of another one
+/// is counted until it is sent.
+@Test(arguments: [false, true]) func memoryOfAResponseIsCounted(isBuffered: Bool) throws {
     var tree = Node.empty
     for index in 0..<300_000 { tree.set(.integer(1), at: Path([Key(unchecked: Text("k\(index)"))])) }
     let head = try head("GET", "/a.json", [])
     var context = ResponseContext(head)
-    context.mayPrintAhead = isAhead
+    context.mayBufferWhole = isBuffered
     var response = RESTResponse.value(tree, to: try RESTRequest(head), context)
-    #expect(response.isUndecided == isAhead)
+    #expect(response.isFramingUnknown == isBuffered)
     var (most, last) = (0, 0)
     while let piece = response.next() {
         if !piece.isEmpty, most == 0 { most = response.heldByteCount }
         last = response.heldByteCount
-        if !response.isFinished, !isAhead { #expect(last <= 4 * RESTLimits.pieceByteCount) }
+        if !response.isFinished, !isBuffered { #expect(last <= 4 * RESTLimits.pieceByteCount) }
     }
-    #expect(isAhead == (most > RESTLimits.wholeResponseByteCount), "\(most)")
+    #expect(isBuffered == (most > RESTLimits.wholeResponseByteCount), "\(most)")
     #expect(last == 0)
 }
 
@@ -277,7 +279,7 @@ func compressedResponsesHaveSameText(count: Int) throws {
         try body.inflate(packed.bytes.rawSpan, into: &text)
         try body.finish()
         #expect(text == plain.bytes)
-        let isChunked = version == "1.1" && plain.bytes.count > RESTLimits.wholeCompressedByteCount
+        let isChunked = version == "1.1" && plain.bytes.count > RESTLimits.pieceByteCount
         #expect((packed.head.framing == .chunked) == isChunked)
     }
 }

@@ -158,14 +158,14 @@ func lineSeparatorsOfAScriptAreEscaped(text: String, escaped: String) throws {
     }
 }
 
-/// What is printed ahead is returned later, and counts once.
-@Test(arguments: [1, 30, 1000]) func printingAhead(step: Int) throws {
+/// What is printed to the buffer is returned later, and counts once.
+@Test(arguments: [1, 30, 1000]) func bufferedBytesAreReturnedOnce(step: Int) throws {
     let tree = try node(#"{"a":"\#(String(repeating: "x", count: 50))","b":{"c":2,"d":3}}"#)
     let text = printed(tree)
     var printer = ValuePrinter(.node(tree), JSONForm())
     var before = 0
     while !printer.isComplete {
-        printer.printAhead(step)
+        printer.printToBuffer(step)
         #expect(printer.bufferedByteCount >= before + step || printer.isComplete)
         #expect(printer.workCount == printer.bufferedByteCount)
         before = printer.bufferedByteCount
@@ -236,12 +236,12 @@ func longTextsAreCutBetweenCharacters(pattern: String, lead: (Int, Int)) throws 
     #expect(String(decoding: bytes, as: UTF8.self) == NaivePrinter(form: JSONForm()).text(tree))
 }
 
-/// The buffer is not kept when what was printed ahead is returned.
-@Test func memoryOfWhatWasPrintedAheadIsGivenUp() {
+/// A long buffer is not kept when it was returned.
+@Test func memoryOfALongBufferIsGivenUp() {
     var tree = Node.empty
     for index in 0..<300_000 { tree.set(.integer(1), at: Path([Key(unchecked: Text("k\(index)"))])) }
     var printer = ValuePrinter(.node(tree), JSONForm())
-    printer.printAhead(1 << 20)
+    printer.printToBuffer(1 << 20)
     #expect(printer.heldByteCount >= 1 << 20)
     for _ in 0..<20 { _ = printer.next() }
     #expect(!printer.isComplete && printer.heldByteCount <= 4 * RESTLimits.pieceByteCount)

@@ -49,11 +49,12 @@ import Testing
         #expect(found?.contains(text) == true, "\(found ?? "nothing in \(seeds.count) seeds")")
     }
 
-    /// Seeds within which a planted fault is found: more for one that only clients with TLS can meet, since
-    /// half of the seeds have such clients, and for one that shows only where a client waits afterwards.
+    /// Seeds within which a planted fault is found.
     private static func seedLimit(_ fault: PlantedFault) -> UInt64 {
         switch fault {
+        // Only clients with TLS can meet it; half of the seeds have some.
         case .losesDataBeforeClose: 60
+        // It shows only if the client waits for something after the resume that was lost.
         case .forgetsResume: 60
         default: 30
         }

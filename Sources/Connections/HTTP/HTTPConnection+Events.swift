@@ -198,8 +198,8 @@ extension HTTPConnection {
         }
     }
 
-    /// Disconnects a client that takes nothing, or next to nothing, of what it is sent. Where nothing is
-    /// unsent it has taken everything: what is printed next waits for its turn.
+    /// Disconnects a client that takes nothing, or next to nothing, of what it is sent. It is not judged
+    /// while the kernel has accepted everything: then it is the server that has to print more.
     private mutating func checkOutputRate(_ context: inout ConnectionContext) {
         guard context.socket.unsentByteCount > 0 else { return output.rate.end() }
         if output.rate.isTooSlow(&context) { context.append(.reset) }

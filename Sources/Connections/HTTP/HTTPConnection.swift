@@ -125,8 +125,7 @@ package struct HTTPConnection {
         }
     }
 
-    /// Whether a response is being printed. What is printed was written, unless its number of bytes is not
-    /// known yet.
+    /// Whether a response is being printed. What is printed was written, unless its length is not known yet.
     package var isResponding: Bool { output.isActive }
 
     /// Whether the connection has ended, or was moved to another owner.

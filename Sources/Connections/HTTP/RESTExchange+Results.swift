@@ -76,7 +76,7 @@ extension RESTExchange {
         cancelTimeout(&context)
         if pending.response.acceptsGzip, !context.mayCompress { pending.response.acceptsGzip = false }
         // Without a Content-Length, a client with HTTP/1.0 cannot tell a whole body from a part of one.
-        pending.response.mayPrintAhead = context.mayPrintAhead || pending.response.version == .http10
+        pending.response.mayBufferWhole = context.mayBuffer || pending.response.version == .http10
         return respond(
             result.response(to: pending.request, pending.update, etag: etag, pending.response), pending)
     }

@@ -28,8 +28,8 @@ struct ResponseOutput {
     private var isYielding = false
     /// What was printed of it and is spent (``PrintingBudget``).
     private var spentByteCount = 0
-    /// It counts among those that the loop prints before their first byte is sent.
-    private var isPrintedAhead = false
+    /// Its framing is not known: it counts in ``ConnectionContext/bufferingCount``.
+    private var isBuffering = false
     /// Bytes of memory that it holds of what is printed and not written. (Stored: to ask ``response`` would
     /// copy it.)
     private(set) var heldByteCount = 0
@@ -65,7 +65,7 @@ struct ResponseOutput {
             isCompressing = true
             context.compressingCount += 1
         }
-        noteMemory(response.heldByteCount, isPrintedAhead: response.isUndecided, &context)
+        updateCounts(heldByteCount: response.heldByteCount, isBuffering: response.isFramingUnknown, &context)
         self.response = response
         return proceed(&context)
     }
@@ -94,8 +94,9 @@ struct ResponseOutput {
                 return .ended(closes: closes)
             }
             if !bytes.isEmpty { context.write(bytes) }
-            noteMemory(
-                response?.heldByteCount ?? 0, isPrintedAhead: response?.isUndecided ?? false, &context)
+            updateCounts(
+                heldByteCount: response?.heldByteCount ?? 0, isBuffering: response?.isFramingUnknown ?? false,
+                &context)
             let printedByteCount = response?.printedByteCount ?? 0
             context.printing.spend(printedByteCount - spentByteCount)
             spentByteCount = printedByteCount
@@ -106,20 +107,20 @@ struct ResponseOutput {
     /// Others have had their turn.
     mutating func turnCame() { isYielding = false }
 
-    private mutating func noteMemory(
-        _ byteCount: Int, isPrintedAhead: Bool, _ context: inout ConnectionContext
+    private mutating func updateCounts(
+        heldByteCount: Int, isBuffering: Bool, _ context: inout ConnectionContext
     ) {
-        heldByteCount = byteCount
-        guard isPrintedAhead != self.isPrintedAhead else { return }
-        context.printedAheadCount += isPrintedAhead ? 1 : -1
-        self.isPrintedAhead = isPrintedAhead
+        self.heldByteCount = heldByteCount
+        guard isBuffering != self.isBuffering else { return }
+        context.bufferingCount += isBuffering ? 1 : -1
+        self.isBuffering = isBuffering
     }
 
     /// Drops what was not written.
     mutating func drop(_ context: inout ConnectionContext) {
         if isCompressing { context.compressingCount -= 1 }
         isCompressing = false
-        noteMemory(0, isPrintedAhead: false, &context)
+        updateCounts(heldByteCount: 0, isBuffering: false, &context)
         response = nil
     }
 }

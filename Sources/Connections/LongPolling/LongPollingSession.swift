@@ -45,8 +45,7 @@ package struct LongPollingSession: RealtimeTransport {
     var endDeadline: MonotonicTime?
     private var announcedDeadline: MonotonicTime?
     var handover = HandoverOffer()
-    /// The databases have not had the message of the session's end.
-    private(set) var hasSession = true
+    private(set) var maySendToDatabases = true
 
     /// - Parameters:
     ///   - start: The request that starts it.
@@ -335,14 +334,14 @@ package struct LongPollingSession: RealtimeTransport {
 
     /// Posts the end of the session to the databases, once.
     mutating func endSession(_ context: inout ConnectionContext) {
-        guard hasSession else { return }
-        hasSession = false
+        guard maySendToDatabases else { return }
+        maySendToDatabases = false
         context.post(.closed(session.id))
     }
 
     /// The session is a WebSocket's from now on.
     mutating func giveSession() -> RealtimeSession {
-        hasSession = false
+        maySendToDatabases = false
         let given = session
         session.leave()
         return given

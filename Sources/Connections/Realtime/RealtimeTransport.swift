@@ -27,9 +27,9 @@ protocol RealtimeTransport {
 
     /// Whether outputs still reach the client.
     var isOpen: Bool { get }
-    /// The databases know the session by this connection, and have not had the message of its end: nothing is
-    /// posted for it after that.
-    var hasSession: Bool { get }
+    /// Whether messages about the session may be posted to the databases: until its end was posted, and not
+    /// before the session was moved to this connection (``Handover``).
+    var maySendToDatabases: Bool { get }
     /// Bytes handed over that the client has not taken, as far as is known.
     func unsentByteCount(_ context: inout ConnectionContext) -> Int
     /// Whether a message that is encoded can be sent at all.
@@ -191,7 +191,7 @@ extension RealtimeTransport {
     /// Posts to the databases that the client has fallen behind; ``catchUpIfDrained(_:)`` posts that it has
     /// caught up.
     mutating func noteLag(_ context: inout ConnectionContext) {
-        guard hasSession, !isLagging,
+        guard maySendToDatabases, !isLagging,
             unsentByteCount(&context) + outputs.waitingByteCount > ConnectionLimits.laggingByteCount
                 || outputs.waitingCount > waitingCountLimit / 2
         else { return }
@@ -199,10 +199,10 @@ extension RealtimeTransport {
         context.post(.lagging(session.id))
     }
 
-    /// The client has read nearly all that it was sent.
+    /// The client has read nearly all that it was sent: posts that, unless the session has ended.
     mutating func catchUp(_ context: inout ConnectionContext) {
         isLagging = false
-        if hasSession { context.post(.caughtUp(session.id)) }
+        if maySendToDatabases { context.post(.caughtUp(session.id)) }
     }
 
     mutating func pauseIfUnread(_ context: inout ConnectionContext) {
@@ -251,8 +251,9 @@ extension RealtimeTransport {
         sendMessage(session.signOut(reason, &context), &context)
     }
 
+    /// Keys or revocations have changed: ends the sign-in if it is not valid any more.
     mutating func recheck(signIn revocations: RevocationState, _ context: inout ConnectionContext) {
-        guard hasSession else { return }
+        guard maySendToDatabases else { return }
         if session.recheck(revocations, &context) { signOut(.revoked, &context) }
     }
 
@@ -263,8 +264,9 @@ extension RealtimeTransport {
         inputMayContinue(&context)
     }
 
+    /// A token was verified. The result is dropped if the session has ended meanwhile.
     mutating func finishVerifying(_ result: VerificationResult, _ context: inout ConnectionContext) {
-        guard hasSession else { return }
+        guard maySendToDatabases else { return }
         session.verified(result, &context)
         inputMayContinue(&context)
     }

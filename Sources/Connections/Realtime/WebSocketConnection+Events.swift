@@ -144,8 +144,8 @@ extension WebSocketConnection {
 
     /// Posts the end of the session to the databases, once.
     private mutating func endSession(_ context: inout ConnectionContext) {
-        guard hasSession else { return }
-        hasSession = false
+        guard maySendToDatabases else { return }
+        maySendToDatabases = false
         context.post(.closed(session.id))
     }
 

@@ -25,7 +25,7 @@ package struct WebSocketConnection: RealtimeTransport {
     /// sent.
     var owedPong: Box<[UInt8]>?
     var handover: Handover
-    var hasSession: Bool
+    var maySendToDatabases: Bool
 
     /// - Parameters:
     ///   - id: Of the session, or of the connection while a session by long polling may move here.
@@ -50,7 +50,7 @@ package struct WebSocketConnection: RealtimeTransport {
         session = RealtimeSession(id)
         handover = polling.map { .offered(from: $0) } ?? .none
         // Of a session that may move here, the databases know another id.
-        hasSession = polling == nil
+        maySendToDatabases = polling == nil
     }
 
     /// Whether messages are sent and received.
@@ -351,7 +351,7 @@ package struct WebSocketConnection: RealtimeTransport {
     /// The session by long polling moves here (``Handover``).
     mutating func adopt(_ session: RealtimeSession) {
         self.session = session
-        hasSession = true
+        maySendToDatabases = true
         // It was to come by the other id.
         _ = input.turnCame()
     }

@@ -71,16 +71,16 @@ package struct ConnectionContext {
     /// Whether there is memory for one more compressed response.
     var mayCompress: Bool { compressingCount < Self.compressingLimit }
 
-    /// Responses of the loop's connections of which a part is printed, and nothing sent because their number
-    /// of bytes is not known yet.
-    var printedAheadCount = 0
+    /// Responses of the loop's connections of which a part is printed and nothing sent, because their length
+    /// is not known yet.
+    var bufferingCount = 0
 
     /// Most such responses of a loop. Each holds up to 1 MiB and is printed in turns: with more of them, all
     /// would wait longer for their first byte. Our own limit.
-    private static let printedAheadLimit = 16
+    private static let bufferingLimit = 16
 
     /// Whether there is room for one more such response.
-    var mayPrintAhead: Bool { printedAheadCount < Self.printedAheadLimit }
+    var mayBuffer: Bool { bufferingCount < Self.bufferingLimit }
 
     /// Frames for one client, with the messages among them compressed that are long enough.
     /// - Parameter window: The client's; nil where its messages are not compressed.

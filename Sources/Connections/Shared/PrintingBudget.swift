@@ -5,8 +5,8 @@ package struct PrintingBudget {
     /// Bytes that may still be printed.
     private var byteCount: Int
 
-    /// - Parameter byteCount: In one tick; printing takes 10 to 20 ns for each. Bytes that are compressed
-    ///   count twice.
+    /// - Parameter byteCount: In one tick. To print takes 10 to 20 ns for each byte where the values are not
+    ///   in the processor's cache: 0.7 to 1.3 ms for 64 KiB. Bytes that are compressed count twice.
     package init(byteCount: Int) {
         fullByteCount = byteCount
         self.byteCount = byteCount

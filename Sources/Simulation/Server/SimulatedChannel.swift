@@ -113,7 +113,8 @@ final class SimulatedChannel {
         }
     }
 
-    /// The network has accepted all records, and data waits to be encrypted.
+    /// The network has accepted all records, and data waits to be encrypted. (A real socket is writable
+    /// then, and epoll reports it.)
     private var canEncryptMore: Bool {
         guard let secure, !waiting.isEmpty else { return false }
         return link.toClient.unsentCount == 0 && secure.canSend
@@ -178,7 +179,7 @@ final class SimulatedChannel {
         sendRecords()
         while true {
             link.toClient.accept(link.toClient.acceptableCount)
-            guard link.toClient.unsentCount == 0, !waiting.isEmpty, secure.canSend else { return }
+            guard canEncryptMore else { return }
             batchByteCount = min(waiting.count, Self.batchByteLimit)
             secure.seal(waiting.prefix(batchByteCount))
             waiting.removeFirst(batchByteCount)

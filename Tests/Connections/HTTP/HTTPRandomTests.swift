@@ -69,7 +69,7 @@ import Testing
         _ = driver.event { $0.closed(inOrder: true, &$1) }
         #expect(driver.machine.heldByteCount == 0, "seed \(seed): nothing is held")
         #expect(driver.base.context.compressingCount == 0, "seed \(seed)")
-        #expect(driver.base.context.printedAheadCount == 0, "seed \(seed)")
+        #expect(driver.base.context.bufferingCount == 0, "seed \(seed)")
         #expect(driver.base.log.filter { $0 == "closed" }.count <= 1, "seed \(seed): the end is posted once")
     }
 

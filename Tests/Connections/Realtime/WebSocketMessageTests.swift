@@ -319,7 +319,7 @@ import Testing
 
     /// The client hangs up while its token is being verified: its session is over, and stays so.
     @Test(arguments: [false, true])
-    func endWhileVerifying(isClosed: Bool) {
+    func tokenVerifiedAfterTheEndIsIgnored(isClosed: Bool) {
         var driver = WebSocketDriver()
         #expect(driver.receive(ask(1, "auth", Self.auth)) == ["verify T"])
         #expect(driver.event { $0.peerEnded(&$1) } == ["close after flush", "closed"])

@@ -91,7 +91,7 @@ struct HTTPDriver {
         let machine = base.machine
         #expect(
             machine.heldByteCount >= 0 && machine.waitingByteCount >= 0 && machine.unfinishedByteCount >= 0)
-        #expect(base.context.compressingCount >= 0 && base.context.printedAheadCount >= 0)
+        #expect(base.context.compressingCount >= 0 && base.context.bufferingCount >= 0)
         if case .head = machine.state {
             #expect(
                 machine.pauses.contains(.request) == machine.input.isYielding, "the next request may come",
