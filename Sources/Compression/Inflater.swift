@@ -17,6 +17,9 @@ package final class Inflater {
     }
 
     private let stream: OpaquePointer
+    /// Bytes of input beyond the output they have given, since the output last caught up.
+    private var excessByteCount = 0
+    private let excessByteLimit: Int
     /// Whether the input so far ends exactly where a block ends that is not the last: there a message of
     /// permessage-deflate must end (RFC 7692 §7.2.1).
     package private(set) var isAtBlockEnd = false
@@ -25,6 +28,7 @@ package final class Inflater {
     package init(_ coding: CompressionCoding) throws(CompressionError) {
         guard let stream = unsafe pando_inflate_new(coding.windowBits) else { throw .noMemory }
         unsafe self.stream = stream
+        excessByteLimit = coding == .gzip ? Self.gzipExcessByteLimit : Self.excessByteLimit
     }
 
     deinit {
@@ -38,8 +42,8 @@ package final class Inflater {
     /// - Parameters:
     ///   - offset: Moved behind the bytes that were consumed.
     ///   - byteLimit: Most bytes that are appended.
-    /// - Throws: ``CompressionError/corrupt``, ``CompressionError/noMemory``; then only ``reset()`` may be
-    ///   called.
+    /// - Throws: ``CompressionError/corrupt``, also for much input that gives no output;
+    ///   ``CompressionError/noMemory``. Then only ``reset()`` may be called.
     /// - Complexity: O(input + output).
     package func inflate(
         _ input: RawSpan, from offset: inout Int, atMost byteLimit: Int, into output: inout [UInt8]
@@ -53,13 +57,15 @@ package final class Inflater {
                     // In bounds: `offset` bytes were consumed so far.
                     let rest = unsafe UnsafeRawBufferPointer(rebasing: source[start...])
                     return unsafe pando_inflate_step(
-                        stream, rest.baseAddress, min(rest.count, Self.inputByteLimit), target.baseAddress,
-                        target.count)
+                        stream, rest.baseAddress, min(rest.count, Self.inputStepByteCount),
+                        target.baseAddress, target.count)
                 }
             }
             offset += step.consumed
             left -= step.written
             isAtBlockEnd = step.is_at_block_end != 0
+            excessByteCount = max(0, excessByteCount + step.consumed - step.written)
+            guard excessByteCount <= excessByteLimit else { throw .corrupt }
             switch step.status {
             case PANDO_ZLIB_END: return .end
             case PANDO_ZLIB_BAD_DATA: throw .corrupt
@@ -73,7 +79,11 @@ package final class Inflater {
         return .full
     }
 
-    /// Starts a new stream, in the same memory.
+    /// Input that gave no output before counts no more: the next message begins, of a stream that goes on.
+    package func beginMessage() { excessByteCount = 0 }
+
+    /// Starts a new stream, in the same memory. What the streams before it have taken without output goes on
+    /// counting until ``beginMessage()``.
     package func reset() {
         unsafe pando_inflate_reset(stream)
         isAtBlockEnd = false
@@ -88,6 +98,11 @@ package final class Inflater {
 
     /// Most output of one step.
     private static let stepByteCount = 256 << 10
-    /// Most input of one step: zlib counts in 32 bits.
-    private static let inputByteLimit = 1 << 30
+    /// Most input of one step. Empty blocks with codes of their own take zlib 0.8 µs for each byte, where
+    /// real data takes a hundredth, and give no output that the limits would bound.
+    private static let inputStepByteCount = 1 << 10
+    /// Bytes of input that may give no output: descriptions of codes, the ends of flushes. A millisecond.
+    private static let excessByteLimit = 1 << 10
+    /// The same with the head of a gzip file, which may hold a name and a comment.
+    private static let gzipExcessByteLimit = 8 << 10
 }

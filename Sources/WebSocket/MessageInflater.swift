@@ -48,6 +48,10 @@ package final class MessageInflater {
     /// Messages up to this are never deferred: to inflate them takes a microsecond or two. Among them are
     /// those that are not JSON of the protocol by themselves, such as the number of chunks that follow.
     package static let undeferredByteCount = 256
+    /// A byte of input that gives no output may take as long as so many bytes of output.
+    private static let excessCost = 64
+    /// Bytes of a message that count so: the inflater refuses one that has more (``Inflater``).
+    private static let costlyExcess = 1 << 10
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
     /// Blocks of a message that are marked as the last (RFC 7692 §7.2.3.4): senders write one, at most. Each
@@ -74,6 +78,9 @@ package final class MessageInflater {
         fullBudgetByteCount = budgetByteCount
         self.grant = grant
     }
+
+    /// As much was inflated as may be until ``refillBudget()``.
+    var isBudgetUsedUp: Bool { budgetByteCount == 0 }
 
     /// A new period begins.
     package func refillBudget() { budgetByteCount = fullBudgetByteCount }
@@ -129,10 +136,13 @@ package final class MessageInflater {
     /// - Returns: The message, or its first `limit` + 1 bytes.
     private func inflate(_ compressed: RawSpan, upTo limit: Int) throws(ProtocolViolation) -> [UInt8] {
         if !takesOver { inflater.reset() }
+        inflater.beginMessage()
         var output = exchange(&spare, with: [])
         defer {
             outputByteCount &+= output.count
-            budgetByteCount = max(0, budgetByteCount - output.count - compressed.byteCount)
+            let excess = max(0, compressed.byteCount - output.count)
+            let cost = output.count + compressed.byteCount + Self.excessCost * min(excess, Self.costlyExcess)
+            budgetByteCount = max(0, budgetByteCount - cost)
         }
         do {
             try inflate(compressed, outputByteLimit: limit, into: &output)

@@ -110,8 +110,16 @@ package struct MessageReader {
         phase != .payload && headerCount == 0 && openMessage == .continuation
     }
 
-    /// About how many bytes of memory this reader has for incomplete messages.
-    package var ownedByteCount: Int { min(owned.capacity, 2 * owned.count) }
+    /// Whether the last event was a compressed message, and as much was inflated as may be in a turn
+    /// (``MessageInflater/refillBudget()``): what follows should wait until others have had theirs.
+    package var hasInflatedEnough: Bool {
+        if case .inflated = lastEvent { inflater?.isBudgetUsedUp ?? false } else { false }
+    }
+
+    /// About how many bytes of memory this reader has for incomplete messages: arrays grow by a factor of
+    /// two. (Their capacity itself depends on the allocator, and a simulation with the same seed must be the
+    /// same run.)
+    package var ownedByteCount: Int { 2 * owned.count }
 
     /// Reads `input` from `offset` on, up to the end of the next event. The bytes are unmasked in place.
     ///

@@ -189,6 +189,10 @@ package struct WebSocketConnection: RealtimeTransport {
                 case .pong: break
                 case .close(let code, _): act(closing.receivedClose(code), &context)
                 }
+                if reader.hasInflatedEnough, !input.isYielding {
+                    input.yield()
+                    context.append(.nextTurn)
+                }
             }
         } catch {
             if error.closeCode == .messageTooBig { context.append(.countLimit(.messageBytes)) }
