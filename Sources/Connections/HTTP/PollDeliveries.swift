@@ -15,6 +15,12 @@ struct PollDeliveries {
 
     /// In the order in which they were written.
     private var deliveries: [Delivery] = []
+    /// Clients ask again when they have a response, so they have one or two. Only one that sends its requests
+    /// ahead has more; its connection is closed then.
+    private static let limit = 256
+
+    /// There are as many as may be.
+    var isFull: Bool { deliveries.count >= Self.limit }
 
     var isEmpty: Bool { deliveries.isEmpty }
 

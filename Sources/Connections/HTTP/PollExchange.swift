@@ -148,7 +148,7 @@ struct PollExchange {
         deliveries.append(answer.numbers, of: session, end: context.socket.writtenByteCount)
         // What is written to a connection that is closing is not sent.
         if !context.socket.isOpen { deliveries.settle(.lost, &context) }
-        return !response.keepsAlive
+        return !response.keepsAlive || deliveries.isFull
     }
 
     /// Writes that the session that was asked for is over, or was never.
