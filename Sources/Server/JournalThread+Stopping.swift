@@ -4,13 +4,16 @@ import PandoStorage
 extension JournalThread {
     /// Makes everything durable, and ends the threads of the journal. A checkpoint that takes longer than
     /// `timeout` is cancelled: without it nothing is lost, and the next start reads more of the journal.
-    func stop(checkpointTimeout timeout: Duration, _ logger: Logger) {
+    /// - Parameter finish: As of ``stop(beforeUnlocking:)``.
+    func stop(
+        checkpointTimeout timeout: Duration, _ logger: Logger, beforeUnlocking finish: () -> Void = {}
+    ) {
         let expired = { @Sendable in
             self.cancelCheckpoint()
             logger.notice(
                 "stopping: the last checkpoint is cancelled after \(timeout.components.seconds) s; the next start reads the journal instead"
             )
         }
-        withDeadline(timeout, expired: expired) { stop() }
+        withDeadline(timeout, expired: expired) { stop(beforeUnlocking: finish) }
     }
 }

@@ -250,9 +250,11 @@ package final class Server: @unchecked Sendable {
     /// the checkpoint nothing is lost, and the next start reads more of the journal.
     static let lastCheckpointTimeout: Duration = .seconds(40)
 
-    /// Ends the journal thread, and gives up a last checkpoint that takes too long.
+    /// Ends the journal thread, gives up a last checkpoint that takes too long, and brings the archive up to
+    /// date.
     private func stopJournal() {
-        journal?.stop(checkpointTimeout: Self.lastCheckpointTimeout, logger)
+        guard let journal else { return backups.stopArchive() }
+        journal.stop(checkpointTimeout: Self.lastCheckpointTimeout, logger) { backups.stopArchive() }
     }
 
     /// Stack for what recurses: JSON nests up to 1024 deep.
@@ -409,6 +411,5 @@ package final class Server: @unchecked Sendable {
         for thread in threads { thread.join() }
         backups.stopBackups()
         stopJournal()
-        backups.stopArchive()
     }
 }

@@ -93,7 +93,7 @@ package enum DataDirectory {
         }
         if recovery.tornByteCount > 0 {
             logger.warning(
-                "\(path): \(recovery.tornByteCount) bytes of incomplete or unsynced writes at the end of the journal were removed; with --durability always none of them was acknowledged"
+                "\(path): \(recovery.tornByteCount) bytes of incomplete or unsynced writes at the end of the journal were removed; after a crash with --durability always none of them was acknowledged (after a stop in order, the disk has damaged them)"
             )
         }
     }

@@ -2,6 +2,7 @@ import Glibc
 import Logging
 import PandoJournal
 import PandoReactor
+import Synchronization
 
 /// The journal thread: writes and syncs the requests that have gathered since the last time, and reports how
 /// far it got (``JournalWriter``).
@@ -15,6 +16,9 @@ package final class JournalThread: Sendable {
     private let thread: WorkerThread<JournalRequest>
     private let checkpoints: CheckpointThread
     private let segments: SegmentThread
+    /// The ``JournalWriter``, which has the lock of the directory. When the journal thread has ended, the
+    /// checkpoint thread goes on there, and an ``ArchiveThread`` may: no other process may use it before.
+    private let writer: Mutex<(any Sendable)?>
 
     /// Starts the journal thread, the checkpoint thread and the segment thread.
     /// - Parameters:
@@ -52,6 +56,7 @@ package final class JournalThread: Sendable {
                 report: report, writeCheckpoint: { checkpoints.post($0) },
                 preparer: SegmentPreparer(
                     prepare: { segments.prepare(byteCount: $0) }, cancel: { segments.cancel() })), mark: mark)
+        self.writer = Mutex(writer)
         try thread.start { incoming in
             shortenTimeSlice()
             var batch: [JournalRequest] = []
@@ -76,10 +81,13 @@ package final class JournalThread: Sendable {
 
     /// Makes everything durable, under every ``Durability``, finishes the checkpoint being written, and ends
     /// the threads.
-    package func stop() {
+    /// - Parameter finish: What is still to be done in the directory before other processes may use it.
+    package func stop(beforeUnlocking finish: () -> Void = {}) {
         // First: its last report is processed before the stop.
         segments.stop()
         thread.stop()
         checkpoints.stop()
+        finish()
+        writer.withLock { $0 = nil }
     }
 }

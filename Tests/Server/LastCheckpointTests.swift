@@ -38,7 +38,14 @@ import Testing
         journal.queue.post(state.snapshot)
         #expect(gate.reached.wait(timeout: .seconds(60)), "no checkpoint was begun")
 
-        journal.stop(checkpointTimeout: .milliseconds(1), lines.logger)
+        var isLocked = false
+        journal.stop(checkpointTimeout: .milliseconds(1), lines.logger) {
+            var other = RecoveredState(access: .open)
+            do {
+                _ = try DataDirectory.open(disk, into: &other, endsSessions: true, logger: lines.logger)
+            } catch { isLocked = "\(error)".contains("in use by process") }
+        }
+        #expect(isLocked, "no other process may begin before the last checkpoint and the archive are done")
 
         let wasForced = gate.wasForced.load(ordering: .relaxed)
         #expect(!wasForced, "the checkpoint was not cancelled")
