@@ -176,7 +176,9 @@ extension Text {
     public static func < (left: Text, right: Text) -> Bool { compare(left, right) < 0 }
 
     /// By UTF-16 code units (see ``compareUTF16(_:_:)``): negative, zero or positive.
-    package static func compare(_ left: Text, _ right: Text) -> Int {
+    /// - Parameter byteLimit: Only so many bytes of each text count.
+    /// - Complexity: O(common prefix).
+    package static func compare(_ left: Text, _ right: Text, upTo byteLimit: Int = .max) -> Int {
         let (a, b) = (left.words, right.words)
         if a == b { return 0 }
         if a.tail | b.tail < longBit, markNonASCII(a.head | b.head | a.tail | b.tail) == 0 {
@@ -184,7 +186,12 @@ extension Text {
             if a.head != b.head { return a.head.byteSwapped < b.head.byteSwapped ? -1 : 1 }
             return a.tail.byteSwapped < b.tail.byteSwapped ? -1 : 1
         }
-        return left.withBytes { x in right.withBytes { y in compareUTF16(x, y) } }
+        return left.withBytes { x in
+            right.withBytes { y in
+                compareUTF16(
+                    x.extracting(..<min(x.count, byteLimit)), y.extracting(..<min(y.count, byteLimit)))
+            }
+        }
     }
 
     public func hash(into hasher: inout Hasher) {

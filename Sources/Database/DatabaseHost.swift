@@ -219,7 +219,7 @@ package final class DatabaseHost {
         sealIfLarge()
         unmeasuredCount += 1
         // A small write may have many listeners.
-        return !processor.encoder.takeHasManyRecipients()
+        return !processor.encoder.takeMayHaveTakenLong()
     }
 
     /// Follows what became of a message of a burst, reads the clock, and releases what is durable.
@@ -287,7 +287,7 @@ package final class DatabaseHost {
         var count = 1
         while count < processor.environment.lightRunCount, case .done = progress, !isWaiting,
             // A small write may have many listeners.
-            !processor.encoder.takeHasManyRecipients(),
+            !processor.encoder.takeMayHaveTakenLong(),
             // Rules may take milliseconds for a light request. After 1, 2, 4 and 8 of them.
             count & (count - 1) != 0
                 || !turn.hasWorked(longerThan: Self.lightRunDuration, by: processor.environment),

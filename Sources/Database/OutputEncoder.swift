@@ -20,8 +20,9 @@ struct OutputEncoder {
     /// When the oldest request was read whose results are in the batches; the latest time there is for none.
     private var oldestRequest = MonotonicTime(nanoseconds: .max)
 
-    /// A push had more than ``manyRecipientsCount`` recipients since ``takeHasManyRecipients()``.
-    private var hasManyRecipients = false
+    /// A push had more than ``manyRecipientsCount`` recipients, or a request has taken long, since
+    /// ``takeMayHaveTakenLong()``.
+    private var mayHaveTakenLong = false
 
     /// Bytes of the frames that are shared, once for each recipient; only grows.
     private var fannedOutByteCount = 0
@@ -55,10 +56,13 @@ struct OutputEncoder {
         }
     }
 
-    /// Whether what was encoded since the last call may have taken long.
-    mutating func takeHasManyRecipients() -> Bool {
-        guard hasManyRecipients else { return false }
-        hasManyRecipients = false
+    /// A request whose result is encoded next has taken longer than light ones do.
+    mutating func noteLongWork() { mayHaveTakenLong = true }
+
+    /// Whether what was done and encoded since the last call may have taken long.
+    mutating func takeMayHaveTakenLong() -> Bool {
+        guard mayHaveTakenLong else { return false }
+        mayHaveTakenLong = false
         return true
     }
 
@@ -330,8 +334,9 @@ struct OutputEncoder {
         let message = exchange(&self.message, with: [])
         defer { self.message = message }
         let start = batches[loop].arena.count
-        let isFramed = batches[loop].arena.append(framesOf: message.rawSpan)
-        precondition(isFramed, "a message that could exceed the limit of frames is a large message")
+        guard batches[loop].arena.append(framesOf: message.rawSpan) else {
+            return disconnect([[session]])
+        }
         batches[loop].appendFrames(from: start, to: session)
     }
 
@@ -342,13 +347,12 @@ struct OutputEncoder {
         }
         var frames: [UInt8] = []
         frames.reserveCapacity(message.count + 10)
-        let isFramed = frames.append(framesOf: message.rawSpan)
-        precondition(isFramed, "a message that could exceed the limit of frames is a large message")
+        guard frames.append(framesOf: message.rawSpan) else { return disconnect(groups) }
         let shared = SharedBytes(frames)
         let compressible =
             message.count >= CompressibleFrames.thresholdByteCount ? CompressibleFrames(shared) : nil
         let recipientCount = groups.reduce(0) { $0 + $1.count }
-        if recipientCount > Self.manyRecipientsCount { hasManyRecipients = true }
+        if recipientCount > Self.manyRecipientsCount { mayHaveTakenLong = true }
         fannedOutByteCount &+= recipientCount &* shared.count
         for loop in batches.indices {
             batches[loop].sharedByteCount += shared.count
@@ -359,6 +363,13 @@ struct OutputEncoder {
                     compressible.map { .compressible($0, group) } ?? .shared(shared, group))
             }
         }
+    }
+
+    /// Disconnects the recipients of a message that is too long for the protocol. None is expected here: what
+    /// could be so long is a ``LargeMessage``.
+    private mutating func disconnect(_ groups: [ContiguousArray<SessionID>]) {
+        assertionFailure("a message that is too long is no large message")
+        for session in groups.joined() { close(session, .finished) }
     }
 
     /// Has a worker encode a message once, for all of its recipients.

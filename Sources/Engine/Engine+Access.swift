@@ -27,12 +27,15 @@ extension Engine {
         query == Query() ? nil : query.flatMap(\.withoutAggregates)
     }
 
-    /// Why the rules deny the command; nil when they do not. Far slower than ``decide(_:)``.
+    /// Why the rules deny the command; nil when they do not. Far slower than ``decide(_:)``. Rules that take
+    /// more steps than a read may are explained by that.
     package func explainDenial(of command: Command) -> Denial? {
         let scope = RuleScope(credential: command.credential, milliseconds: command.time, root: tree.root)
         return switch question(of: command) {
-        case .read(let path, let query)?: access.explainRead(at: path, query: query, in: scope)
-        case .write(let paths, let after)?: access.explainWrite(at: paths, after: after, in: scope)
+        case .read(let path, let query)?:
+            access.explainRead(at: path, query: query, in: scope, stepLimit: RulesLimits.readStepCount)
+        case .write(let paths, let after)?:
+            access.explainWrite(at: paths, after: after, in: scope, stepLimit: RulesLimits.readStepCount)
         case nil: nil
         }
     }
@@ -43,6 +46,7 @@ extension Engine {
     ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
         var left = ruleStepBudget.readStepCount
+        defer { ruleStepBudget.spentCount += ruleStepBudget.readStepCount - left }
         return mayRead(path, query, as: credential, at: time, spending: &left)
     }
 
@@ -118,7 +122,14 @@ extension Engine {
         let isAllowed = access.allowsWrite(
             at: targets(), after: tree.root.applying(changes()), in: scope, spending: &left)
         if left < 0, !isAllowed { ruleStepBudget.isExhausted = true }
+        ruleStepBudget.spentCount += ruleStepBudget.writeStepCount - left
         return isAllowed
+    }
+
+    /// Steps of about a nanosecond that the rules of commands have taken since the last call.
+    package func takeRuleStepCount() -> Int {
+        defer { ruleStepBudget.spentCount = 0 }
+        return ruleStepBudget.spentCount
     }
 
     /// Whether a write counts as denied, since the last call, because its rules would have taken more steps

@@ -10,4 +10,6 @@ final class RuleStepBudget: @unchecked Sendable {
     var readStepCount = RulesLimits.requestStepCount
     /// A write was denied for its steps.
     var isExhausted = false
+    /// Steps that rules have taken since ``Engine/takeRuleStepCount()``.
+    var spentCount = 0
 }

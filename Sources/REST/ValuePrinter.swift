@@ -96,6 +96,9 @@ package struct ValuePrinter: Sendable {
     private var buffer: [UInt8]
     /// Bytes of `buffer` that were returned.
     private var offset = 0
+    /// About how many bytes of memory `buffer` takes: the most that it has held. (Its capacity depends on the
+    /// allocator, and a simulation with the same seed must be the same run.)
+    private(set) var heldByteCount = 0
     /// Everything was printed; a part of it may not have been returned (``isFinished``).
     private(set) var isComplete = false
     /// What printing has cost so far: bytes that were printed, and keys that were looked at to find out
@@ -113,8 +116,8 @@ package struct ValuePrinter: Sendable {
     private static let keyLimit = RESTLimits.pieceByteCount
     /// Bytes of a text that are printed at once; with escapes they may become six times as many.
     private static let textPartByteCount = 16 << 10
-    /// The capacity of the buffer that is kept for further pieces.
-    private static let keptCapacity = 4 * RESTLimits.pieceByteCount
+    /// Bytes of the buffer that are kept for further pieces.
+    private static let keptByteCount = 4 * RESTLimits.pieceByteCount
 
     /// Where printing stopped in one value.
     private enum Position {
@@ -168,9 +171,7 @@ package struct ValuePrinter: Sendable {
         assert(isComplete || keyBudget == 0 || bufferedByteCount >= byteLimit, "only the last is shorter")
         guard offset < buffer.count else { return isComplete ? nil : [] }
         if offset == 0, buffer.count <= byteLimit {
-            let piece = buffer
-            buffer = []
-            return piece
+            return takeBuffer()
         }
         let end = min(offset + byteLimit, buffer.count)
         let piece = Array(buffer[offset..<end])
@@ -181,9 +182,6 @@ package struct ValuePrinter: Sendable {
 
     /// Bytes that were printed and not returned.
     var bufferedByteCount: Int { buffer.count - offset }
-
-    /// Bytes of memory that the buffer takes.
-    var heldByteCount: Int { buffer.capacity }
 
     /// Prints at least so many bytes more, or everything; less where many keys of an array were looked at.
     /// ``next(atMost:)`` and ``whole(atMost:)`` return them.
@@ -196,11 +194,9 @@ package struct ValuePrinter: Sendable {
     package mutating func whole(atMost byteLimit: Int) -> [UInt8]? {
         fill(to: byteLimit + 1)
         guard isComplete, bufferedByteCount <= byteLimit else { return nil }
-        defer {
-            buffer = []
-            offset = 0
-        }
-        return offset == 0 ? buffer : Array(buffer[offset...])
+        let start = offset
+        let bytes = takeBuffer()
+        return start == 0 ? bytes : Array(bytes[start...])
     }
 
     /// Prints until the buffer holds so many bytes, or everything; less where many keys were looked at.
@@ -220,13 +216,20 @@ package struct ValuePrinter: Sendable {
         // Printing stops between characters, so none of these is split.
         if form.isScript { buffer.escapeLineSeparators(from: start) }
         workCount += buffer.count - start + Self.keyLimit - keyBudget
+        heldByteCount = max(heldByteCount, buffer.count)
+    }
+
+    private mutating func takeBuffer() -> [UInt8] {
+        (offset, heldByteCount) = (0, 0)
+        return exchange(&buffer, with: [])
     }
 
     /// Removes from the buffer what was returned, and gives up its memory if it was long.
     private mutating func removeReturned() {
         guard offset > 0 else { return }
-        if buffer.capacity > Self.keptCapacity {
+        if heldByteCount > Self.keptByteCount {
             buffer = Array(buffer[offset...])
+            heldByteCount = buffer.count
         } else {
             buffer.removeSubrange(..<offset)
         }

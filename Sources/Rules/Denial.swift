@@ -63,13 +63,17 @@ package struct Denial: Sendable {
 extension Access {
     /// Why the node at `path` may not be read; nil when it may. Always nil when
     /// ``allowsRead(at:query:in:)`` is true and never when it is false, but far slower.
-    package func explainRead(at path: Path, query: Query?, in scope: RuleScope) -> Denial? {
+    /// - Parameter stepLimit: Steps after which a rule counts as denying, for too much work.
+    package func explainRead(
+        at path: Path, query: Query?, in scope: RuleScope, stepLimit: Int = RulesLimits.requestStepCount
+    ) -> Denial? {
         if let isAllowed = decisionWithoutRules(for: scope.credential) {
             return isAllowed ? nil : Denial(isRead: true, path: path, cause: .locked, failedRules: [])
         }
         guard case .loaded(let rules) = self else { return nil }
         var recorder = DenialRecorder()
-        guard !rules.allowsRead(at: path, query, in: scope, &recorder) else { return nil }
+        var left = stepLimit
+        guard !rules.allowsRead(at: path, query, in: scope, &recorder, spending: &left) else { return nil }
         let failedRules = recorder.failedRules(of: rules)
         return Denial(
             isRead: true, path: path, cause: failedRules.isEmpty ? .noRule : .notGranted,
@@ -78,16 +82,21 @@ extension Access {
 
     /// Why this write is denied; nil when it is permitted. Always nil when ``allowsWrite(at:after:in:)`` is
     /// true and never when it is false, but far slower.
-    package func explainWrite(at paths: [Path], after: Node, in scope: RuleScope) -> Denial? {
+    /// - Parameter stepLimit: Steps after which a rule counts as denying, for too much work.
+    package func explainWrite(
+        at paths: [Path], after: Node, in scope: RuleScope, stepLimit: Int = RulesLimits.requestStepCount
+    ) -> Denial? {
         if let isAllowed = decisionWithoutRules(for: scope.credential) {
             return isAllowed
                 ? nil : Denial(isRead: false, path: paths.first ?? .root, cause: .locked, failedRules: [])
         }
         guard case .loaded(let rules) = self else { return nil }
         var recorder = DenialRecorder()
-        guard let refusal = rules.refusal(ofWritingAt: paths, after: after, in: scope, &recorder) else {
-            return nil
-        }
+        var left = stepLimit
+        guard
+            let refusal = rules.refusal(
+                ofWritingAt: paths, after: after, in: scope, &recorder, spending: &left)
+        else { return nil }
         var failedRules = recorder.failedRules(of: rules)
         guard !refusal.isGranted else {
             failedRules.removeAll { $0.kind != .validate }
@@ -256,7 +265,11 @@ extension RuleValue {
         case .object: return "{…}"
         case .string(let text):
             var bytes: [UInt8] = []
-            bytes.append(json: Text(cut(text.string, to: Denial.excerptCount)))
+            // A part of it: a text may have megabytes.
+            let start = text.withBytes {
+                Text(decoding: $0.extracting(..<min($0.count, 16 * Denial.excerptCount)))
+            }
+            bytes.append(json: Text(cut(start.string, to: Denial.excerptCount)))
             return String(decoding: bytes, as: UTF8.self)
         }
     }

@@ -84,9 +84,10 @@ package final class TLSConnection {
     package var isEstablished: Bool { writing != nil && !hasFailed && !hasClosed }
 
     /// Bytes of memory that the peer makes this connection hold: a handshake that is not done, a record that
-    /// is not complete. O(1).
+    /// is not complete, of which an array may take twice as many. (Its capacity depends on the allocator, and
+    /// a simulation with the same seed must be the same run.) O(1).
     package var heldByteCount: Int {
-        partial.capacity + (handshake != nil ? Handshake.memoryByteCount : 0)
+        2 * partial.count + (handshake != nil ? Handshake.memoryByteCount : 0)
     }
 
     // MARK: Receiving

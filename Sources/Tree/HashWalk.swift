@@ -247,6 +247,10 @@ extension Node {
 
     /// - Returns: false when there are more.
     private func count(_ steps: inout Steps) -> Bool {
+        if case .prioritized(let box) = self {
+            steps.count += box.priority.weight / HashWalk.stepByteCount
+            steps.byteCount += box.priority.weight
+        }
         switch withoutPriority {
         case .object(let children):
             steps.add(byteCount: 0)

@@ -19,14 +19,17 @@ extension Node {
     /// Subtracts from `left` about how many bytes the node's JSON has. Stops when `left` is negative.
     /// - Returns: Whether it is negative.
     package func weigh(_ left: inout Int) -> Bool {
-        switch withoutPriority {
+        switch self {
         case .object(let children):
             return !children.forEach { key, child in
                 left -= key.utf8Count + 4
                 return left >= 0 && !child.weigh(&left)
             }
+        case .prioritized(let box):
+            left -= box.priority.weight
+            return left < 0 || box.node.weigh(&left)
         case .string(let text): left -= text.utf8Count + 2
-        default: left -= 8
+        case .empty, .boolean, .integer, .double: left -= 8
         }
         return left < 0
     }
@@ -39,6 +42,7 @@ extension Node {
         guard !isEmpty else { return true }
         size.nodeCount += 1
         if size.nodeCount % Self.countedAtOnce == 0, !goesOn() { return false }
+        if case .prioritized(let box) = self { size.byteCount += box.priority.weight }
         switch withoutPriority {
         case .object(let children):
             return children.forEach { key, child in
@@ -49,6 +53,17 @@ extension Node {
         default: size.byteCount += 8
         }
         return true
+    }
+}
+
+extension Priority {
+    /// About how many bytes its JSON has, with its name.
+    var weight: Int {
+        switch self {
+        case .number: 24
+        // A client may send as much text as for a value.
+        case .string(let text): 16 + text.utf8Count
+        }
     }
 }
 

@@ -320,11 +320,44 @@ import Testing
         #expect(bench.takeMessages() == ["1 large", #"1 {"t":"d","d":{"r":3,"b":{"s":"ok","d":7}}}"#])
     }
 
-    @Test func pendingOnDisconnectWritesAreBounded() throws {
+    @Test func dataWithLongPrioritiesIsALargeMessage() throws {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1), try Bench.listen(1, 1, "/y")])
+        let long = String(repeating: "x", count: 100_000)
+        bench.process([try Bench.put(1, 2, "/y/a", #"{".value":1,".priority":"\#(long)"}"#)])
+        bench.process([try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/y","q":{}}}}"#)])
+        #expect(bench.takeMessages().filter { $0 == "1 large" }.count == 2, "the push, and the reply")
+    }
+
+    /// The clock is read after a request whose rules have taken long, though it is a light one.
+    @Test func rulesThatTakeLongAreNoted() throws {
+        let bench = try Bench(directory: nil)
+        let rules =
+            #"{"rules":{".write":true,"$user":{".read":"data.child('bio').val().contains('z')"}}}"#
+        bench.process([
+            Bench.open(1), .rules(["demo": try Ruleset(loading: Array(rules.utf8))]),
+            try Bench.put(1, 1, "/short/bio", #""xxx""#),
+            try Bench.put(1, 2, "/long/bio", "\"" + String(repeating: "x", count: 20_000) + "\""),
+        ])
+        let messages = bench.takeMessages()
+        _ = bench.host.processor.encoder.takeMayHaveTakenLong()
+        bench.process([try Bench.request(1, #"{"t":"d","d":{"r":3,"a":"g","b":{"p":"/short","q":{}}}}"#)])
+        let hasTakenLong = bench.host.processor.encoder.takeMayHaveTakenLong()
+        #expect(!hasTakenLong)
+        let database = try #require(bench.host.processor.databases["demo"])
+        #expect(database.engine.takeRuleStepCount() == 0, "they were taken when the request was executed")
+        let isAllowed = database.engine.mayRead(Path(["long"]), nil, as: .anonymous, at: 0)
+        let stepCount = database.engine.takeRuleStepCount()
+        #expect(!isAllowed && stepCount > 1 << 16, "\(stepCount) \(messages.map { $0.prefix(90) })")
+    }
+
+    /// The text of a priority counts as that of a value does.
+    @Test(arguments: [("\"", "\""), (#"{".value":1,".priority":""#, #""}"#)])
+    func pendingOnDisconnectWritesAreBounded(start: String, end: String) throws {
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1)])
         _ = bench.takeMessages()
-        let value = "\"" + String(repeating: "x", count: 6 << 20) + "\""
+        let value = start + String(repeating: "x", count: 6 << 20) + end
         for number in 1...3 {
             bench.process([
                 try Bench.request(

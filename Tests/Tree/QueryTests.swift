@@ -206,3 +206,35 @@ func queriesWithDifferentValuesHaveDifferentHashes() {
     // 64 bits: two of 3002 are equal once in 10^12 runs.
     #expect(hashes.count == values.count)
 }
+
+/// Strings are ordered by their first 64 KiB, which no bound exceeds; behind them by their keys.
+@Test func longStringsAreOrderedByTheirBeginning() throws {
+    let start = String(repeating: "x", count: Query.orderedByteCount)
+    var tree = Node.empty
+    for (key, end) in [("a", "z"), ("b", "y"), ("c", ""), ("d", "\u{1}")] {
+        tree.set(.string(Text(start + end)), at: Path([Key(unchecked: Text(key))]))
+    }
+    tree.set(.string(Text(String(start.dropLast()) + "a")), at: Path(["e"]))
+    let window = Window(Query(order: .value), over: tree)
+    #expect(window.entries.map(\.key.string) == ["e", "a", "b", "c", "d"])
+}
+
+/// A query takes long, too, where it compares long texts.
+@Test(arguments: [ChildOrder.value, .child("s"), .priority, .key])
+func comparedTextsCount(order: ChildOrder) throws {
+    func tree(_ byteCount: Int) -> Node {
+        let text = Text(String(repeating: "x", count: byteCount))
+        var tree = Node.empty
+        for index in 0..<10 {
+            var child = Node.string(text)
+            if order == .child("s") { child = .empty; child.set(.string(text), at: Path(["s"])) }
+            if order == .priority { child = Node.boolean(true).with(priority: .string(text)) }
+            tree.set(child, at: Path([Key(unchecked: Text("k\(index)"))]))
+        }
+        return tree
+    }
+    let query = Query(order: order, limit: .init(count: 3, anchor: .first))
+    #expect(!query.visits(moreThan: 10, of: tree(60)))
+    #expect(query.visits(moreThan: 10, of: tree(100)) == (order != .key))
+    #expect(!query.visits(moreThan: .max, of: tree(100)))
+}

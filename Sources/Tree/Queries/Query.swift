@@ -56,12 +56,32 @@ package struct Query: Hashable, Sendable {
         self.limit = limit
     }
 
-    /// Whether evaluating the query visits more than `count` children of a node: all of them, unless the
-    /// order is by key, where the limit ends it. O(1).
+    /// Whether evaluating the query takes longer than visiting `count` children of a node. It visits all of
+    /// them, unless the order is by key, where the limit ends it; and it compares the texts by which it
+    /// orders them.
+    /// - Complexity: O(1) by key, and for more than `count` children; otherwise O(children).
     package func visits(moreThan count: Int, of node: Node) -> Bool {
         if order == .key, let limit, limit.count <= count { return false }
-        return node.children.count > count
+        let children = node.children
+        guard children.count <= count else { return true }
+        guard order != .key else { return false }
+        let (limit, overflows) = count.multipliedReportingOverflow(by: Self.textByteCountPerVisit)
+        var left = overflows ? .max : limit
+        return !children.forEach { _, child in
+            if case .string(let text) = indexValue(of: child) {
+                left -= min(text.utf8Count, Self.orderedByteCount)
+            }
+            return left >= 0
+        }
     }
+
+    /// Bytes of text whose comparisons take as long as the visit of a child. (Each is compared about ten
+    /// times, at some bytes in a nanosecond, if all texts have the same beginning.)
+    private static let textByteCountPerVisit = 64
+    /// Bytes of a string by which it is ordered: no bound of a query is longer. Two strings that differ only
+    /// behind them are ordered by their keys. Otherwise one comparison might take a millisecond (realtime
+    /// §7.3).
+    package static let orderedByteCount = Limits.queryByteCount
 
     /// Whether the query has no bound and no limit: it gives the same data as a default listen (§4.2).
     package var loadsAllData: Bool { start == nil && end == nil && limit == nil && aggregates.isEmpty }
@@ -101,7 +121,7 @@ extension Query {
     /// equal to the same double, which would be no order.
     package static func compareIndexValues(_ left: Node, _ right: Node) -> Int {
         switch (left, right) {
-        case (.string(let a), .string(let b)): return Text.compare(a, b)
+        case (.string(let a), .string(let b)): return Text.compare(a, b, upTo: orderedByteCount)
         case (.boolean(let a), .boolean(let b)): return a == b ? 0 : a ? 1 : -1
         default:
             let (a, b) = (rank(left), rank(right))

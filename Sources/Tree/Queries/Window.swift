@@ -266,7 +266,7 @@ extension Window {
             shortageEnd = nil
         } else if hidesChildren {
             let index = index()
-            if index == nil, query.order != .key, node.children.count > visitedCount {
+            if index == nil, query.order != .key, query.visits(moreThan: visitedCount, of: node) {
                 shortageEnd = frontier
                 return result
             }
