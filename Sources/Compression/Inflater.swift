@@ -19,7 +19,9 @@ package final class Inflater {
     private let stream: OpaquePointer
     /// Bytes of input beyond the output they have given, since the output last caught up.
     private var excessByteCount = 0
-    private let excessByteLimit: Int
+    private var excessByteLimit: Int
+    /// Whether it was given up because too much input gave no output.
+    package var hasExcess: Bool { excessByteCount > excessByteLimit }
     /// Whether the input so far ends exactly where a block ends that is not the last: there a message of
     /// permessage-deflate must end (RFC 7692 §7.2.1).
     package private(set) var isAtBlockEnd = false
@@ -80,7 +82,11 @@ package final class Inflater {
     }
 
     /// Input that gave no output before counts no more: the next message begins, of a stream that goes on.
-    package func beginMessage() { excessByteCount = 0 }
+    /// - Parameter isBrief: It is given up after a millisecond of such input; otherwise after fifty.
+    package func beginMessage(isBrief: Bool) {
+        excessByteCount = 0
+        excessByteLimit = isBrief ? Self.briefExcessByteLimit : Self.excessByteLimit
+    }
 
     /// Starts a new stream, in the same memory. What the streams before it have taken without output goes on
     /// counting until ``beginMessage()``.
@@ -101,8 +107,10 @@ package final class Inflater {
     /// Most input of one step. Empty blocks with codes of their own take zlib 0.8 µs for each byte, where
     /// real data takes a hundredth, and give no output that the limits would bound.
     private static let inputStepByteCount = 1 << 10
-    /// Bytes of input that may give no output: descriptions of codes, the ends of flushes. A millisecond.
-    private static let excessByteLimit = 1 << 10
+    /// Bytes of input that may give no output: descriptions of codes, and the ends of flushes, of which some
+    /// clients send one behind each fragment of a message.
+    private static let excessByteLimit = 64 << 10
+    private static let briefExcessByteLimit = 1 << 10
     /// The same with the head of a gzip file, which may hold a name and a comment.
     private static let gzipExcessByteLimit = 8 << 10
 }

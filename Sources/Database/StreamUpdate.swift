@@ -94,6 +94,9 @@ package struct StreamUpdatePrinter: Sendable {
         isSecondVisit = !update.isQuery
     }
 
+    /// Bytes of memory that is printed and not returned, about.
+    package var heldByteCount: Int { printer?.heldByteCount ?? 0 }
+
     /// Events that are left, at most.
     package var remainingCount: Int { isSecondVisit ? update.entries.count - index : update.entries.count }
 

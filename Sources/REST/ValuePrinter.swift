@@ -98,7 +98,7 @@ package struct ValuePrinter: Sendable {
     private var offset = 0
     /// About how many bytes of memory `buffer` takes: the most that it has held. (Its capacity depends on the
     /// allocator, and a simulation with the same seed must be the same run.)
-    private(set) var heldByteCount = 0
+    private var bufferByteCount = 0
     /// Everything was printed; a part of it may not have been returned (``isFinished``).
     private(set) var isComplete = false
     /// What printing has cost so far: bytes that were printed, and keys that were looked at to find out
@@ -180,6 +180,19 @@ package struct ValuePrinter: Sendable {
         return piece
     }
 
+    /// About how many bytes of memory it holds alone: what is printed, and members. (A node is mostly the
+    /// tree's, too.) O(1).
+    package var heldByteCount: Int {
+        if case .members(let members) = root {
+            bufferByteCount + members.count * Self.memberByteCount
+        } else {
+            bufferByteCount
+        }
+    }
+
+    /// Bytes of a member with a short name and value, and of the write that it comes from.
+    private static let memberByteCount = 128
+
     /// Bytes that were printed and not returned.
     var bufferedByteCount: Int { buffer.count - offset }
 
@@ -216,20 +229,20 @@ package struct ValuePrinter: Sendable {
         // Printing stops between characters, so none of these is split.
         if form.isScript { buffer.escapeLineSeparators(from: start) }
         workCount += buffer.count - start + Self.keyLimit - keyBudget
-        heldByteCount = max(heldByteCount, buffer.count)
+        bufferByteCount = max(bufferByteCount, buffer.count)
     }
 
     private mutating func takeBuffer() -> [UInt8] {
-        (offset, heldByteCount) = (0, 0)
+        (offset, bufferByteCount) = (0, 0)
         return exchange(&buffer, with: [])
     }
 
     /// Removes from the buffer what was returned, and gives up its memory if it was long.
     private mutating func removeReturned() {
         guard offset > 0 else { return }
-        if heldByteCount > Self.keptByteCount {
+        if bufferByteCount > Self.keptByteCount {
             buffer = Array(buffer[offset...])
-            heldByteCount = buffer.count
+            bufferByteCount = buffer.count
         } else {
             buffer.removeSubrange(..<offset)
         }

@@ -98,10 +98,13 @@ package final class MessageInflater {
     ///   - byteLimit: Most bytes of the result.
     /// - Returns: For ``recycle(_:)``.
     /// - Throws: ``ProtocolViolation``; then no message may follow on the same connection.
-    package func inflate(_ compressed: RawSpan, byteLimit: Int) throws(ProtocolViolation) -> [UInt8] {
+    /// - Parameter isBrief: It is refused after a millisecond of input without output.
+    package func inflate(
+        _ compressed: RawSpan, byteLimit: Int, isBrief: Bool = false
+    ) throws(ProtocolViolation) -> [UInt8] {
         let proportional = limits.outputByteLimit(input: compressed.byteCount)
         let limit = min(byteLimit, proportional)
-        let output = try inflate(compressed, upTo: limit)
+        let output = try inflate(compressed, upTo: limit, isBrief: isBrief)
         guard output.count <= limit else {
             throw limit == byteLimit
                 ? .messageTooBig(byteLimit: byteLimit) : .inflationRatioExceeded(limit: limits.ratio)
@@ -119,8 +122,14 @@ package final class MessageInflater {
         guard let longest = longestUndeferredByteCount, longest < byteLimit,
             longest < limits.outputByteLimit(input: compressed.byteCount)
         else { return try inflate(compressed, byteLimit: byteLimit) }
-        let output = try inflate(compressed, upTo: longest)
         defer { inflater.reset() }
+        let output: [UInt8]
+        do throws(ProtocolViolation) { output = try inflate(compressed, upTo: longest, isBrief: true) } catch
+        {
+            // It may be a message that was flushed behind each few bytes.
+            if inflater.hasExcess { return nil }
+            throw error
+        }
         guard output.count <= longest else {
             recycle(output)
             return nil
@@ -134,9 +143,12 @@ package final class MessageInflater {
     }
 
     /// - Returns: The message, or its first `limit` + 1 bytes.
-    private func inflate(_ compressed: RawSpan, upTo limit: Int) throws(ProtocolViolation) -> [UInt8] {
+    /// - Parameter isBrief: It is given up after a millisecond of input without output.
+    private func inflate(
+        _ compressed: RawSpan, upTo limit: Int, isBrief: Bool = false
+    ) throws(ProtocolViolation) -> [UInt8] {
         if !takesOver { inflater.reset() }
-        inflater.beginMessage()
+        inflater.beginMessage(isBrief: isBrief)
         var output = exchange(&spare, with: [])
         defer {
             outputByteCount &+= output.count

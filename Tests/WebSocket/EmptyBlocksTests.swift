@@ -42,7 +42,7 @@ import Testing
 
     private static let direction = DeflateAgreement.Direction(takesOver: false, windowBits: 15)
 
-    @Test(arguments: [(0, true), (8, true), (12, false), (25_000, false)])
+    @Test(arguments: [(0, true), (700, true), (800, false), (25_000, false)])
     func messageMayHaveFewOfThem(groupCount: Int, isAllowed: Bool) throws {
         let inflater = try MessageInflater(Self.direction)
         let message = try Self.message(groupCount: groupCount)
@@ -54,6 +54,15 @@ import Testing
                 try inflater.inflate(message.rawSpan, byteLimit: 1 << 20)
             }
         }
+    }
+
+    /// A loop leaves a message with more than a few of them to a worker.
+    @Test(arguments: [(8, false), (12, true), (25_000, true)])
+    func messageIsDeferred(groupCount: Int, isDeferred: Bool) throws {
+        let inflater = try MessageInflater(Self.direction, deferringBeyond: 31 << 10)
+        let message = try Self.message(groupCount: groupCount)
+        let output = try inflater.inflateUnlessDeferred(message.rawSpan, byteLimit: 1 << 20)
+        #expect((output == nil) == isDeferred)
     }
 
     /// Each message may have some, and uses up what may be inflated in a turn.

@@ -85,7 +85,11 @@ package struct EventStream {
 
     /// Bytes of memory that the stream holds: what other streams share counts little.
     package var heldByteCount: Int {
-        waitingHeldByteCount + (updatePrinter.map { $0.update.weight / Self.sharedDivisor } ?? 0)
+        var byteCount = waitingHeldByteCount + (printer?.heldByteCount ?? 0)
+        if let updatePrinter {
+            byteCount += updatePrinter.heldByteCount + updatePrinter.update.weight / Self.sharedDivisor
+        }
+        return byteCount
     }
 
     /// Everything was sent, and nothing more will come.

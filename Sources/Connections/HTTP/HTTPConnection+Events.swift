@@ -14,6 +14,7 @@ extension HTTPConnection {
     /// The databases have finished a request.
     package mutating func receive(_ result: RESTCallResult, _ context: inout ConnectionContext) {
         guard case .rest = state else { return }
+        input.beginTurn()
         carryOut(rest.receive(result, &context), &context)
         // It was admitted, and what has come of its body meanwhile is read.
         if case .rest = state, rest.awaitsBody { readAhead(&context) }
@@ -146,6 +147,7 @@ extension HTTPConnection {
     /// Other connections have had their turn.
     package mutating func nextTurn(_ context: inout ConnectionContext) {
         output.turnCame()
+        input.beginTurn()
         stream?.turnCame()
         switch state {
         case .rest, .poll:

@@ -142,6 +142,7 @@ package struct HTTPConnection {
     /// Reads what a read event brought.
     package mutating func received(_ bytes: inout MutableRawSpan, _ context: inout ConnectionContext) {
         idleSince = context.now
+        input.beginTurn()
         switch state {
         case .streaming, .ended: break
         case .head where input.isYielding: keepAhead(bytes.bytes)
@@ -174,11 +175,10 @@ package struct HTTPConnection {
     private mutating func read(
         _ bytes: inout MutableRawSpan, from offset: inout Int, _ context: inout ConnectionContext
     ) {
-        var turn = RequestInput.Turn()
         while true {
             switch state {
             case .head:
-                guard !turn.isOver || offset == bytes.byteCount else {
+                guard !input.turn.isOver || offset == bytes.byteCount else {
                     input.yield()
                     activity = .busy
                     pauses.insert(.request)
@@ -186,7 +186,7 @@ package struct HTTPConnection {
                     return context.append(.nextTurn)
                 }
                 let start = offset
-                defer { turn.count(headBytes: offset - start) }
+                defer { input.countRequest(headBytes: offset - start) }
                 guard readHead(bytes.bytes, from: &offset, &context) else { return }
             case .rest where rest.awaitsBody:
                 carryOut(rest.readBody(bytes.bytes, from: &offset, &context), &context)

@@ -15,6 +15,8 @@ struct RequestInput {
     private var ahead = InputAhead()
     /// Requests that the client has sent ahead are read when others have had their turn.
     private(set) var isYielding = false
+    /// What was read in this turn.
+    private(set) var turn = Turn()
 
     init(_ headLimits: HeadLimits) {
         self.headLimits = headLimits
@@ -53,7 +55,8 @@ struct RequestInput {
 
     // MARK: Turns
 
-    /// What was read since others had their turn: one read of a socket may hold ten thousand requests.
+    /// What was read since others had their turn: one read of a socket may hold ten thousand requests. Those
+    /// whose responses come at once, from another connection of the loop, belong to the same turn.
     struct Turn {
         /// Requests that are answered at once, and bytes of their heads, that are read in one turn.
         static let requestCount = 32
@@ -71,6 +74,12 @@ struct RequestInput {
             headByteCount += byteCount
         }
     }
+
+    /// Others have had their turn.
+    mutating func beginTurn() { turn = Turn() }
+
+    /// A request was read.
+    mutating func countRequest(headBytes byteCount: Int) { turn.count(headBytes: byteCount) }
 
     /// The turn is over: the rest is read in the next one.
     mutating func yield() { isYielding = true }

@@ -233,7 +233,8 @@ package struct WebSocketConnection: RealtimeTransport {
         // long ones there are none.
         do throws(ProtocolViolation) {
             guard let inflater = try? context.compression?.sharedInflater() else { throw .noMemoryToInflate }
-            let frame = try inflater.inflate(message.rawSpan, byteLimit: ConnectionLimits.smallByteCount)
+            let frame = try inflater.inflate(
+                message.rawSpan, byteLimit: ConnectionLimits.smallByteCount, isBrief: true)
             input.yield()
             context.append(.nextTurn)
             receiveFrame(frame.rawSpan, &reassembler, &context)

@@ -29,6 +29,22 @@ import Testing
         #expect(driver.event { $0.nextTurn(&$1) } == [], "a turn that was not asked for")
     }
 
+    /// A poll of a session that is over is answered at once: the next one is read in the same turn.
+    @Test func pollsThatAreAnsweredAtOnceAreReadInTurns() {
+        var driver = HTTPDriver()
+        let poll = request("GET /.lp?id=4278190080&ser=1&pw=aaaaaaaaaa")
+        var lines = driver.receive(String(repeating: poll, count: 90))
+        for turn in 0..<2 {
+            var answeredCount = 0
+            while !lines.contains("next turn"), answeredCount < 90 {
+                lines = driver.event { $0.respondClosed(&$1) }
+                answeredCount += 1
+            }
+            #expect(answeredCount == 32, "in turn \(turn)")
+            lines = driver.event { $0.nextTurn(&$1) }
+        }
+    }
+
     /// As many as are read in one turn need no other.
     @Test func noTurnIsAskedForWhereNothingIsLeft() {
         var driver = HTTPDriver()

@@ -80,8 +80,7 @@ private let inflatedByteLimit = 1 << 18
         let deflater = try Deflater(coding)
         var compressed: [UInt8] = []
         for piece in pieces(bytes, of: size) {
-            // A flush behind each few bytes would be refused: it takes more bytes than they do.
-            deflater.deflate(piece.rawSpan, flush: size < 16 ? .none : .sync, into: &compressed)
+            deflater.deflate(piece.rawSpan, flush: .sync, into: &compressed)
         }
         deflater.deflate([UInt8]().rawSpan, flush: .finish, into: &compressed)
         let result = try inflate([compressed], coding)
