@@ -89,7 +89,7 @@ package final class Inflater {
     }
 
     /// Starts a new stream, in the same memory. What the streams before it have taken without output goes on
-    /// counting until ``beginMessage()``.
+    /// counting until ``beginMessage(isBrief:)``.
     package func reset() {
         unsafe pando_inflate_reset(stream)
         isAtBlockEnd = false

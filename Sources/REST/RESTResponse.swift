@@ -244,7 +244,8 @@ extension RESTResponse {
         return response
     }
 
-    /// Prints a piece. If the framing is known then, this response is replaced by one that has it.
+    /// Prints a piece. If the text is complete then, or longer than a response with a Content-Length may be,
+    /// the framing is chosen and the head completed.
     private mutating func chooseFraming(
         printingWith printer: inout ValuePrinter, _ context: ResponseContext
     ) {

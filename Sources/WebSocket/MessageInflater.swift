@@ -50,7 +50,7 @@ package final class MessageInflater {
     package static let undeferredByteCount = 256
     /// A byte of input that gives no output may take as long as so many bytes of output.
     private static let excessCost = 64
-    /// Bytes of a message that count so: the inflater refuses one that has more (``Inflater``).
+    /// Bytes of a message that count so: a loop inflates no more of them (``Inflater``).
     private static let costlyExcess = 1 << 10
     /// Most capacity that is kept for the next message.
     private static let spareByteLimit = 64 << 10
