@@ -31,7 +31,7 @@ class ProtocolError(AssertionError):
 
 
 class Closed(Exception):
-    """The connection ended while a message was awaited."""
+    """The connection ended while it was opened, or while a message was sent or awaited."""
 
 
 def compact(value):
@@ -108,17 +108,20 @@ class WebSocket:
         # The library reads in a thread of its own: a timeout of the socket would end a connection that is silent.
         tcp.settimeout(None)
         self.is_over = False
-        self.socket = connect(
-            f"ws://{host}/.ws?{query}",
-            sock=tcp,
-            compression=None,
-            max_size=None,
-            max_queue=None,  # never stop reading: a slow test must not look like a slow client
-            ping_interval=None,
-            proxy=None,
-            open_timeout=DEADLINE,
-            close_timeout=CLOSE_PATIENCE,
-        )
+        try:
+            self.socket = connect(
+                f"ws://{host}/.ws?{query}",
+                sock=tcp,
+                compression=None,
+                max_size=None,
+                max_queue=None,  # never stop reading: a slow test must not look like a slow client
+                ping_interval=None,
+                proxy=None,
+                open_timeout=DEADLINE,
+                close_timeout=CLOSE_PATIENCE,
+            )
+        except ConnectionClosed as closed:  # before the handshake was sent or read
+            raise Closed(str(closed)) from None
 
     def send_frame(self, text):
         """One text frame, given as text or as the raw bytes of its payload."""
