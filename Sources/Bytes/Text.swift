@@ -173,6 +173,10 @@ extension Text {
         }
     }
 
+    /// Whether both are copies of one text, which no byte needs to be compared for; also true for equal texts
+    /// of up to 15 bytes. O(1).
+    package func isCopy(of other: Text) -> Bool { words == other.words }
+
     public static func < (left: Text, right: Text) -> Bool { compare(left, right) < 0 }
 
     /// By UTF-16 code units (see ``compareUTF16(_:_:)``): negative, zero or positive.

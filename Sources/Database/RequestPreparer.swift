@@ -73,9 +73,12 @@ final class RequestPreparer {
         if stage.step < .printed, request.byteCount > CommandProcessor.smallByteCount,
             processor.journal.isEnabled
         {
-            let nodes = (request.action.writes ?? []).nodesToPrint
+            let least = PrintedNodes.leastByteCount(ofRequestWith: request.byteCount)
+            let nodes = (request.action.writes ?? []).nodesToPrint(heavierThan: least)
             if !nodes.isEmpty {
-                return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
+                return prepare(
+                    .print(nodes, heavierThan: least), for: session, message, in: database,
+                    stage.reaching(.printed))
             }
         }
         let isLarge =
@@ -134,9 +137,12 @@ final class RequestPreparer {
         if stage.step < .printed, byteCount > CommandProcessor.smallByteCount, processor.journal.isEnabled,
             let body
         {
-            let nodes = body.writes(at: target).nodesToPrint
+            let least = PrintedNodes.leastByteCount(ofRequestWith: byteCount)
+            let nodes = body.writes(at: target).nodesToPrint(heavierThan: least)
             if !nodes.isEmpty {
-                return prepare(.print(nodes), for: session, message, in: database, stage.reaching(.printed))
+                return prepare(
+                    .print(nodes, heavierThan: least), for: session, message, in: database,
+                    stage.reaching(.printed))
             }
         }
         if request.wantsStream {
@@ -209,9 +215,12 @@ final class RequestPreparer {
         if stage.step < .printed, waiting == session, processor.journal.isEnabled,
             byteCount > CommandProcessor.smallByteCount, count <= Engine.queueCountAtOnce
         {
-            let nodes = database.engine.queuedNodes(of: session).filter(PrintedNodes.isLarge)
+            let least = PrintedNodes.leastByteCount(ofRequestWith: byteCount)
+            let nodes = database.engine.queuedNodes(of: session).filter { $0.isHeavier(than: least) }
             if !nodes.isEmpty {
-                return prepare(.print(nodes), for: waiting, message, in: database, stage.reaching(.printed))
+                return prepare(
+                    .print(nodes, heavierThan: least), for: waiting, message, in: database,
+                    stage.reaching(.printed))
             }
         }
         guard stage.step < .decided,

@@ -48,16 +48,20 @@ extension RESTBody {
 
 extension [Write] {
     /// None of a merge of many paths: it is freed with what was prepared.
-    fileprivate var largeNodes: [Node] { large { _ in true } }
+    fileprivate var largeNodes: [Node] {
+        large(heavierThan: PrintedNodes.leastByteCount()) { _ in true }
+    }
 
     /// Large nodes that the journal holds as they are: where there are server values, it holds another node.
     /// None of a merge of many paths: it is printed as a whole when it is prepared.
-    var nodesToPrint: [Node] { large(where: \.placeholders.isEmpty) }
+    func nodesToPrint(heavierThan byteCount: Int) -> [Node] {
+        large(heavierThan: byteCount, where: \.placeholders.isEmpty)
+    }
 
-    private func large(where isChosen: (Draft) -> Bool) -> [Node] {
+    private func large(heavierThan byteCount: Int, where isChosen: (Draft) -> Bool) -> [Node] {
         guard count <= Engine.largeMergeCount else { return [] }
         return compactMap {
-            isChosen($0.draft) && PrintedNodes.isLarge($0.draft.node) ? $0.draft.node : nil
+            isChosen($0.draft) && $0.draft.node.isHeavier(than: byteCount) ? $0.draft.node : nil
         }
     }
 }

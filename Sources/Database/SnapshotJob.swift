@@ -94,7 +94,7 @@ package struct PreparationJob: Sendable {
         /// A large write: rules, indexes.
         case write(WritePreparation)
         /// The journal needs them as text.
-        case print([Node])
+        case print([Node], heavierThan: Int)
         /// An engine needs it for an index; no request waits for it.
         case index(IndexJob)
     }
@@ -140,7 +140,8 @@ package struct PreparationJob: Sendable {
             let followed = former.flatMap { $0.window.following($0.node, to: node) }
             finish(.window(followed ?? Window(query, over: node), made))
         case .write(let preparation): finish(.write(preparation.perform()))
-        case .print(let nodes): finish(.printed(PrintedNodes(nodes)))
+        case .print(let nodes, let byteCount):
+            finish(.printed(PrintedNodes(nodes, heavierThan: byteCount)))
         case .index(let job): finish(.index(job.perform()))
         }
     }
@@ -306,7 +307,7 @@ extension SnapshotJob {
             case .window(let query, let node, _, _): query.visits(moreThan: childLimit, of: node)
             case .write(let preparation):
                 job.evaluatesLongRules || preparation.isHeavier(than: byteLimit, childLimit)
-            case .print(let nodes): nodes.contains { $0.isHeavier(than: byteLimit) }
+            case .print(let nodes, _): nodes.contains { $0.isHeavier(than: byteLimit) }
             case .index: true
             }
         // The rules for one request, or a page of children, take at most some milliseconds.

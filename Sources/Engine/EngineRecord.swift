@@ -53,7 +53,8 @@ extension Delta {
     /// - Parameters:
     ///   - index: Below ``recordCount(hadQueue:)``.
     ///   - credential: That of the command. (The changes of a session's end have those that queued them.)
-    ///   - printed: Nodes that were printed ahead.
+    ///   - printed: Nodes that were printed ahead. What is found there is not copied into `payload`: see
+    ///     ``PrintedNodes/takeInsertions()``.
     /// - Returns: The kind of the record.
     /// - Complexity: O(size of the record).
     package mutating func append(
@@ -64,10 +65,7 @@ extension Delta {
         switch kind {
         case .write(_, let changes):
             payload.append(writer: credential, isOnDisconnect: false)
-            if let record = printed?.takeRecord() {
-                payload.append(contentsOf: record)
-                return .authoredDelta
-            }
+            if printed?.insertRecord(at: payload.count) == true { return .authoredDelta }
             return payload.append(delta: changes[...], using: &printed)
         case .queue(let writes, let author):
             return payload.append(registered: writes, [author.credential], for: session, using: &printed)
@@ -76,10 +74,7 @@ extension Delta {
             // First the changes of the queue, if there are any.
             guard index < runs.count else { return payload.append(cancelled: nil, for: session) }
             payload.append(writer: runs[index].credential, isOnDisconnect: true)
-            if runs.count == 1, let record = printed?.takeRecord() {
-                payload.append(contentsOf: record)
-                return .authoredDelta
-            }
+            if runs.count == 1, printed?.insertRecord(at: payload.count) == true { return .authoredDelta }
             let start = index == 0 ? 0 : runs[index - 1].end
             return payload.append(delta: changes[start..<runs[index].end], using: &printed)
         case .nothing, .denied, .put, .listen, .unlisten: preconditionFailure("a delta without records")
@@ -239,8 +234,12 @@ extension [UInt8] {
             writer.append(littleEndian: UInt32(0))
         }
         let start = count
-        if let json = printed?.json(of: node) { append(contentsOf: json) } else { append(json: node) }
-        replace(littleEndian: UInt32(count - start), at: start - 4)
+        if let byteCount = printed?.insert(node, at: start) {
+            replace(littleEndian: UInt32(byteCount), at: start - 4)
+        } else {
+            append(json: node)
+            replace(littleEndian: UInt32(count - start), at: start - 4)
+        }
     }
 
     /// The most bytes that a `head` of ``append(counted:using:behind:)`` writes.

@@ -128,8 +128,9 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
         return lastAppended
     }
 
-    /// Writes everything that is accepted, with one system call, into a new segment when the current one is
-    /// full. Does nothing when nothing is pending.
+    /// Writes everything that is accepted, with one system call but for what was inserted
+    /// (``JournalBatch/insert(_:)``), into a new segment when the current one is full. Does nothing when
+    /// nothing is pending.
     /// - Throws: ``JournalError/poisoned(by:)``, ``JournalError/disk(_:)``. Both are final.
     package mutating func write() throws(JournalError) {
         try refuseIfPoisoned()
@@ -140,7 +141,11 @@ package struct Journal<Storage: Disk>: ~Copyable, Sendable {
             "the pending records are not the ones that were numbered")
         pending.seal(seed: seed, firstSequence: lastWritten.successor, durable: lastDurable)
         do throws(DiskFailure) {
-            try disk.write(pending.bytes.rawSpan, to: file, at: byteOffset)
+            var offset = byteOffset
+            try pending.forEachPiece { piece throws(DiskFailure) in
+                try disk.write(piece, to: file, at: offset)
+                offset += piece.byteCount
+            }
         } catch {
             failure = error
             throw .disk(error)

@@ -10,7 +10,7 @@ extension JournalBatch {
     ///   - timestamp: Milliseconds since 1970.
     ///   - printed: Nodes of the delta that were printed before, if any.
     /// - Returns: A savepoint before the entry.
-    /// - Complexity: O(bytes of the entry).
+    /// - Complexity: O(bytes of the entry that were not printed before).
     package mutating func append(
         _ delta: inout Delta, by credential: borrowing Credential, recordCount: Int, namespace: UInt32,
         timestamp: Int64,
@@ -20,6 +20,7 @@ extension JournalBatch {
         for index in 0..<recordCount {
             beginRecord()
             let kind = delta.append(record: index, by: credential, to: &bytes, using: &printed)
+            if let insertions = printed?.takeInsertions(), !insertions.isEmpty { insert(insertions) }
             endRecord(kind.journalKind, namespace: namespace, timestamp: timestamp)
         }
         endEntry()

@@ -110,7 +110,7 @@ extension Node {
     /// - Parameter left: Nodes that may still be compared.
     package func holds(_ node: Node, at path: Path, visiting left: inout Int) -> Bool {
         switch node {
-        case .object, .prioritized: self[path].isEqual(to: node, visiting: &left)
+        case .object, .prioritized, .string: self[path].isEqual(to: node, visiting: &left)
         default: holds(node, at: path)
         }
     }
@@ -130,8 +130,8 @@ extension Node {
     }
 
     /// Whether both are equal, in bounded time: objects of more than ``comparedNodeLimit`` nodes are not
-    /// compared, and give false unless they are the same snapshot. For callers that only do unneeded work
-    /// when equal nodes give false.
+    /// compared, and give false unless they are the same snapshot; 1 KiB of text counts as a node. For
+    /// callers that only do unneeded work when equal nodes give false.
     package func isEqualWithinLimit(to other: Node) -> Bool {
         var left = Self.comparedNodeLimit
         return isEqual(to: other, visiting: &left)
@@ -143,31 +143,43 @@ extension Node {
         switch (self, other) {
         case (.object(let a), .object(let b)) where a.count == b.count: break
         case (.prioritized, .prioritized): break
+        case (.string(let a), .string(let b)) where a.utf8Count == b.utf8Count: break
         default: return self == other
         }
         if isSameSnapshot(as: other) { return true }
         return left >= 0 && countNodes(&left) && self == other
     }
 
-    /// Most nodes of an object that ``isEqualWithinLimit(to:)`` compares: about a millisecond.
+    /// Most nodes of an object that ``isEqualWithinLimit(to:)`` compares: about a millisecond. As text it is
+    /// more than the longest string (realtime §8.6).
     package static let comparedNodeLimit = 1 << 14
 
-    /// Subtracts the number of nodes below this one from `left`.
+    /// Subtracts the number of nodes below this one, and the KiB of all texts, from `left`.
     /// - Returns: false when there are more; then not all are counted.
     private func countNodes(_ left: inout Int) -> Bool {
-        guard case .object(let children) = withoutPriority else { return true }
-        left -= children.count
-        return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
+        switch self {
+        case .object(let children):
+            left -= children.count
+            return left >= 0 && children.forEach { _, child in child.countNodes(&left) }
+        case .prioritized(let box):
+            left -= box.priority.weight >> 10
+            return left >= 0 && box.node.countNodes(&left)
+        case .string(let text):
+            left -= text.utf8Count >> 10
+            return left >= 0
+        case .empty, .boolean, .integer, .double: return true
+        }
     }
 
-    /// Whether both are the same snapshot: no write was made between them. True where both are empty; always
-    /// false for leaves, which have no storage of their own to compare. O(1).
+    /// Whether both are the same snapshot: no write was made between them. True where both are empty, and for
+    /// copies of one string; false for numbers and booleans, which have no storage to compare. O(1).
     /// - Precondition: The caller has kept both, so that neither was changed in place.
     package func isSameSnapshot(as other: Node) -> Bool {
         switch (self, other) {
         case (.empty, .empty): true
         case (.object(let a), .object(let b)): a.sharesStorage(with: b)
-        case (.prioritized(let a), .prioritized(let b)): a === b && !a.node.isLeaf
+        case (.string(let a), .string(let b)): a.isCopy(of: b)
+        case (.prioritized(let a), .prioritized(let b)): a === b
         default: false
         }
     }

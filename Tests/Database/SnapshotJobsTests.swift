@@ -73,7 +73,7 @@ import Testing
             let answers = answers
             jobs.add(
                 .prepare(
-                    PreparationJob(session: SessionID(session), work: .print([.integer(1)])) {
+                    PreparationJob(session: SessionID(session), work: .print([.integer(1)], heavierThan: 0)) {
                         answers.add(SessionID(session), $0)
                     }))
         }

@@ -62,6 +62,8 @@ import Testing
         "{" + (0..<4000).map { #""k\#($0)":\#($0 + seed)"# }.joined(separator: ",") + "}"
     }
 
+    private static let longString = "\"" + String(repeating: "é\\u0001", count: 1 << 14) + "\""
+
     /// What is printed ahead makes the same records, whatever is written, and is used.
     @Test(
         arguments: [
@@ -79,6 +81,13 @@ import Testing
             // What is there already is left out of a merge.
             (.merge(base: "m", [Write("m/there", large(7)), Write("m/b", "1"), Write("m/c", large(1))]), 0),
             (.onDisconnect([Write("q/a", large(0)), Write("q/b", "2")]), 0),
+            (.put(Write("a", longString)), 0),
+            (.put(Write("a", #"{".priority":1,".value":\#(longString)}"#)), 0),
+            (
+                .merge(
+                    base: "m",
+                    [Write("m/a", longString), Write("m/there", large(7)), Write("m/b", longString)]), 0
+            ),
             (.endSession, 0),
         ] as [(PandoEngine.Operation, Int)])
     func nodesPrintedAheadGiveTheSameRecords(operation: PandoEngine.Operation, unusedCount: Int) {
@@ -98,15 +107,18 @@ import Testing
         let records = (0..<delta.recordCount(hadQueue: true)).map { index in
             var payload: [UInt8] = []
             _ = delta.append(record: index, by: .anonymous, to: &payload, using: &printed)
+            for insertion in (printed?.takeInsertions() ?? []).reversed() {
+                payload.insert(contentsOf: insertion.bytes, at: insertion.offset)
+            }
             return payload
         }
         #expect(records == expected)
         #expect(printed?.unusedCount == unusedCount)
     }
 
-    @Test func smallNodesAndLeavesAreNotPrintedAhead() {
+    @Test func smallNodesAreNotPrintedAhead() {
         let nodes = [
-            Node("1"), Node(#"{"a":1}"#), Node("\"" + String(repeating: "x", count: 1 << 20) + "\""),
+            Node("1"), Node(#"{"a":1}"#), Node("\"" + String(repeating: "x", count: 1 << 10) + "\""),
         ]
         #expect(PrintedNodes(nodes).unusedCount == 0)
     }

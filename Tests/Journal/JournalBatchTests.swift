@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoRandom
 import PandoSimulatedDisk
 import Testing
 
@@ -99,5 +100,65 @@ struct JournalBatchTests {
         #expect(journal.pendingByteCount == 3 * 48)
         try journal.write()
         #expect(journal.pendingByteCount == 0 && journal.lastWritten == SequenceNumber(3))
+    }
+
+    /// Whatever is inserted, and where: the same bytes are written as if it had been copied.
+    @Test(arguments: 0..<50)
+    func insertedBytesAreWrittenAsCopiedOnes(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        var pending = (inserted: JournalBatch(), copied: JournalBatch())
+        for _ in 0..<3 {
+            var (inserted, copied) = (JournalBatch(), JournalBatch())
+            for _ in 0..<Int.random(in: 1...4, using: &random) {
+                let savepoint = (inserted.savepoint, copied.savepoint)
+                for _ in 0..<Int.random(in: 1...3, using: &random) {
+                    Self.appendRecord(to: &inserted, &copied, using: &random)
+                }
+                #expect(inserted.byteCount == copied.byteCount)
+                #expect(
+                    inserted.longestPayloadByteCount(since: savepoint.0)
+                        == copied.longestPayloadByteCount(since: savepoint.1))
+                if Int.random(in: 0..<4, using: &random) == 0 {
+                    inserted.rollback(to: savepoint.0)
+                    copied.rollback(to: savepoint.1)
+                } else {
+                    inserted.endEntry()
+                    copied.endEntry()
+                }
+            }
+            pending.inserted.append(inserted)
+            pending.copied.append(copied)
+        }
+        #expect(pending.inserted.byteCount == pending.copied.byteCount)
+        #expect(pending.copied.byteCount == pending.copied.bytes.count)
+        for batch in [\(inserted: JournalBatch, copied: JournalBatch).inserted, \.copied] {
+            pending[keyPath: batch].seal(
+                seed: 7, firstSequence: SequenceNumber(9), durable: SequenceNumber(3))
+        }
+        var written: [UInt8] = []
+        try pending.inserted.forEachPiece { written.append($0) }
+        #expect(written == pending.copied.bytes)
+    }
+
+    /// Appends one record to both, without and with insertions.
+    private static func appendRecord(
+        to inserted: inout JournalBatch, _ copied: inout JournalBatch, using random: inout SeededGenerator
+    ) {
+        inserted.beginRecord()
+        copied.beginRecord()
+        var insertions: [ByteInsertion] = []
+        for _ in 0..<Int.random(in: 0...3, using: &random) {
+            let count = [0, 1, 7, 100, 300 << 10].randomElement(using: &random) ?? 0
+            let bytes = (0..<count).map { UInt8(truncatingIfNeeded: $0) }
+            if Bool.random(using: &random) {
+                inserted.bytes.append(contentsOf: bytes)
+            } else {
+                insertions.append(ByteInsertion(bytes, at: inserted.bytes.count))
+            }
+            copied.bytes.append(contentsOf: bytes)
+        }
+        inserted.insert(insertions)
+        inserted.endRecord(.delta, namespace: 1, timestamp: 1000)
+        copied.endRecord(.delta, namespace: 1, timestamp: 1000)
     }
 }

@@ -270,9 +270,24 @@ import Testing
             right.set(try object(half), at: key)
         }
         #expect(left == right && !left.isEqualWithinLimit(to: right))
-        #expect(
-            try node(#""\#(String(repeating: "x", count: 1 << 20))""#).isEqualWithinLimit(
-                to: node(#""\#(String(repeating: "x", count: 1 << 20))""#)))
+    }
+
+    /// A KiB of text counts as a node does, and the longest string is compared.
+    @Test func boundedEqualityOfTexts() throws {
+        func text(_ mebibytes: Int) -> String { "\"" + String(repeating: "x", count: mebibytes << 20) + "\"" }
+        for (count, isFound) in [(1, true), (15, true), (17, false)] {
+            func texts() throws -> Node {
+                try node("{" + (0..<count).map { "\"\($0)\":\(text(1))" }.joined(separator: ",") + "}")
+            }
+            #expect(try texts().isEqualWithinLimit(to: texts()) == isFound, "\(count)")
+        }
+        #expect(try node(text(10)).isEqualWithinLimit(to: node(text(10))))
+        var root = Node.empty
+        root.set(try node(text(10)), at: "a")
+        root.set(try node(text(10)), at: "b")
+        var left = Node.comparedNodeLimit
+        #expect(root.holds(try node(text(10)), at: "a", visiting: &left))
+        #expect(!root.holds(try node(text(10)), at: "b", visiting: &left))
     }
 
     @Test func equality() throws {
