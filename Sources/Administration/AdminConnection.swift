@@ -111,8 +111,9 @@ final class AdminConnection: ChannelDelegate {
         guard head.framing == .none || head.framing == .length(0) else {
             return respond(.contentTooLarge, text: "content is not accepted\n")
         }
-        let path = String(decoding: head.pathBytes, as: UTF8.self)
-        guard let page = AdminPage(path) else { return respond(.notFound, text: AdminPage.list) }
+        guard let path = head.path.asciiString, let page = AdminPage(path) else {
+            return respond(.notFound, text: AdminPage.list)
+        }
         let isDeletion = head.method == .delete && page == .connections
         guard head.method == .get || head.method == .head || isDeletion else {
             return respond(
@@ -165,7 +166,7 @@ final class AdminConnection: ChannelDelegate {
             let (isReady, text) = reports.readiness
             respond(isReady ? .ok : .serviceUnavailable, text: text + "\n")
         case .metrics:
-            let accept = head.fields.values(of: "accept").joined(separator: ",")
+            let accept = head.fields.values(of: "accept").compactMap(\.asciiString).joined(separator: ",")
             let format = ExpositionFormat(accept: accept)
             refresh { [self] in respond(.ok, reports.registry.text(format), type: format.contentType) }
         case .variables:
@@ -173,7 +174,7 @@ final class AdminConnection: ChannelDelegate {
         case .slowOperations: respond(.ok, reports.slowOperations, type: Self.json)
         case .usage: reports.pathUsage { [self] list in respond(.ok, list, type: Self.json) }
         case .connections where isDeletion:
-            guard let id = query["id"].flatMap({ SessionID(hexadecimal: $0) }) else {
+            guard let id = query["id"]?.asciiString.flatMap({ SessionID(hexadecimal: $0) }) else {
                 return respond(
                     .badRequest, text: "?id= must be the id of a connection, as GET /connz shows it\n")
             }

@@ -60,7 +60,7 @@ package final class AdminReports: @unchecked Sendable {
             listConnections(request) { list in finish(RESTReport(prefix: list)) }
         case .log:
             let text = question.parameters["after"]
-            guard let number = UInt64(text ?? "0") else {
+            guard let number = (text ?? "0").number(as: UInt64.self) else {
                 return finish(RESTReport(.badRequest, error: "after must be the number of a message"))
             }
             finish(RESTReport(prefix: logTail.json(after: number)))

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoREST
 import PandoRules
 import PandoStorage
@@ -173,7 +174,7 @@ extension RESTCallResult {
         }
         switch self {
         case .read(let node):
-            if let etag, etag == request.ifNoneMatch { return .notModified(etag: etag, context) }
+            if let etag, Text(etag) == request.ifNoneMatch { return .notModified(etag: etag, context) }
             return .value(node, etag: etag, to: request, context)
         case .page(let node, let end):
             do throws(RESTError) {

@@ -1,3 +1,5 @@
+import PandoBytes
+
 /// Names of namespaces (realtime §1.3).
 package enum NamespaceName {
     /// Bytes of a name. A label of a host name has at most 63 (RFC 1035 §2.3.4); Firebase's database ids are
@@ -6,19 +8,24 @@ package enum NamespaceName {
     /// The namespace that always exists.
     package static let standard = "default"
 
+    /// A name as a client has spelled it: the same text, where it may be a name; else one that is none.
+    package static func received(_ text: Text) -> String {
+        text.prefix(byteCount: byteLimit + 1).asciiString ?? "\u{FFFD}"
+    }
+
     /// The canonical spelling of a name, in lower case; nil for a text that is not a valid name.
     package static func canonical(_ text: String) -> String? {
-        let name = text.lowercased()
-        guard !name.isEmpty, name.utf8.count <= byteLimit else { return nil }
-        let isLegal = name.utf8.allSatisfy { byte in
+        // Looked at as bytes: a client may have sent any text of any length.
+        guard !text.utf8.isEmpty, text.utf8.count <= byteLimit else { return nil }
+        let isLegal = text.utf8.allSatisfy { byte in
             switch byte {
-            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "0")...UInt8(ascii: "9"),
-                UInt8(ascii: "-"), UInt8(ascii: "_"):
+            case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+                UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"):
                 true
             default: false
             }
         }
-        return isLegal ? name : nil
+        return isLegal ? text.lowercased() : nil
     }
 
     /// Whether two names, as clients spell them, mean the same namespace; nil stands for ``standard``.

@@ -56,7 +56,7 @@ extension Span<UInt8> {
     }
 
     /// Whether the bytes are `text`, ASCII case ignored. `text` must be lower case.
-    func equals(ignoringCase text: StaticString) -> Bool {
+    package func equals(ignoringCase text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount else { return false }
         // In bounds: both have the same count.
         for index in indices where unsafe lowercased(self[index]) != text.utf8Start[index] { return false }

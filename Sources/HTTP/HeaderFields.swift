@@ -60,8 +60,8 @@ package struct HeaderFields: Sendable {
     }
 
     /// The value of the first field line of that name, as text; bytes that are not UTF-8 become U+FFFD.
-    package subscript(_ name: StaticString) -> String? {
-        bytes(of: name).map { String(decoding: $0, as: UTF8.self) }
+    package subscript(_ name: StaticString) -> Text? {
+        bytes(of: name).map { Text(decoding: $0.span) }
     }
 
     /// How many field lines have that name. A field that is not a list must have at most one (RFC 9110 §5.3).
@@ -70,10 +70,10 @@ package struct HeaderFields: Sendable {
         return fields.reduce(0) { has($1, name: name) ? $0 + 1 : $0 }
     }
 
-    /// All values of that name, in order.
-    package func values(of name: StaticString) -> [String] {
+    /// All values of that name, in order; bytes that are not UTF-8 become U+FFFD.
+    package func values(of name: StaticString) -> [Text] {
         guard mayHave(name) else { return [] }
-        return fields.filter { has($0, name: name) }.map { String(decoding: value($0), as: UTF8.self) }
+        return fields.filter { has($0, name: name) }.map { Text(decoding: value($0).span) }
     }
 
     /// The end of a list: its last elements, of all field lines of that name, with commas between the lines.

@@ -6,11 +6,11 @@ import PandoBytes
 package struct QueryString: Sendable {
     /// One pair, decoded.
     package struct Pair: Equatable, Sendable {
-        package let name: String
+        package let name: Text
         /// Empty for `name=`; nil for `name` alone.
-        package let value: String?
+        package let value: Text?
 
-        package init(name: String, value: String?) {
+        package init(name: Text, value: Text?) {
             self.name = name
             self.value = value
         }
@@ -42,13 +42,16 @@ package struct QueryString: Sendable {
 
     /// The value of the first pair of that name; empty when the pair has none; nil when there is no such
     /// pair.
-    package subscript(_ name: String) -> String? {
-        for pair in pairs where pair.name == name { return pair.value ?? "" }
+    package subscript(_ name: StaticString) -> Text? {
+        for pair in pairs where pair.name.equals(name) { return pair.value ?? "" }
         return nil
     }
 
     /// Whether there is a pair of that name.
-    package func contains(_ name: String) -> Bool { self[name] != nil }
+    package func contains(_ name: StaticString) -> Bool { count(of: name) > 0 }
+
+    /// How many pairs have that name.
+    package func count(of name: StaticString) -> Int { pairs.count { $0.name.equals(name) } }
 }
 
 extension RequestHead {
@@ -60,13 +63,13 @@ extension RequestHead {
 
 /// Decodes `%XX`. A `%` without two hex digits stays. Text that would not be UTF-8 is not decoded; bytes that
 /// were not UTF-8 before become U+FFFD.
-package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> String {
+package func decodePercent(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -> Text {
     // Mostly there is nothing to decode.
     if bytes.allSatisfy({ $0 != UInt8(ascii: "%") && !(plusIsSpace && $0 == UInt8(ascii: "+")) }) {
-        return String(decoding: bytes, as: UTF8.self)
+        return Text(decoding: bytes.span)
     }
     let decoded = decodePercentBytes(bytes, plusIsSpace: plusIsSpace)
-    return String(decoding: isValidUTF8(decoded.rawSpan) ? decoded[...] : bytes, as: UTF8.self)
+    return isValidUTF8(decoded.rawSpan) ? Text(utf8: decoded.span) : Text(decoding: bytes.span)
 }
 
 /// Decodes `%XX` to bytes, for callers that check the result themselves. A `%` without two hex digits stays.

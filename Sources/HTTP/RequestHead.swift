@@ -96,8 +96,8 @@ package final class RequestHead: Sendable {
     /// The method as it was received.
     package var methodText: String { text(line.method) }
 
-    /// The target's path, not decoded. Begins with `/`.
-    package var path: String { line.path.isEmpty ? "/" : text(line.path) }
+    /// The target's path, not decoded. Begins with `/`. Bytes that are not UTF-8 become U+FFFD.
+    package var path: Text { line.path.isEmpty ? "/" : Text(decoding: fields.bytes[line.path].span) }
 
     /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path.
     package var pathBytes: ArraySlice<UInt8> { fields.bytes[line.path] }
@@ -106,7 +106,7 @@ package final class RequestHead: Sendable {
     package var queryBytes: ArraySlice<UInt8>? { line.query.map { fields.bytes[$0] } }
 
     /// The host and port that the request is addressed to: those of an absolute target, else of Host
-    /// (RFC 9112 §3.3). Checked to be `host[:port]`; empty when the client sent none.
+    /// (RFC 9112 §3.3). Checked to be `host[:port]` in ASCII; empty when the client sent none.
     package var authority: String { String(decoding: authorityBytes, as: UTF8.self) }
 
     /// ``authority`` as bytes.
@@ -129,7 +129,7 @@ package final class RequestHead: Sendable {
     }
 
     /// The value of the first field of that (lower-case) name.
-    package func header(_ name: StaticString) -> String? { fields[name] }
+    package func header(_ name: StaticString) -> Text? { fields[name] }
 
     /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 §10.1.1).
     package var expectsContinue: Bool {

@@ -12,7 +12,7 @@ package struct ResponseHead: Sendable {
     package let keepsAlive: Bool
 
     /// The value of the first field of that (lower-case) name.
-    package func header(_ name: StaticString) -> String? { fields[name] }
+    package func header(_ name: StaticString) -> Text? { fields[name] }
 }
 
 /// Reads one response head from pieces of a stream (RFC 9112 §4). As strict as ``RequestHeadReader``.

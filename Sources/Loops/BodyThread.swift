@@ -132,11 +132,8 @@ private final class BodyLane: Sendable {
             }
             outcome.byteCount = bytes.count
             outcome.grant = budget.grant(forTextOf: bytes.count)
-            if case .data = job.request.location {
-                outcome.content = .data(try job.request.readBody(bytes.rawSpan, byteLimit: job.byteLimit))
-            } else {
-                outcome.content = .bytes(bytes)
-            }
+            outcome.content = try BodyResult.Content(
+                reading: bytes, of: job.request, byteLimit: job.byteLimit)
         } catch {
             outcome.content = .refused(error)
         }

@@ -33,11 +33,11 @@ package struct ConnectionListRequest: Sendable {
     /// - Returns: nil for values that there are not.
     package init?(_ query: QueryString) {
         if let text = query["sort"] {
-            guard let order = Order(rawValue: text) else { return nil }
+            guard let order = text.asciiString.flatMap(Order.init) else { return nil }
             self.order = order
         }
         if let text = query["limit"] {
-            guard let limit = Int(text), 1...Self.highestLimit ~= limit else { return nil }
+            guard let limit = text.number(as: Int.self), 1...Self.highestLimit ~= limit else { return nil }
             self.limit = limit
         }
     }

@@ -9,6 +9,7 @@ extension RequestHead {
         var identity: Int?
         var others: Int?
         for value in fields.values(of: "accept-encoding") {
+            guard let value = value.asciiString else { continue }
             for element in value.lowercased().split(separator: ",") {
                 let parts = element.split(separator: ";", omittingEmptySubsequences: false)
                     .map { $0.filter { $0 != " " && $0 != "\t" } }

@@ -36,12 +36,12 @@ package struct ChildListing: Equatable, Sendable {
 
     init(_ parameters: QueryString, mayMeasure: Bool = true) throws(RESTError) {
         do throws(InvalidData) {
-            path = try Path(wire: Text(parameters["path"] ?? ""))
+            path = try Path(wire: parameters["path"] ?? "")
         } catch {
             throw error == .tooDeep ? .pathTooDeep : .invalidPath
         }
         if let text = parameters["from"], !text.isEmpty {
-            guard let key = Key(legal: Array(text.utf8).span) else { throw .invalidPath }
+            guard let key = text.withBytes({ Key(legal: $0) }) else { throw .invalidPath }
             start = key
         } else {
             start = nil
@@ -51,9 +51,9 @@ package struct ChildListing: Equatable, Sendable {
         isMeasured = mayMeasure && parameters["measure"] == "true"
     }
 
-    private static func number(_ text: String?, atLeast minimum: Int) throws(RESTError) -> Int? {
+    private static func number(_ text: Text?, atLeast minimum: Int) throws(RESTError) -> Int? {
         guard let text else { return nil }
-        guard let number = Int(text) else { throw .limitNotInteger(.first) }
+        guard let number = text.asciiString.flatMap({ Int($0) }) else { throw .limitNotInteger(.first) }
         guard number >= minimum else { throw .limitNotPositive(.first) }
         return number
     }
@@ -168,28 +168,5 @@ extension [UInt8] {
             return count < ChildListing.previewedCount
         }
         append("}")
-    }
-}
-
-extension Text {
-    /// As many characters from the beginning as have at most `byteCount` bytes. O(`byteCount`).
-    fileprivate func prefix(byteCount: Int) -> Text {
-        guard utf8Count > byteCount else { return self }
-        let shown = withBytes { bytes in
-            var end = byteCount
-            // Not inside of a character: continuation bytes are 10xxxxxx.
-            while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
-            return Array(end) { bytes[$0] }
-        }
-        return Text(String(decoding: shown, as: UTF8.self))
-    }
-}
-
-extension [UInt8] {
-    /// The bytes that `body` gives for 0 to `count` - 1.
-    fileprivate init(_ count: Int, _ body: (Int) -> UInt8) {
-        self.init()
-        reserveCapacity(count)
-        for index in 0..<count { append(body(index)) }
     }
 }

@@ -135,7 +135,7 @@ private struct Members {
             return .anonymous
         case UInt8(ascii: "{"):
             let range = try reader.skipValue(depth: 1)
-            return .user(Text(reader.cursor.string(range)))
+            return .user(reader.cursor.text(range))
         case UInt8(ascii: "\""):
             if try reader.readString() == "admin" { return .administrator }
         default: _ = try reader.skipValue(depth: 1)
@@ -155,11 +155,11 @@ private struct Members {
         }
         var pairs: [QueryString.Pair] = []
         try reader.readObject { (reader, name) throws(MalformedJSON) in
-            if !Filter.parameterNames.contains(name.string) {
+            if !Filter.parameterNames.contains(where: name.equals) {
                 problem = problem ?? .parameter(.queryMalformed)
             }
             let range = try reader.skipValue(depth: 2)
-            pairs.append(QueryString.Pair(name: name.string, value: reader.cursor.string(range)))
+            pairs.append(QueryString.Pair(name: name, value: reader.cursor.text(range)))
         }
         return pairs
     }

@@ -11,7 +11,7 @@ struct Filter {
     /// The page that the client asks for, with `cursor=`; nil without it.
     var page: RequestedPage?
 
-    static let parameterNames = [
+    static let parameterNames: [StaticString] = [
         "where", "cursor", "aggregate", "orderBy", "limitToFirst", "limitToLast", "startAt", "startAfter",
         "endAt", "endBefore", "equalTo",
     ]
@@ -22,19 +22,18 @@ struct Filter {
         let equalities = try Self.equalities(parameters)
         let aggregates = try Self.aggregates(parameters)
         guard parameters["orderBy"] != nil || !equalities.isEmpty else {
-            let others = Self.parameterNames.filter { $0 != "aggregate" }
-            if !aggregates.isEmpty, !others.contains(where: parameters.contains) {
+            if !aggregates.isEmpty, Self.parameterNames.count(where: parameters.contains) == 1 {
                 query = try Self.query(Query(order: .key), aggregates)
                 return
             }
             guard !Self.parameterNames.contains(where: parameters.contains) else { throw .orderByMissing }
             return
         }
-        guard parameters.pairs.count(where: { $0.name == "orderBy" }) <= 1 else { throw .orderByMalformed }
+        guard parameters.count(of: "orderBy") <= 1 else { throw .orderByMalformed }
         let order = try parameters["orderBy"].map { text throws(RESTError) in try Self.order(text) } ?? .key
         var query = Query(order: order)
         query.limit = try Self.limit(parameters)
-        let range = ["startAt", "startAfter", "endAt", "endBefore"]
+        let range: [StaticString] = ["startAt", "startAfter", "endAt", "endBefore"]
         if parameters.contains("equalTo"), range.contains(where: parameters.contains) {
             throw .equalToWithRange
         }
@@ -72,13 +71,13 @@ struct Filter {
     /// Reads `aggregate`: names between commas (§5.6).
     private static func aggregates(_ parameters: QueryString) throws(RESTError) -> [Text] {
         guard let text = parameters["aggregate"] else { return [] }
-        guard parameters.pairs.count(where: { $0.name == "aggregate" }) == 1 else {
+        guard parameters.count(of: "aggregate") == 1 else {
             throw .invalidAggregate(.query("aggregate is given twice"))
         }
         // One more than there may be is enough to refuse them.
-        return text.utf8.split(
+        return text.bytes.split(
             separator: UInt8(ascii: ","), maxSplits: Aggregate.countLimit, omittingEmptySubsequences: false
-        ).map { Text(String(Substring($0))) }
+        ).map { Text(decoding: $0.span) }
     }
 
     private static func query(_ query: Query, _ aggregates: [Text]) throws(RESTError) -> Query {
@@ -90,8 +89,8 @@ struct Filter {
     /// Reads `where`: an object of primitives, by the paths of children (§5.4).
     private static func equalities(_ parameters: QueryString) throws(RESTError) -> [Query.Equality] {
         guard let text = parameters["where"] else { return [] }
-        guard parameters.pairs.count(where: { $0.name == "where" }) == 1 else { throw .whereMalformed }
-        let bytes = Array(text.utf8)
+        guard parameters.count(of: "where") == 1 else { throw .whereMalformed }
+        let bytes = text.bytes
         var members: [(name: Text, value: Node)] = []
         let isObject = withCursor(over: bytes.rawSpan) { cursor in
             var reader = JSONReader(cursor)
@@ -121,21 +120,21 @@ struct Filter {
     /// children (§4.1). Here `startAfter` is a bare key.
     /// - Throws: ``RESTError/shallowWithQuery``, and the errors of limits.
     init(shallow parameters: QueryString) throws(RESTError) {
-        for name in [
+        let others: [StaticString] = [
             "orderBy", "limitToLast", "startAt", "endAt", "endBefore", "equalTo", "where", "cursor",
             "aggregate",
-        ] {
-            guard !parameters.contains(name) else { throw .shallowWithQuery }
+        ]
+        guard !others.contains(where: parameters.contains), parameters["format"] != "export" else {
+            throw .shallowWithQuery
         }
-        guard parameters["format"] != "export" else { throw .shallowWithQuery }
         let limit = try Self.limit(parameters)
         let start = parameters["startAfter"].map { key in
-            Bound(value: .empty, key: .key(Key(unchecked: Text(key))), isInclusive: false)
+            Bound(value: .empty, key: .key(Key(unchecked: key)), isInclusive: false)
         }
         if limit != nil || start != nil { query = Query(order: .key, start: start, limit: limit) }
     }
 
-    private static func order(_ text: String) throws(RESTError) -> ChildOrder {
+    private static func order(_ text: Text) throws(RESTError) -> ChildOrder {
         guard let value = JSONText(text), value.key == nil, case .string(let name) = value.value else {
             throw .orderByMalformed
         }
@@ -155,14 +154,16 @@ struct Filter {
         guard let text = first ?? last else { return nil }
         let anchor: Query.Anchor = first != nil ? .first : .last
         guard !text.isEmpty else { throw .limitNotPositive(anchor) }
-        let isNegative = text.hasPrefix("-")
-        let digits = text.utf8.dropFirst(isNegative ? 1 : 0)
+        let isNegative = text.firstByte == UInt8(ascii: "-")
+        let digits = text.bytes.dropFirst(isNegative ? 1 : 0)
         guard !digits.isEmpty, digits.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else {
             throw .limitNotInteger(anchor)
         }
         guard !isNegative else { throw .limitNotPositive(anchor) }
         // The integers of a limit have 32 bits (realtime §7.1).
-        guard let count = Int(text), count <= Limits.queryLimit else { throw .limitNotInteger(anchor) }
+        guard let count = text.number(as: Int.self), count <= Limits.queryLimit else {
+            throw .limitNotInteger(anchor)
+        }
         guard count > 0 else { throw .limitNotPositive(anchor) }
         return Query.Limit(count: count, anchor: anchor)
     }
@@ -174,7 +175,7 @@ private struct BoundPosition {
     let value: Node
     let key: Text?
 
-    init(_ text: String, _ order: ChildOrder) throws(RESTError) {
+    init(_ text: Text, _ order: ChildOrder) throws(RESTError) {
         guard let json = JSONText(text) else { throw .boundNotPrimitive }
         if order == .key, case .string = json.value {} else if order == .key { throw .boundNotString }
         value = json.value
@@ -203,8 +204,8 @@ private struct JSONText {
     let value: Node
     let key: Text?
 
-    init?(_ text: String) {
-        let bytes = Array(text.utf8)
+    init?(_ text: Text) {
+        let bytes = text.bytes
         let parsed = withCursor(over: bytes.rawSpan) { cursor -> (Node, Text?)? in
             var reader = JSONReader(cursor)
             guard let parsed = try? Self.read(&reader), reader.invalidData == nil else { return nil }

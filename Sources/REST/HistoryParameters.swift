@@ -25,14 +25,15 @@ package struct HistoryParameters: Equatable, Sendable {
     /// - Throws: ``RESTError/parameter(_:)`` for one that is missing or malformed.
     package init(_ request: RESTRequest, usualLimit: Int, highestLimit: Int) throws(RESTError) {
         let parameters = request.address.parameters
-        guard let part = Part(rawValue: parameters["part"] ?? Part.all.rawValue) else {
+        guard let part = Part(rawValue: parameters["part"].map { $0.asciiString ?? "" } ?? Part.all.rawValue)
+        else {
             throw .parameter(.partMalformed)
         }
         self.part = part
         guard let text = parameters["path"] ?? (part == .rules ? "/" : nil) else {
             throw .parameter(.pathMissing)
         }
-        do throws(InvalidData) { path = try Path(wire: Text(text)) } catch {
+        do throws(InvalidData) { path = try Path(wire: text) } catch {
             throw .parameter(.pathMalformed)
         }
         time = try Self.number(parameters, "at", .atMalformed)
@@ -45,13 +46,10 @@ package struct HistoryParameters: Equatable, Sendable {
 
     /// Digits only, without a sign; a number beyond 63 bits is malformed.
     private static func number(
-        _ parameters: QueryString, _ name: String, _ problem: RESTError.Parameter
+        _ parameters: QueryString, _ name: StaticString, _ problem: RESTError.Parameter
     ) throws(RESTError) -> Int64? {
         guard let text = parameters[name] else { return nil }
-        guard !text.isEmpty, text.utf8.allSatisfy({ (0x30...0x39).contains($0) }), let value = Int64(text)
-        else {
-            throw .parameter(problem)
-        }
+        guard let value = text.number(as: Int64.self) else { throw .parameter(problem) }
         return value
     }
 }

@@ -50,15 +50,15 @@ package struct PageCursor: Equatable, Sendable {
         var text: [UInt8] = []
         text.append(base64: bytes.rawSpan, alphabet: .urlSafe)
         let cursor = String(decoding: text, as: UTF8.self)
-        assert((try? PageCursor(cursor, for: query, at: path))?.key == key, "it cannot be read again")
+        assert((try? PageCursor(Text(cursor), for: query, at: path))?.key == key, "it cannot be read again")
         return cursor
     }
 
     /// Reads what a client has sent.
     /// - Parameter query: That of its request, as far as its other parameters say.
     /// - Throws: ``RESTError/cursorMalformed``, ``RESTError/cursorOfAnotherQuery``.
-    package init(_ text: String, for query: Query, at path: Path) throws(RESTError) {
-        let characters = Array(text.utf8)
+    package init(_ text: Text, for query: Query, at path: Path) throws(RESTError) {
+        let characters = text.bytes
         guard characters.count <= Self.characterLimit,
             let bytes = decodeBase64(characters.rawSpan, alphabet: .urlSafe),
             bytes.count > Self.headByteCount,
@@ -142,7 +142,7 @@ extension Query {
 /// `cursor=` of a request.
 package struct RequestedPage: Equatable, Sendable {
     /// The end of the page before it, as the client has sent it; nil for the first page.
-    package let cursor: String?
+    package let cursor: Text?
 
     /// The query of the page.
     /// - Throws: As ``PageCursor/init(_:for:at:)``.

@@ -37,9 +37,11 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
 
     /// Nil without the parameter.
     /// - Throws: ``RESTError/writeSizeLimitMalformed``.
-    init?(_ text: String?) throws(RESTError) {
+    init?(_ text: Text?) throws(RESTError) {
         guard let text else { return nil }
-        guard let limit = WriteSizeLimit(rawValue: text) else { throw .writeSizeLimitMalformed }
+        guard let limit = text.asciiString.flatMap(WriteSizeLimit.init) else {
+            throw .writeSizeLimitMalformed
+        }
         self = limit
     }
 
@@ -61,8 +63,9 @@ package enum WriteSizeLimit: String, Equatable, Sendable, CaseIterable {
 
 /// Reads `<n>ms`, `<n>s` or `<n>min` (rest §4).
 /// - Throws: ``RESTError/timeoutMalformed``.
-func parseTimeout(_ text: String?) throws(RESTError) -> Duration {
+func parseTimeout(_ text: Text?) throws(RESTError) -> Duration {
     guard let text else { return RESTLimits.timeout }
+    guard let text = text.asciiString else { throw .timeoutMalformed }
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     // Seven digits are enough for the maximum in milliseconds, and cannot overflow.
     guard let count = Int64(digits), digits.utf8.count <= 7 else { throw .timeoutMalformed }
@@ -110,15 +113,15 @@ package struct ResponseForm: Equatable, Sendable {
         isShallow = parameters["shallow"] == "true"
         if let name = parameters["callback"] {
             guard Self.isCallback(name) else { throw .callbackMalformed }
-            callback = name
+            callback = name.string
         }
         downloadName = parameters["download"].flatMap(Self.fileName)
     }
 
     /// `[A-Za-z0-9_$.\[\]]{1,128}` (§3.3).
-    private static func isCallback(_ name: String) -> Bool {
-        (1...RESTLimits.callbackByteCount).contains(name.utf8.count)
-            && name.utf8.allSatisfy { byte in
+    private static func isCallback(_ name: Text) -> Bool {
+        (1...RESTLimits.callbackByteCount).contains(name.utf8Count)
+            && name.allSatisfy { byte in
                 switch byte {
                 case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
                     UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "_"), UInt8(ascii: "$"),
@@ -130,10 +133,10 @@ package struct ResponseForm: Equatable, Sendable {
     }
 
     /// The name without quotes, control characters and path separators (§3.4); nil when nothing is left.
-    private static func fileName(_ name: String) -> String? {
+    private static func fileName(_ name: Text) -> String? {
         let kept = String(
             String.UnicodeScalarView(
-                name.unicodeScalars.filter { scalar in
+                name.string.unicodeScalars.filter { scalar in
                     switch scalar.value {
                     case 0..<0x20, 0x7F..<0xA0, 0x22, 0x27, 0x2F, 0x5C: false
                     default: true

@@ -19,9 +19,9 @@ package enum RESTCredential: Equatable, Sendable {
         if let token = Self.bearer(fields) {
             self = .bearer(token)
         } else if let token = parameters["access_token"], !token.isEmpty {
-            self = .accessToken(Text(token))
+            self = .accessToken(token)
         } else if let token = parameters["auth"], !token.isEmpty {
-            self = .auth(Text(token))
+            self = .auth(token)
         } else {
             self = .none
         }
@@ -50,10 +50,12 @@ package enum RESTCredential: Equatable, Sendable {
         // The field may occur once (RFC 9110 §11.6.2). Several are treated as an empty Bearer, which is a bad
         // token.
         guard values.count == 1 else { return "" }
-        let isSpace = { (character: Character) in character == " " || character == "\t" }
-        let scheme = value.prefix { !isSpace($0) }
-        guard scheme.lowercased() == "bearer" else { return nil }
-        return Text(String(value.dropFirst(scheme.count).drop(while: isSpace)))
+        let bytes = value.bytes
+        let isSpace = { (byte: UInt8) in byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
+        let scheme = bytes.prefix { !isSpace($0) }
+        guard scheme.span.equals(ignoringCase: "bearer") else { return nil }
+        let token = bytes[scheme.endIndex...].drop(while: isSpace)
+        return Text(decoding: token.span)
     }
 }
 
@@ -80,9 +82,9 @@ package struct AuthVariableOverride: Equatable, Sendable {
     package let claims: Node?
 
     /// - Throws: ``RESTError/authVariableMalformed``.
-    init(_ text: String) throws(RESTError) {
-        json = Text(text)
-        let bytes = Array(text.utf8)
+    init(_ text: Text) throws(RESTError) {
+        json = text
+        let bytes = text.bytes
         claims = try withCursor(over: bytes.rawSpan) { (cursor) throws(RESTError) -> Node? in
             var parser = DraftParser(JSONReader(cursor))
             let first = parser.reader.peek()

@@ -55,7 +55,7 @@ package enum RESTLocation: Equatable, Sendable {
 
     /// The paths below `/.inspect` without a suffix: the backup, and the emulator's page of coverage,
     /// which Pando does not implement.
-    private static let pages: [[String?]] = [["coverage"], ["backup"]]
+    private static let pages: [[Text?]] = [["coverage"], ["backup"]]
 
     /// Whether each `%` is followed by two hex digits. (Query strings are read leniently. A path is not,
     /// since it names a location to write to.)
@@ -81,16 +81,18 @@ package enum RESTLocation: Equatable, Sendable {
     }
 
     /// The decoded text of the segment; nil when it is invalid.
-    private static func decoded(_ segment: ArraySlice<UInt8>) -> String? {
+    private static func decoded(_ segment: ArraySlice<UInt8>) -> Text? {
         guard let bytes = decodedBytes(segment), unsafe isValidUTF8(bytes.span.bytes) else { return nil }
-        return String(decoding: bytes, as: UTF8.self)
+        return Text(utf8: bytes.span)
     }
 
-    /// The name without its suffix, and with a slash where the path has one.
+    /// The name without its suffix, and with a slash where the path has one; empty for one that is not ASCII,
+    /// which no page and no setting has.
     private static func name(_ segments: some Collection<ArraySlice<UInt8>>) throws(RESTError) -> String {
         let names = segments.compactMap(decoded)
         guard !names.isEmpty, names.count == segments.count else { throw .invalidPath }
-        return names.joined(separator: "/")
+        let strings = names.compactMap(\.asciiString)
+        return strings.count == names.count ? strings.joined(separator: "/") : ""
     }
 
     private static func target(_ path: ArraySlice<UInt8>) throws(RESTError) -> Target {

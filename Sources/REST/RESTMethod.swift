@@ -45,11 +45,13 @@ extension RESTMethod {
 
     /// The method that a POST stands for (§1.4). The header has precedence over the parameter.
     private static func overriding(_ head: RequestHead, _ parameters: QueryString) throws(RESTError) -> Self {
-        let parameter = parameters.pairs.first { $0.name.lowercased() == "x-http-method-override" }
+        let parameter = parameters.pairs.first {
+            $0.name.asciiString?.lowercased() == "x-http-method-override"
+        }
         guard let name = head.header("x-http-method-override") ?? parameter.map({ $0.value ?? "" }) else {
             return .post
         }
-        switch name.uppercased() {
+        switch name.asciiString?.uppercased() {
         case "GET": return .get
         case "PUT": return .put
         case "PATCH": return .patch

@@ -22,6 +22,8 @@ package struct RESTReport: Sendable {
     /// The JSON before the value: all of it where there is none.
     package var prefix: [UInt8]
     package var node: Node?
+    /// About the bytes of memory that ``node`` takes, where only this report holds it; else 0.
+    package var nodeByteCount = 0
     /// The JSON behind the value.
     package var suffix: [UInt8]
 

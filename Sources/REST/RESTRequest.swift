@@ -8,7 +8,7 @@ import PandoTree
 package struct RESTAddress: Sendable {
     /// `ns=`; nil when it is absent or empty. Then the host (``RequestHead/authority``) or the default names
     /// the database.
-    package let namespace: String?
+    package let namespace: Text?
     /// `OPTIONS`: a browser's preflight. It gets a response at once, with any path and any database.
     package let isPreflight: Bool
     /// Those that are not `ns`: mostly none.
@@ -25,7 +25,7 @@ package struct RESTAddress: Sendable {
 
 /// Printing does not print the parameters, which may contain a credential.
 extension RESTAddress: CustomStringConvertible, CustomReflectable {
-    package var description: String { "RESTAddress(\(namespace ?? ""))" }
+    package var description: String { "RESTAddress(\(namespace?.string ?? ""))" }
     package var customMirror: Mirror { Mirror(self, children: []) }
 }
 
@@ -72,8 +72,8 @@ package final class RESTRequest: Sendable {
 
     /// `X-Firebase-ETag: true`.
     package let asksForETag: Bool
-    package let ifMatch: String?
-    package let ifNoneMatch: String?
+    package let ifMatch: Text?
+    package let ifNoneMatch: Text?
     /// Whether a successful response has the tag of the data: because of `X-Firebase-ETag` or of a condition
     /// (§7). Not with a query, whose result is not the data that the tag is of.
     package let returnsETag: Bool
@@ -136,7 +136,7 @@ package final class RESTRequest: Sendable {
         isDryRun = parameters["dryRun"] == "true"
         form = try ResponseForm(head, parameters, method)
 
-        asksForETag = head.header("x-firebase-etag")?.lowercased() == "true"
+        asksForETag = head.header("x-firebase-etag")?.asciiString?.lowercased() == "true"
         ifMatch = head.header("if-match")
         ifNoneMatch = head.header("if-none-match")
         returnsETag = !isFiltered && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
@@ -153,7 +153,7 @@ package final class RESTRequest: Sendable {
     package var expectedHash: Text? {
         guard let ifMatch else { return nil }
         // An empty tag matches nothing. It must not become the empty hash, which means no data.
-        return ifMatch == Node.nullETag ? "" : ifMatch.isEmpty ? "no tag" : Text(ifMatch)
+        return ifMatch == Text(Node.nullETag) ? "" : ifMatch.isEmpty ? "no tag" : ifMatch
     }
 
     /// Checks the conditional headers as far as that needs no data (§7).
@@ -185,7 +185,7 @@ package final class RESTRequest: Sendable {
 extension RequestHead {
     /// Whether `Accept` contains the type (§8), which must be in lower case.
     fileprivate func accepts(mediaType: String) -> Bool {
-        fields.values(of: "accept").contains { $0.lowercased().contains(mediaType) }
+        fields.values(of: "accept").contains { $0.asciiString?.lowercased().contains(mediaType) == true }
     }
 }
 

@@ -294,10 +294,16 @@ extension RESTResponse {
         guard bytes.count > RESTLimits.compressedByteCount else {
             return RESTResponse(status, head, whole: bytes, printedByteCount: bytes.count, context)
         }
+        let startOfHead = head
         var head = head
         head.append(field: "Vary", "Accept-Encoding")
         guard context.acceptsGzip else {
             return RESTResponse(status, head, whole: bytes, printedByteCount: bytes.count, context)
+        }
+        // More takes too long to compress at once.
+        guard bytes.count <= RESTLimits.pieceByteCount else {
+            return withoutContentLength(
+                ValuePrinter(.nothing, JSONForm(), prefix: bytes), status, startOfHead, context)
         }
         let compressor = context.compressor ?? ResponseCompressor()
         let packed = compressor.gzip(bytes).flatMap { $0.count < bytes.count ? $0 : nil }
@@ -349,7 +355,9 @@ extension RESTResponse {
         var json = JSONForm()
         json.hasPriorities = request.form.isExport
         json.hasArrays = !request.form.isExport
-        let printer = ValuePrinter(.node(node), json, prefix: report.prefix, suffix: report.suffix)
+        let printer = ValuePrinter(
+            .node(node), json, prefix: report.prefix, suffix: report.suffix,
+            ownedByteCount: report.nodeByteCount)
         return response(of: printer, report.httpStatus, head, context)
     }
 
@@ -382,7 +390,7 @@ extension RESTResponse {
         output.append(field: "Access-Control-Allow-Origin", "*")
         output.append(field: "Access-Control-Allow-Methods", "GET, PUT, PATCH, POST, DELETE, OPTIONS")
         if let names = head.header("access-control-request-headers") {
-            output.append(field: "Access-Control-Allow-Headers", text: names)
+            output.append(field: "Access-Control-Allow-Headers", text: names.string)
         }
         output.append(field: "Access-Control-Max-Age", "3600")
         var context = ResponseContext(head, dateLine: dateLine)

@@ -17,7 +17,8 @@ struct UploadForm: Sendable {
     private let delimiter: [UInt8]
 
     /// Nil for any other type, and without a valid boundary.
-    init?(contentType: String) {
+    init?(contentType: Text) {
+        guard let contentType = contentType.asciiString else { return nil }
         let fields = contentType.split(separator: ";").map { $0.drop { $0 == " " } }
         guard let type = fields.first, type.lowercased().split(separator: " ") == ["multipart/form-data"],
             var boundary = fields.dropFirst().first(where: { $0.lowercased().hasPrefix("boundary=") })

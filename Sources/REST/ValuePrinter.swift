@@ -37,6 +37,8 @@ package struct ValuePrinter: Sendable {
     private let root: Root
     private let form: JSONForm
     private let suffix: [UInt8]
+    /// About the bytes of memory of the value, where it is not the tree's; else 0.
+    private let ownedByteCount: Int
     /// Printed and not yet returned. May exceed a piece by one part of a text.
     private var buffer: [UInt8]
     /// Bytes of `buffer` that were returned.
@@ -95,11 +97,16 @@ package struct ValuePrinter: Sendable {
     /// - Parameters:
     ///   - prefix: Printed before the value.
     ///   - suffix: Printed behind it; a pretty value then ends the line.
-    package init(_ root: Root, _ form: JSONForm, prefix: [UInt8] = [], suffix: [UInt8] = []) {
+    ///   - ownedByteCount: About the bytes of memory of the value, where nobody else holds it.
+    package init(
+        _ root: Root, _ form: JSONForm, prefix: [UInt8] = [], suffix: [UInt8] = [], ownedByteCount: Int = 0
+    ) {
+        self.ownedByteCount = ownedByteCount
         self.root = root
         self.form = form
         self.suffix = suffix
         buffer = prefix
+        bufferByteCount = prefix.count
     }
 
     /// Whether everything was returned.
@@ -125,13 +132,13 @@ package struct ValuePrinter: Sendable {
         return piece
     }
 
-    /// About how many bytes of memory it holds alone: what is printed, and members. (A node is mostly the
-    /// tree's, too.) O(1).
+    /// About how many bytes of memory it holds alone: what is printed, members, and a value that is not the
+    /// tree's. O(1).
     package var heldByteCount: Int {
         if case .members(let members) = root {
             bufferByteCount + members.count * Self.memberByteCount
         } else {
-            bufferByteCount
+            bufferByteCount + ownedByteCount
         }
     }
 

@@ -7,7 +7,7 @@ import PandoHTTP
 /// system: `..`, a link or an encoded slash names no entry of the table.
 package struct StaticSite: Sendable {
     /// By the path of a request, decoded: `/js/app.js`.
-    private let files: [String: StaticFile]
+    private let files: [Text: StaticFile]
 
     /// A site of some files.
     /// - Parameter contents: By their paths, which begin with a slash. Left out is what ``isServed(_:)``
@@ -16,7 +16,7 @@ package struct StaticSite: Sendable {
     package init(_ contents: [String: [UInt8]]) {
         files = Dictionary(
             uniqueKeysWithValues: contents.lazy.filter { Self.isServed($0.key) }.map {
-                ($0.key, StaticFile(path: $0.key, $0.value))
+                (Text($0.key), StaticFile(path: $0.key, $0.value))
             })
     }
 
@@ -54,36 +54,36 @@ package struct StaticSite: Sendable {
     }
 
     /// `/docs` is also the address of `/docs.html`, and of `/docs/index.html`.
-    private func file(at path: String) -> StaticFile? {
+    private func file(at path: Text) -> StaticFile? {
         if let file = files[path] { return file }
-        var stem = path[...]
-        while stem.hasSuffix("/") { stem.removeLast() }
-        return files["\(stem)/index.html"] ?? files["\(stem).html"]
+        var stem = path.bytes
+        while stem.last == UInt8(ascii: "/") { stem.removeLast() }
+        return files[Text(utf8: (stem + Array("/index.html".utf8)).span)]
+            ?? files[Text(utf8: (stem + Array(".html".utf8)).span)]
     }
 
     /// The path with its escapes decoded; nil where an encoded slash or zero would change what it names, or
     /// where the bytes are no text.
-    private static func decoded(_ bytes: ArraySlice<UInt8>) -> String? {
-        guard bytes.contains(UInt8(ascii: "%")) else {
-            return unsafe isValidUTF8(bytes.span.bytes) ? String(decoding: bytes, as: UTF8.self) : nil
-        }
+    private static func decoded(_ bytes: ArraySlice<UInt8>) -> Text? {
+        guard bytes.contains(UInt8(ascii: "%")) else { return Text(validating: bytes.span) }
         let slashes = bytes.count { $0 == UInt8(ascii: "/") }
         let decoded = decodePercentBytes(bytes, plusIsSpace: false)
-        guard decoded.count(where: { $0 == UInt8(ascii: "/") }) == slashes, !decoded.contains(0),
-            isValidUTF8(decoded.rawSpan)
-        else { return nil }
-        return String(decoding: decoded, as: UTF8.self)
+        guard decoded.count(where: { $0 == UInt8(ascii: "/") }) == slashes, !decoded.contains(0) else {
+            return nil
+        }
+        return Text(validating: decoded.span)
     }
 
     /// Whether `If-None-Match` names the tag (RFC 9110 §13.1.2; weak comparison).
-    private static func matches(_ values: [String], _ etag: String) -> Bool {
+    private static func matches(_ values: [Text], _ etag: String) -> Bool {
         values.contains { value in
-            value.split(separator: ",").contains { element in
+            // Ours are ASCII. The whole list is malformed where another one is not.
+            value.asciiString?.split(separator: ",").contains { element in
                 var tag = element.drop { $0 == " " || $0 == "\t" }
                 while let last = tag.last, last == " " || last == "\t" { tag.removeLast() }
                 if tag.hasPrefix("W/") { tag = tag.dropFirst(2) }
                 return tag == "*" || tag == etag
-            }
+            } ?? false
         }
     }
 }

@@ -59,12 +59,13 @@ package struct ClientHandshake: Sendable {
     package func check(_ head: ResponseHead) throws(UpgradeFailure) -> DeflateAgreement? {
         let fields = head.fields
         guard head.statusCode == 101 else { throw .refused(statusCode: head.statusCode) }
-        guard fields.count(of: "upgrade") == 1, fields["upgrade"]?.lowercased() == "websocket" else {
+        guard fields.count(of: "upgrade") == 1, fields["upgrade"]?.asciiString?.lowercased() == "websocket"
+        else {
             throw .notAnUpgrade
         }
         guard fields.has(token: "upgrade", in: "connection") else { throw .connectionNotUpgraded }
         guard fields.count(of: "sec-websocket-accept") == 1,
-            fields["sec-websocket-accept"] == acceptKey(for: key)
+            fields["sec-websocket-accept"] == Text(acceptKey(for: key))
         else { throw .wrongAcceptKey }
         guard fields.count(of: "sec-websocket-protocol") == 0 else { throw .unexpectedChoice }
         guard let extensions = readExtensions(fields.values(of: "sec-websocket-extensions")) else {

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoHTTP
 
 /// One element of `Sec-WebSocket-Extensions` (RFC 6455 §9.1): an extension's name and its parameters, in
@@ -22,10 +23,10 @@ struct ExtensionElement: Equatable, Sendable {
 /// Spaces and tabs may stand around every separator, and elements of a list may be empty (RFC 9110 §5.6.1).
 /// - Returns: nil where a line does not follow the grammar: the handshake must fail.
 /// - Complexity: O(bytes).
-func readExtensions(_ lines: [String]) -> [ExtensionElement]? {
+func readExtensions(_ lines: [Text]) -> [ExtensionElement]? {
     var elements: [ExtensionElement] = []
     for line in lines {
-        var reader = ExtensionListReader(Array(line.utf8))
+        var reader = ExtensionListReader(line.bytes)
         guard reader.read(into: &elements) else { return nil }
     }
     return elements

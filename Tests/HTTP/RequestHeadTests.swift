@@ -97,7 +97,7 @@ func readRequest(
     func target(text: String, authority: String, path: String, query: String?) throws {
         let head = try #require(try readRequest("GET \(text) HTTP/1.1\r\nHost: h\r\n\r\n").head)
         #expect(head.authority == authority)
-        #expect(head.path == path)
+        #expect(head.path == Text(path))
         #expect(head.queryBytes.map { String(decoding: $0, as: UTF8.self) } == query)
     }
 
@@ -266,7 +266,7 @@ func readRequest(
     @Test func pipelinedHeadsAreReadOneByOne() throws {
         let wire = Array("GET /a HTTP/1.1\r\nHost: h\r\n\r\nGET /b HTTP/1.1\r\nHost: h\r\n\r\nGET".utf8)
         var offset = 0
-        var paths: [String] = []
+        var paths: [Text] = []
         while true {
             var reader = RequestHeadReader()
             #expect(reader.isIdle)

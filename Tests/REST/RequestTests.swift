@@ -79,7 +79,7 @@ func pathsThatNameNothing(target: String, error: RESTError) throws {
     ] as [(String, String?)])
 func namespaceIsReadBeforePath(target: String, namespace: String?) throws {
     let address = RESTAddress(try head("GET", target))
-    #expect(address.namespace == namespace)
+    #expect(address.namespace?.string == namespace)
 }
 
 /// rest §1.4, §2.

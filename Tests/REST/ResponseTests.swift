@@ -308,6 +308,27 @@ func compressedResponsesHaveSameText(count: Int) throws {
     #expect(first.head.header("content-encoding") == "gzip" && first.bytes == second.bytes)
 }
 
+/// What is too long to be compressed at once is compressed piece by piece.
+@Test func longReportsAreCompressedInPieces() throws {
+    let head = try head("GET", "/a.json", ["Accept-Encoding: gzip"])
+    let text = [UInt8](String(repeating: "abcdefg", count: RESTLimits.pieceByteCount).utf8)
+    for response in [
+        RESTResponse.verbatim(text, ResponseContext(head)),
+        .report(RESTReport(prefix: text), to: try request("GET", "/a.json"), ResponseContext(head)),
+    ] {
+        var response = response
+        #expect(response.removeWhole() == nil)
+        let received = try Received(response)
+        #expect(received.head.header("content-encoding") == "gzip")
+        #expect(received.head.header("content-length") == nil)
+        var inflated: [UInt8] = []
+        var body = try GzipBody(byteLimit: text.count)
+        try body.inflate(received.bytes.rawSpan, into: &inflated)
+        try body.finish()
+        #expect(inflated == text)
+    }
+}
+
 extension [UInt8] {
     /// Bytes that no compression makes smaller.
     fileprivate init(noise count: Int, _ generator: inout SeededGenerator) {

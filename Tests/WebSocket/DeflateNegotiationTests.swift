@@ -20,7 +20,8 @@ private func answer(_ lines: [String], _ options: DeflateOptions) throws -> Stri
     try ServerHandshake(try head(extensions: lines), deflate: options).appendResponse(to: &output)
     var reader = ResponseHeadReader()
     var offset = 0
-    return try #require(try reader.read(output.rawSpan, from: &offset)).header("sec-websocket-extensions")
+    return try #require(try reader.read(output.rawSpan, from: &offset)).header("sec-websocket-extensions")?
+        .string
 }
 
 private var generous: DeflateOptions {

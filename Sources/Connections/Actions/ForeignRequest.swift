@@ -3,9 +3,9 @@ import PandoBytes
 /// Why a request to a `--dev` server is refused.
 package enum ForeignRequest: Hashable, Sendable {
     /// `Host` names neither loopback nor an allowed origin.
-    case host(String)
+    case host(Text)
     /// The page that made it is from neither; empty where the page hides where it is from.
-    case page(String)
+    case page(Text)
 
     /// The text of the answer, and of the log.
     package var reason: String {
@@ -21,13 +21,13 @@ package enum ForeignRequest: Hashable, Sendable {
         }
     }
 
-    /// Characters of a client's text that are repeated.
-    private static let quotedCharacterLimit = 200
+    /// Bytes of a client's text that are repeated.
+    private static let quotedByteLimit = 200
 
     /// As JSON, so that no text is taken for another line of the log.
-    private func quoted(_ text: String) -> String {
+    private func quoted(_ text: Text) -> String {
         var json: [UInt8] = []
-        json.append(json: Text(String(text.prefix(Self.quotedCharacterLimit))))
+        json.append(json: text.prefix(byteCount: Self.quotedByteLimit))
         return String(decoding: json, as: UTF8.self)
     }
 }

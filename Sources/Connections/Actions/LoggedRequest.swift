@@ -16,13 +16,13 @@ package final class LoggedRequest {
     /// When the response began.
     package internal(set) var ended: MonotonicTime
 
-    /// Characters of a path that are logged.
-    private static let pathLimit = 1024
+    /// Bytes of a path that are logged.
+    private static let pathByteLimit = 1024
 
     init(_ head: RequestHead, isSecure: Bool, at time: MonotonicTime) {
         self.isSecure = isSecure
         method = head.methodText
-        path = String(head.path.prefix(Self.pathLimit))
+        path = head.path.prefix(byteCount: Self.pathByteLimit).string
         requestID = head.requestID.map { String(decoding: $0, as: UTF8.self) }
         began = time
         ended = time

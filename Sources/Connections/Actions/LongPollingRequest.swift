@@ -15,7 +15,7 @@ package enum LongPollingRequest: Equatable {
         /// The digits behind the names of the page's functions.
         var callback: [UInt8]
         var namespace: String?
-        var previousSession: String?
+        var previousSession: Text?
     }
 
     /// What names a session, and the password that only its client has.
@@ -81,8 +81,8 @@ package enum LongPollingRequest: Equatable {
     package static func segments(_ query: QueryString) throws(Malformed) -> [Segment] {
         guard query.pairs.count <= pairLimit else { throw Malformed(parameter: "seg\(segmentLimit)") }
         // `seg0`, `ts0`, `d0`, `seg1`, …: the first of each name counts.
-        var found: [(number: String?, total: String?, text: String?)] = []
-        func place(_ name: String, behind prefix: StaticString) -> Int? {
+        var found: [(number: Text?, total: Text?, text: Text?)] = []
+        func place(_ name: Text, behind prefix: StaticString) -> Int? {
             guard let index = index(in: name, behind: prefix) else { return nil }
             while found.count <= index { found.append((nil, nil, nil)) }
             return index
@@ -109,17 +109,22 @@ package enum LongPollingRequest: Equatable {
                 throw Malformed(parameter: "ts\(index)")
             }
             guard let data else { throw Malformed(parameter: "d\(index)") }
-            segments.append(Segment(number: number, total: total, text: Array(data.utf8)))
+            segments.append(Segment(number: number, total: total, text: data.bytes))
         }
         return segments
     }
 
     /// The number behind a parameter's name, as clients write it; nil where there is none, or a larger one
     /// than counts.
-    private static func index(in name: String, behind prefix: StaticString) -> Int? {
+    private static func index(in name: Text, behind prefix: StaticString) -> Int? {
+        name.withBytes { index(in: $0, behind: prefix) }
+    }
+
+    private static func index(in name: Span<UInt8>, behind prefix: StaticString) -> Int? {
         var index = 0
         var count = 0
-        for byte in name.utf8 {
+        for place in name.indices {
+            let byte = name[place]
             defer { count += 1 }
             guard count >= prefix.utf8CodeUnitCount else {
                 // In bounds: `count` is less than the prefix's length.
@@ -140,20 +145,17 @@ package enum LongPollingRequest: Equatable {
     private static let numberLimit = 1 << 48
 
     /// Decimal digits only: `UInt64(_:)` takes signs, too.
-    package static func number(_ text: String) -> UInt64? {
-        guard !text.isEmpty, text.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
-        return UInt64(text)
-    }
+    package static func number(_ text: Text) -> UInt64? { text.number() }
 }
 
 extension LongPollingRequest.Start {
     fileprivate init(_ query: QueryString) throws(LongPollingRequest.Malformed) {
         let callback = query["cb"] ?? ""
-        guard callback.utf8.count <= LongPollingRequest.callbackDigitLimit,
-            callback.utf8.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
+        guard callback.utf8Count <= LongPollingRequest.callbackDigitLimit,
+            callback.allSatisfy({ $0 >= 0x30 && $0 <= 0x39 })
         else { throw LongPollingRequest.Malformed(parameter: "cb") }
-        self.callback = Array(callback.utf8)
-        namespace = query["ns"].flatMap { $0.isEmpty ? nil : $0 }
+        self.callback = callback.bytes
+        namespace = query["ns"].flatMap { $0.isEmpty ? nil : NamespaceName.received($0) }
         previousSession = query["ls"]
     }
 }
@@ -166,7 +168,7 @@ extension LongPollingRequest.Start {
     package func openRequest(host: String, publicID: PublicSessionID) -> OpenRequest {
         OpenRequest(
             namespace: namespace ?? NamespaceName.fromHost(host), host: Text(host),
-            previousSession: previousSession.map { Text($0) }, publicID: publicID)
+            previousSession: previousSession, publicID: publicID)
     }
 }
 
@@ -176,11 +178,11 @@ extension LongPollingRequest.Address {
             throw LongPollingRequest.Malformed(parameter: "id")
         }
         // What is repeated in a page must be letters and digits.
-        guard let password = query["pw"], password.utf8.count == LongPollingRequest.passwordCount,
-            password.utf8.allSatisfy(LongPollingPassword.isCharacter)
+        guard let password = query["pw"], password.utf8Count == LongPollingRequest.passwordCount,
+            password.allSatisfy(LongPollingPassword.isCharacter)
         else { throw LongPollingRequest.Malformed(parameter: "pw") }
         self.id = SessionID(id)
-        self.password = Array(password.utf8)
+        self.password = password.bytes
     }
 }
 

@@ -19,11 +19,13 @@ package struct UpgradeRequest: Sendable {
         let query = head.query(plusIsSpace: false)
         let host = head.authority
         self.head = head
-        let namespace = query["ns"].flatMap { $0.isEmpty ? nil : $0 } ?? NamespaceName.fromHost(host)
+        let namespace =
+            query["ns"].flatMap { $0.isEmpty ? nil : NamespaceName.received($0) }
+            ?? NamespaceName.fromHost(host)
         openRequest = OpenRequest(
-            namespace: namespace, host: Text(host), previousSession: query["ls"].map { Text($0) })
+            namespace: namespace, host: Text(host), previousSession: query["ls"])
         joins = query["s"] != nil
-        polling = query["s"].flatMap { PublicSessionID(Text($0)) }
+        polling = query["s"].flatMap { PublicSessionID($0) }
     }
 
     /// `/.ws`, with or without slashes behind it.

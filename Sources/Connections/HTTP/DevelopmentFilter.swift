@@ -52,7 +52,7 @@ package struct DevelopmentFilter {
         let origin = fields.bytes(of: "origin")
         // A browser sends one `Origin`. With several, it is not known which of them is the page's.
         if origin != nil, fields.count(of: "origin") > 1 {
-            return .page(fields.values(of: "origin").joined(separator: ", "))
+            return .page(Text(fields.values(of: "origin").map(\.string).joined(separator: ", ")))
         }
         let site = origin == nil ? fields.bytes(of: "sec-fetch-site") : nil
         let page = origin == nil ? fields.bytes(of: "referer") : nil
@@ -77,11 +77,13 @@ package struct DevelopmentFilter {
         // The received authority is checked on its own only if a proxy says another one.
         if head.receivedAuthorityBytes != head.authorityBytes {
             let received = String(decoding: head.receivedAuthorityBytes, as: UTF8.self)
-            guard received.isEmpty || serves(HostAndPort(received), allowed) else { return .host(received) }
+            guard received.isEmpty || serves(HostAndPort(received), allowed) else {
+                return .host(Text(received))
+            }
         }
-        guard authority.isEmpty || serves(place, allowed) else { return .host(authority) }
+        guard authority.isEmpty || serves(place, allowed) else { return .host(Text(authority)) }
         if let text = head.header("origin") {
-            let origin = WebOrigin(text)
+            let origin = text.asciiString.flatMap { WebOrigin($0) }
             if let place, place.host == emulatorHost, origin?.isAddressed(by: place) == true { return nil }
             return mayAsk(origin, allowed) ? nil : .page(text)
         }
@@ -90,7 +92,7 @@ package struct DevelopmentFilter {
         case "same-origin", "none": return nil
         case nil where page == nil: return nil
         default:
-            let origin = page.flatMap { WebOrigin(ofPage: $0) }
+            let origin = page.flatMap(\.asciiString).flatMap { WebOrigin(ofPage: $0) }
             return mayAsk(origin, allowed) ? nil : .page(page ?? "")
         }
     }

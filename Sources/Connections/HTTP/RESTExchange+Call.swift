@@ -122,6 +122,10 @@ extension RESTExchange {
                 return try post(
                     pending.write(content), pending, byteCount: result.byteCount, grant: result.grant,
                     &context)
+            case .evaluation(let evaluation):
+                return post(
+                    .evaluate(evaluation, pending.credential), pending, byteCount: result.byteCount,
+                    grant: result.grant, &context)
             case .bytes(let bytes):
                 return try post(
                     pending.call(bytes), pending, byteCount: bytes.count, grant: result.grant, &context)

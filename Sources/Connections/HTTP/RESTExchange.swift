@@ -110,7 +110,8 @@ struct RESTExchange {
             if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
             return respond(.error(.limitExceeded(.connectionsPerAddress, retrySeconds: 1), response), nil)
         }
-        let namespace = address.namespace ?? client.namespace(fromHost: head.authorityBytes)
+        let namespace =
+            address.namespace.map(NamespaceName.received) ?? client.namespace(fromHost: head.authorityBytes)
         let request: RESTRequest
         do throws(RESTError) {
             request = try RESTRequest(head, address, acceptsUploads: context.settings.isDevelopment)

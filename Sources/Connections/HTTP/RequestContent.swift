@@ -38,10 +38,11 @@ package struct RequestContent {
 
     private static func isGzip(_ head: RequestHead) throws(Refusal) -> Bool {
         let codings = head.fields.values(of: "content-encoding")
-        switch codings.count == 1 ? codings[0].lowercased() : codings.joined(separator: ", ") {
+        let coding = codings.map(\.string).joined(separator: ", ")
+        switch codings.count == 1 ? codings[0].asciiString?.lowercased() : codings.isEmpty ? "" : nil {
         case "", "identity": return false
         case "gzip", "x-gzip": return true
-        case let coding: throw .request(.unsupportedCoding(coding))
+        default: throw .request(.unsupportedCoding(coding))
         }
     }
 

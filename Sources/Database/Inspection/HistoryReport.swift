@@ -5,6 +5,9 @@ import PandoStorage
 import PandoTree
 
 extension RESTReport {
+    /// About the bytes of memory of a node beside its key and text, while it was put together write by write.
+    private static let bytesPerNode = 100
+
     /// The response to a request for a history (rest §10.1).
     package init(_ answer: Result<HistoryResult, HistoryFailure>, to question: HistoryQuestion) {
         switch answer {
@@ -27,6 +30,10 @@ extension RESTReport {
             suffix.append(answer.hasMore ? "],\"more\":true}" : "],\"more\":false}")
             if let value = answer.value {
                 self.init(prefix: prefix, node: value, suffix: suffix)
+                // Read for this report alone.
+                var size = TreeSize()
+                value.count(into: &size)
+                nodeByteCount = size.byteCount + size.nodeCount * Self.bytesPerNode
             } else {
                 self.init(prefix: prefix + suffix)
             }

@@ -92,12 +92,10 @@ final class SimulatedWorkers {
                     of: node, query, for: job.session, byteLimit: byteLimit, wantsETag: wantsETag))
         case .readBody(let bytes, let request, let byteLimit):
             var result = BodyResult(session: job.session, content: .bytes(bytes), byteCount: bytes.count)
-            if case .data = request.location {
-                do throws(RESTError) {
-                    result.content = .data(try request.readBody(bytes.rawSpan, byteLimit: byteLimit))
-                } catch {
-                    result.content = .refused(error)
-                }
+            do throws(RESTError) {
+                result.content = try BodyResult.Content(reading: bytes, of: request, byteLimit: byteLimit)
+            } catch {
+                result.content = .refused(error)
             }
             return .bodyRead(result)
         }

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoHTTP
 import Testing
 
@@ -118,6 +119,6 @@ import Testing
                 request.reason.contains(text) && request.reason.contains("--allow-origin"),
                 "\(request.reason)")
         }
-        #expect(ForeignRequest.page(String(repeating: "x", count: 60_000)).reason.count < 500)
+        #expect(ForeignRequest.page(Text(String(repeating: "x", count: 60_000))).reason.count < 500)
     }
 }

@@ -68,7 +68,7 @@ private func read(_ bytes: [UInt8], inPiecesOf size: Int) throws -> Reading {
 
 private func describe(_ head: RequestHead) -> String {
     let fields = ["host", "origin", "authorization", "x-forwarded-for", "accept", "cookie"]
-        .map { head.header($0) ?? "-" }
+        .map { head.header($0)?.string ?? "-" }
     return """
         \(head.methodText) \(head.path) \(head.queryBytes.map { Array($0) } ?? []) \(head.authority) \(head.version) \
         \(head.keepsAlive) \(head.framing) \(fields) \(RequestHead(forwarded: head).authority) \
@@ -118,7 +118,7 @@ private func checkHandshake(_ head: RequestHead) throws {
         }
         let response = responseHead(bytes)
         try require(response?.statusCode == 101, "the handshake cannot be read")
-        let said = response?.fields["sec-websocket-extensions"]
+        let said = response?.fields["sec-websocket-extensions"]?.string
         try require((said != nil) == (handshake.deflate != nil), "extension \(said ?? "none")")
         guard let agreement = handshake.deflate, let said else { continue }
         for (side, wanted) in [(agreement.server, options.server), (agreement.client, options.client)] {

@@ -1,0 +1,54 @@
+// Text that clients have sent is compared and searched as bytes. `String` compares canonical forms instead,
+// and to normalise a run of combining characters takes time quadratic in its length: seconds for the head of
+// one request.
+
+extension Text {
+    package var isEmpty: Bool { utf8Count == 0 }
+
+    /// The text as a `String` where it is ASCII, for which that is its own canonical form; nil for any other.
+    /// O(bytes).
+    package var asciiString: String? { isASCII ? string : nil }
+
+    /// O(bytes).
+    package var isASCII: Bool { allSatisfy { $0 < 0x80 } }
+
+    /// A copy of the UTF-8 bytes.
+    package var bytes: [UInt8] {
+        withBytes { bytes in unsafe bytes.withUnsafeBufferPointer { unsafe Array($0) } }
+    }
+
+    /// Whether a predicate holds for all UTF-8 bytes; true without any.
+    package func allSatisfy(_ isWanted: (UInt8) -> Bool) -> Bool {
+        withBytes { bytes in
+            for index in bytes.indices where !isWanted(bytes[index]) { return false }
+            return true
+        }
+    }
+
+    /// The number that the text is: ASCII digits only, at least one, without a sign.
+    /// - Returns: nil for any other text, and for a number beyond the type's range.
+    package func number<Value: FixedWidthInteger>(as type: Value.Type = Value.self) -> Value? {
+        guard !isEmpty, allSatisfy({ $0 >= 0x30 && $0 <= 0x39 }) else { return nil }
+        return Value(string)
+    }
+
+    /// As many characters from the beginning as have at most `byteCount` bytes. O(`byteCount`).
+    package func prefix(byteCount: Int) -> Text {
+        guard utf8Count > byteCount else { return self }
+        return withBytes { bytes in
+            var end = max(0, byteCount)
+            // Not inside of a character: continuation bytes are 10xxxxxx.
+            while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
+            return Text(utf8: bytes.extracting(..<end))
+        }
+    }
+
+    /// Whether the text is this one. O(its bytes); nothing is allocated.
+    package func equals(_ literal: StaticString) -> Bool {
+        guard utf8Count == literal.utf8CodeUnitCount else { return false }
+        return withBytes { bytes in
+            // In bounds: both have the same number of bytes.
+            bytes.indices.allSatisfy { unsafe bytes[$0] == literal.utf8Start[$0] }
+        }
+    }
+}
