@@ -252,7 +252,8 @@ let package = Package(
         tests("Reactor", on: ["Reactor", "TLS", "Time", "Bytes", "Random"], c: ["COperatingSystem"]),
         tests("Bench", on: ["Bench", "Journal", "SimulatedDisk", "Reactor"]),
         tests("Identity", on: ["Identity", "Rules", "Tree", "Random", "Bytes"], libraries: [jwtKit]),
-        tests("CommandLine", on: ["CommandLine", "Settings", "Storage"], libraries: [argumentParser]),
+        tests(
+            "CommandLine", on: ["CommandLine", "Settings", "Storage", "Tree"], libraries: [argumentParser]),
         tests("Traffic", on: ["Traffic", "WebSocket", "Random", "Bytes"]),
         tests("Load", on: ["Load", "Traffic", "Reactor", "Bytes"]),
         tests("Simulation", on: ["Simulation", "Random"]),

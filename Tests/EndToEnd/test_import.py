@@ -235,13 +235,47 @@ def test_an_online_import_in_several_writes_is_reported(tmp_path, servers):
     assert exported(server.data, "--namespace", "other", "/here there") == value
 
 
-@pytest.mark.parametrize("flags, text", [(["--replace"], "the previous data was removed"), ([], None)])
-def test_an_online_import_that_is_refused_midway_reports_what_was_written(tmp_path, servers, flags, text):
-    """The server takes the small write that makes room, and not the chunk that follows."""
-    file, server = write(tmp_path / "in.json", {"rows": many(60_000)}), servers(arguments=["--max-write-bytes", 10_000])
+@pytest.mark.parametrize("flags", [["--replace"], ["--merge"]])
+def test_an_online_import_that_is_refused_midway_removes_nothing(filled, tmp_path, servers, flags):
+    """The server takes the small rows, and not the string behind them."""
+    before = exported(filled)
+    file = write(tmp_path / "in.json", {"rows": many(500), "z": "x" * 20_000})
+    server = servers(data=filled, arguments=["--max-write-bytes", 10_000])
     done = as_owner("import", "--url", url(server), *flags, file)
-    assert done.returncode == BAD_DATA and ("413" in done.stderr or "400" in done.stderr), done.stderr
-    assert ("0 bytes" in done.stderr and text in done.stderr) if text else "are there" not in done.stderr, done.stderr
+    assert done.returncode == BAD_DATA and "413" in done.stderr, done.stderr
+    assert " bytes of " in done.stderr and f"again with {flags[0]}" in done.stderr, done.stderr
+    server.terminate()
+    after = exported(filled)
+    assert {name: after.get(name) for name in before} == before
+    assert after["rows"] == many(500)
+
+
+@pytest.mark.parametrize("limit", [20_000, 1 << 28])
+@pytest.mark.parametrize("flags", [["--replace"], ["--merge"]])
+def test_an_online_import_where_less_is_accepted_at_once(tmp_path, servers, flags, limit):
+    """What an object has besides is removed where the object is written in parts, too."""
+    data, rows = tmp_path / "data", many(3000)
+    old = {"rows": {"old": 1, **{name: {"extra": 2} for name in list(rows)[:9]}, ".priority": 3}, "small": {"b": 2}, "kept": 4}
+    assert run("import", "--data", data, "--path", "/p", write(tmp_path / "old.json", old)).returncode == 0
+    server = servers(data=data, arguments=["--max-write-bytes", limit])
+    value = {"rows": rows, "small": {"a": 1}}
+    done = as_owner("import", "--url", url(server), "--path", "/p", *flags, write(tmp_path / "in.json", value))
+    assert done.returncode == 0, done.stderr
+    assert ("written in chunks" in done.stderr) == (limit == 20_000), done.stderr
+    server.terminate()
+    assert exported(data, "/p") == (value if flags == ["--replace"] else {**value, "kept": 4})
+
+
+def test_children_of_an_object_in_parts_are_removed_page_by_page(tmp_path, servers):
+    """There are more than one list of names holds."""
+    data, rows = tmp_path / "data", many(12_000)
+    old = {f"a{number}": number for number in range(25_000)}
+    assert run("import", "--data", data, write(tmp_path / "old.json", old)).returncode == 0
+    server = servers(data=data, arguments=["--max-write-bytes", 200_000])
+    done = as_owner("import", "--url", url(server), "--replace", write(tmp_path / "in.json", rows))
+    assert done.returncode == 0, done.stderr
+    server.terminate()
+    assert exported(data) == rows
 
 
 @pytest.mark.parametrize("arguments, code", [

@@ -19,10 +19,13 @@ struct Import: ParsableCommand {
             is atomic: data that cannot be stored, a full disk or a crash leave the directory as it was.
 
             With --url, the whole file is read first. Up to 4 MiB are one atomic write; more is written in several, \
-            each of them atomic: readers see some before others, and an interrupted import leaves what was written.
+            each of them atomic: readers see some before others, and an interrupted import leaves what was written. \
+            So it is where the server (--max-write-bytes) or a proxy accepts less at once. Nothing is removed before \
+            everything was accepted.
 
             If the path has data already, choose: --replace removes it, --merge replaces only the children that the \
-            file has and keeps the others (as update() does).
+            file has and keeps the others. In contrast to update(), a child that is null in the file is one that the \
+            file does not have: it removes nothing.
             """
     )
 
@@ -104,22 +107,25 @@ struct Import: ParsableCommand {
         var writtenByteCount: Int?
         do {
             var shown = progress
+            var isWarned = quiet
             let online = OnlineImport(
                 client: client, namespace: namespaceOptions.namespace, path: target, merges: merge,
-                replaces: replace
-            ) {
-                let byteCount = (writtenByteCount ?? 0) + $0
-                writtenByteCount = byteCount
-                shown.update("writing", done: byteCount, of: nil)
-            }
+                replaces: replace,
+                noteParts: {
+                    guard !isWarned else { return }
+                    isWarned = true
+                    printError(
+                        "\(file) is written in chunks: this is not one atomic write, and readers may see a part of it"
+                    )
+                },
+                progress: {
+                    let byteCount = (writtenByteCount ?? 0) + $0
+                    writtenByteCount = byteCount
+                    shown.update("writing", done: byteCount, of: nil)
+                })
             guard try replace || merge || !online.findsData() else { throw refusal(of: target) }
             if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
-            let isParted = OnlineImport.isParted(node)
-            if isParted, !quiet {
-                printError(
-                    "\(file) is written in chunks: this is not one atomic write, and readers may see a part of it"
-                )
-            }
+            if OnlineImport.isParted(node) { online.noteParts() }
             let count = try online.run(node)
             progress.finish(
                 "imported \(file) to \(target) of \(namespaceOptions.namespace), "
@@ -130,7 +136,7 @@ struct Import: ParsableCommand {
             if let writtenByteCount {
                 printError(
                     "\(writtenByteCount) bytes of \(file) are there"
-                        + "\(replace ? ", and the previous data was removed" : ""); import it again with --\(merge ? "merge" : "replace")"
+                        + "\(replace ? ", and so is the previous data at other paths" : ""); import it again with --\(merge ? "merge" : "replace")"
                 )
             }
             throw error.exitCode

@@ -1,23 +1,29 @@
 import Foundation
 import PandoBytes
+import PandoEngine
 import PandoTree
 
 /// Writes a tree to a running server through REST: in one atomic write where it fits, else in several, each
 /// of them atomic.
 ///
-/// The tree is complete before the first write: a file with an error at its end changes nothing.
+/// The tree is complete before the first write: a file with an error at its end changes nothing. And nothing
+/// is removed before the server has accepted the whole tree: what a file lacks is removed last.
 struct OnlineImport {
     let client: ServerClient
     let namespace: String
     let path: Path
     let merges: Bool
     let replaces: Bool
+    /// Called before the first of several writes; perhaps more than once.
+    let noteParts: () -> Void
     /// Called after each of several writes, with the bytes of the tree that it wrote.
     let progress: (_ byteCount: Int) -> Void
 
-    /// Bytes of one write: far below what a server accepts (`--max-write-bytes`), and a fraction of a second
-    /// of its time.
+    /// Bytes of one write: far below what a server accepts by default (`--max-write-bytes`), and a fraction
+    /// of a second of its time. It becomes less where the server, or a proxy, accepts less.
     static let chunkByteCount = 4 << 20
+    /// Names of children that are read at a time.
+    private static let listedCount = 10_000
 
     private struct DataIsThere: Error {}
 
@@ -26,7 +32,7 @@ struct OnlineImport {
     func findsData() throws -> Bool {
         var value = ShallowValue()
         do {
-            try client.get(target("shallow=true")) { piece in
+            try client.get(target(path, "shallow=true")) { piece in
                 value.append(piece)
                 if !value.mayBeNull { throw DataIsThere() }
             }
@@ -42,31 +48,77 @@ struct OnlineImport {
         if !merges, !Self.isParted(node) {
             var json: [UInt8] = []
             json.append(json: node)
-            try client.send("PUT", target("print=silent"), json)
-            return 1
+            do {
+                try client.send("PUT", target(path, "print=silent"), json)
+                return 1
+            } catch let error as ServerClient.Failure where error.isTooLarge && ChunkWriter.hasParts(node) {
+                // In parts it is accepted.
+            }
         }
-        var chunks = Chunks { body in
-            try client.send("PATCH", target("print=silent"), body)
+        var writer = ChunkWriter(noteParts: noteParts) { body in
+            try client.send("PATCH", target(path, "print=silent"), body)
             progress(body.count)
         }
-        if replaces {
-            try client.send("PUT", target("print=silent"), Array("null".utf8))
-            progress(0)
-            chunks.count += 1
+        if !merges { noteParts() }
+        // Parts of the root, however small it is: what is beside them stays, for now.
+        try writer.addParts(of: node, at: Path.root)
+        try writer.flush()
+        // Everything was accepted.
+        for (location, written) in writer.parted {
+            // A child of the root replaces what was there (as in an update) even where it was written in
+            // parts.
+            guard replaces || merges && !location.isRoot else { continue }
+            try removeOthers(than: written, at: location, &writer)
         }
-        // Parts of the root, however small it is: what is beside them stays.
-        try chunks.addParts(of: node, named: "")
-        try chunks.flush()
-        return chunks.count
+        try writer.flush()
+        return writer.count
     }
 
-    /// Whether ``run(_:)`` will need several writes.
+    /// Whether ``run(_:)`` will need several writes, whatever the server accepts.
     static func isParted(_ node: Node) -> Bool {
         !node.isLeaf && node.isHeavier(than: chunkByteCount)
     }
 
-    private func target(_ query: String) -> String {
-        RESTTarget(path, of: namespace).text(query)
+    // MARK: What was there before
+
+    /// Removes the children, and the priority, that a location has on the server and not in the tree.
+    /// - Parameter location: Below ``path``.
+    private func removeOthers(
+        than written: Node, at location: Path, _ writer: inout ChunkWriter
+    ) throws {
+        if written.priority == nil {
+            try writer.add(.empty, at: location.appending(Path.priorityKey).wireText)
+        }
+        var last: Key?
+        while true {
+            let children = try list(path.appending(location.keys), behind: last).children
+            try children.forEach { key, _ throws(any Error) in
+                last = key
+                if written[key].isEmpty { try writer.add(.empty, at: location.appending(key).wireText) }
+                return true
+            }
+            guard children.count >= Self.listedCount else { return }
+        }
+    }
+
+    /// The next children of a location, with any values.
+    private func list(_ location: Path, behind key: Key?) throws -> Node {
+        let start = key.map { "&startAfter=" + RESTTarget.escaped($0.string) } ?? ""
+        let target = target(location, "shallow=true&limitToFirst=\(Self.listedCount)" + start)
+        var json: [UInt8] = []
+        try client.get(target) { json += $0 }
+        var parser = NodeStreamParser()
+        do throws(NodeStreamParser.Problem) {
+            _ = try parser.read(json.rawSpan, isLast: true)
+        } catch {
+            throw ServerClient.Failure(
+                text: "\(location): the list of what was there is \(error.text)", exitCode: Exit.badData)
+        }
+        return parser.finish()
+    }
+
+    private func target(_ location: Path, _ query: String) -> String {
+        RESTTarget(location, of: namespace).text(query)
     }
 }
 
@@ -95,56 +147,117 @@ struct RESTTarget {
         charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~")
 
     init(_ path: Path, of namespace: String) {
-        func escaped(_ text: String) -> String {
-            text.addingPercentEncoding(withAllowedCharacters: Self.plain) ?? text
-        }
-        location =
-            "/\(path.keys.map { escaped($0.string) }.joined(separator: "/")).json?ns=\(escaped(namespace))"
+        let path = path.keys.map { Self.escaped($0.string) }.joined(separator: "/")
+        location = "/\(path).json?ns=\(Self.escaped(namespace))"
+    }
+
+    static func escaped(_ text: String) -> String {
+        text.addingPercentEncoding(withAllowedCharacters: plain) ?? text
     }
 
     /// - Parameter query: More of the query, escaped.
     func text(_ query: String) -> String { location + "&" + query }
 }
 
-/// Gathers parts of a tree into bodies of multi-path updates.
-private struct Chunks {
-    private let send: ([UInt8]) throws -> Void
-    private var body: [UInt8] = []
-    var count = 0
+/// Gathers parts of a tree into bodies of multi-path updates. Where the server, or a proxy before it, refuses
+/// one as too large, its parts are sent in smaller ones, and so are all that follow.
+struct ChunkWriter {
+    private struct Part {
+        /// The path below where the import goes; `.priority` may be its last segment.
+        let name: String
+        let node: Node
+    }
 
-    init(_ send: @escaping ([UInt8]) throws -> Void) {
+    private let noteParts: () -> Void
+    private let send: ([UInt8]) throws -> Void
+    /// What was not sent yet, and about how many bytes that is.
+    private var parts: [Part] = []
+    private var byteCount = 0
+    /// About how many bytes a body has at most, unless one part has more.
+    private var byteLimit: Int
+    /// Bodies that were accepted.
+    private(set) var count = 0
+    /// The objects whose children were sent instead of them, by their paths: what they had besides is still
+    /// there.
+    private(set) var parted: [(location: Path, node: Node)] = []
+
+    /// - Parameters:
+    ///   - noteParts: Called before each body is parted.
+    ///   - send: Throws ``ServerClient/Failure``.
+    init(
+        byteLimit: Int = OnlineImport.chunkByteCount, noteParts: @escaping () -> Void,
+        _ send: @escaping ([UInt8]) throws -> Void
+    ) {
+        self.byteLimit = byteLimit
+        self.noteParts = noteParts
         self.send = send
     }
 
-    /// - Parameter name: The path of the node, from where the import goes, and a slash; nothing for that
-    ///   itself.
-    mutating func addParts(of node: Node, named name: String) throws {
+    static func hasParts(_ node: Node) -> Bool {
+        if case .object = node.withoutPriority { true } else { false }
+    }
+
+    /// - Parameter location: That of the node, below where the import goes.
+    mutating func addParts(of node: Node, at location: Path) throws {
+        parted.append((location, node))
+        let start = location.isRoot ? "" : location.wireText + "/"
         try node.children.forEach { key, child throws(any Error) in
-            let path = name + key.string
-            if child.isHeavier(than: OnlineImport.chunkByteCount), case .object = child.withoutPriority {
-                try addParts(of: child, named: path + "/")
+            if Self.hasParts(child), child.isHeavier(than: byteLimit) {
+                try addParts(of: child, at: location.appending(key))
             } else {
-                try add(child, named: path)
+                try add(child, at: start + key.string)
             }
             return true
         }
         // Behind the children: what has none has no priority.
-        if let priority = node.priority { try add(priority.node, named: name + ".priority") }
+        if let priority = node.priority { try add(priority.node, at: start + Path.priorityKey.string) }
     }
 
-    private mutating func add(_ node: Node, named name: String) throws {
-        body.append(UInt8(ascii: body.isEmpty ? "{" : ","))
-        body.append(json: Text(name))
-        body.append(UInt8(ascii: ":"))
-        body.append(json: node)
-        if body.count >= OnlineImport.chunkByteCount { try flush() }
+    mutating func add(_ node: Node, at name: String) throws {
+        // With quotes, a colon and a comma.
+        let partByteCount = name.utf8.count + 4 + node.weight(upTo: byteLimit)
+        if byteCount + partByteCount > byteLimit { try flush() }
+        parts.append(Part(name: name, node: node))
+        byteCount += partByteCount
     }
 
     mutating func flush() throws {
-        guard !body.isEmpty else { return }
+        let gathered = exchange(&parts, with: [])
+        byteCount = 0
+        try write(gathered[...])
+    }
+
+    private mutating func write(_ parts: ArraySlice<Part>) throws {
+        guard let first = parts.first else { return }
+        let body = Self.body(of: parts)
+        do {
+            try send(body)
+            count += 1
+            return
+        } catch let error as ServerClient.Failure
+            where error.isTooLarge && (parts.count > 1 || Self.hasParts(first.node))
+        {
+            byteLimit = max(1, min(byteLimit, body.count / 2))
+        }
+        noteParts()
+        guard parts.count > 1 else {
+            try addParts(of: first.node, at: Path(trusted: first.name))
+            return try flush()
+        }
+        let middle = parts.startIndex + parts.count / 2
+        try write(parts[..<middle])
+        try write(parts[middle...])
+    }
+
+    private static func body(of parts: ArraySlice<Part>) -> [UInt8] {
+        var body: [UInt8] = []
+        for part in parts {
+            body.append(UInt8(ascii: body.isEmpty ? "{" : ","))
+            body.append(json: Text(part.name))
+            body.append(UInt8(ascii: ":"))
+            body.append(json: part.node)
+        }
         body.append(UInt8(ascii: "}"))
-        try send(body)
-        body.removeAll(keepingCapacity: true)
-        count += 1
+        return body
     }
 }

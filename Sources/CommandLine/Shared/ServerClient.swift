@@ -1,6 +1,7 @@
 import ArgumentParser
 import Foundation
 import FoundationNetworking
+import PandoREST
 
 /// Sends requests to a running server, over HTTP or HTTPS, one at a time; each method waits for the response.
 ///
@@ -11,6 +12,9 @@ struct ServerClient {
     struct Failure: Error {
         var text: String
         var exitCode: ExitCode
+        /// Whether the server, or a proxy before it, refused the request because its body is too large: a
+        /// smaller one may be accepted.
+        var isTooLarge = false
     }
 
     private let url: String
@@ -89,7 +93,10 @@ struct ServerClient {
             status == 401 || status == 404
             ? Exit.badConfiguration : status >= 500 ? Exit.ourFault : Exit.badData
         let advice = status == 401 ? "; --token-file names a file with an administrator's token" : ""
-        throw Failure(text: "\(url): \(status) \(words)\(advice)", exitCode: code)
+        // A body that is not too long may have too many nodes.
+        let isTooLarge = status == 413 || status == 400 && words.contains(RESTError.writeTooLarge.text)
+        throw Failure(
+            text: "\(url): \(status) \(words)\(advice)", exitCode: code, isTooLarge: isTooLarge)
     }
 
     /// - Returns: The response's status code, after all of the response has come.
