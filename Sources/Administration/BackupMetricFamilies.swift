@@ -42,6 +42,18 @@ struct BackupMetricFamilies {
                 .histogram(backups.times.snapshot)
             },
             MetricFamily(
+                .gauge, "pando_scheduled_backups_unreadable",
+                "Backups in --backup-to whose beginning cannot be read, as of the newest backup: they are neither counted nor removed."
+            ) {
+                .integer(backups.unreadableBackups.value)
+            },
+            MetricFamily(
+                .counter, "pando_backup_removal_failures_total",
+                "Attempts to remove old backups or archived segments that failed."
+            ) {
+                .unsigned(backups.removalFailures.value)
+            },
+            MetricFamily(
                 .counter, "pando_restore_tests_total",
                 "Restore tests (--backup-verify) of a scheduled backup, and of the archive behind one, by the result."
             ) {

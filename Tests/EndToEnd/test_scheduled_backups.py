@@ -82,6 +82,31 @@ class TestScheduled:
         assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
         assert exported(tmp_path / "restored") == {"a": "kept"}
 
+    def test_a_server_in_memory_removes_only_its_own_backups(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        arguments = ["--admin-listen", "0", "--backup-every", "1h", "--backup-keep", "1,0,0", "--backup-to", folder]
+        server = servers(arguments=arguments)
+        wait_for(lambda: len(backups(folder)) == 1)
+        kept = backups(folder)
+        server.terminate()
+        server = servers(memory=True, arguments=["1s" if one == "1h" else one for one in arguments])
+        server.wait_for_log("not of this server")
+        wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="written") >= 3)
+        server.terminate()
+        # Of two hours, where the test runs across the end of one.
+        assert kept[0] in backups(folder) and 2 <= len(backups(folder)) <= 3
+
+    def test_a_backup_that_cannot_be_read_does_not_stop_the_rotation(self, servers, tmp_path):
+        folder = tmp_path / "backups"
+        unreadable = folder / "pando-20260101T000000.000Z-1-1.backup"
+        unreadable.mkdir(parents=True)
+        server = servers(arguments=[
+            "--admin-listen", "0", "--backup-every", "1s", "--backup-keep", "1,0,0", "--backup-to", folder])
+        wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="written") >= 4)
+        assert metric(server, "pando_scheduled_backups_unreadable") == 1
+        server.terminate()
+        assert unreadable.is_dir() and 2 <= len(backups(folder)) <= 4
+
     def test_the_rhythm_survives_a_restart_and_an_import_is_backed_up_at_once(self, servers, tmp_path):
         folder = tmp_path / "backups"
         server = servers(arguments=["--admin-listen", "0", "--backup-every", "1h", "--backup-to", folder])

@@ -349,11 +349,56 @@ import Testing
         let own = BackupName(milliseconds: 60_000, timeline: 2, sequence: SequenceNumber(7)).text
         #expect(world.backups == foreign + [ancestor, damaged, own])
         #expect(!world.backups.contains(replaced) && !world.backups.contains(old))
-        let owners = try BackupOwners(
-            of: world.backups.compactMap { BackupName($0) }, on: world.disk, timeline: world.timeline)
+        let owners = BackupOwners(
+            of: world.backups.compactMap { BackupName($0) }, on: world.disk,
+            timeline: try #require(world.timeline))
         #expect(owners.own.map(\.text) == [ancestor, own])
+        #expect(owners.unreadable.map(\.name.text) == [damaged])
+        #expect(world.metrics.unreadableBackups.value == 1)
         #expect(
             owners.foreign.map(\.name.text) == foreign && owners.foreign[0].directory == DirectoryID(3, 4))
+    }
+
+    /// A server in memory has made those of its own snapshots, and no others: none of an earlier start, and
+    /// none of a data directory.
+    @Test func aServerInMemoryRemovesOnlyItsOwnBackups() throws {
+        let world = World()
+        world.options.retention = BackupRetention(hours: 1, days: 0, weeks: 0)
+        let header = CheckpointHeader(
+            directory: DirectoryID(3, 4), timeline: 1, sequence: SequenceNumber(8), timestamp: 1000)
+        world.disk.add(BackupName(header).text, header.bytes)
+        for number in 2...4 as ClosedRange<Int64> {
+            #expect(world.writer.write(try world.job(at: number * 1000)))
+        }
+        let own = BackupName(try world.job(at: 4000).header).text
+        #expect(world.backups == [BackupName(header).text, own])
+    }
+
+    /// What cannot be read, or not be removed, keeps nothing else from being removed.
+    @Test func filesThatFailDoNotStopTheRotation() throws {
+        let world = World()
+        let disk = PartlyFailingDisk(base: world.disk)
+        world.options.retention = BackupRetention(hours: 1, days: 0, weeks: 0)
+        let names = try (1...3 as ClosedRange<Int64>).map { number in
+            let header = try world.job(at: number * 1000, sequence: UInt64(number)).header
+            world.disk.add(BackupName(header).text, header.bytes)
+            return BackupName(header).text
+        }
+        disk.unreadable = names[0]
+        disk.unremovable = names[1]
+        var writer = BackupWriter<PartlyFailingDisk>(
+            world.options, open: { disk },
+            test: RestoreTest(run: { _ in .passed("fine") }, clean: { _ in }), metrics: world.metrics,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, cancelled: world.cancelled)
+        #expect(writer.write(try world.job(at: 60_000, sequence: 9)))
+        let own = BackupName(try world.job(at: 60_000, sequence: 9).header).text
+        #expect(world.backups == [names[0], names[1], own])
+        #expect(world.metrics.unreadableBackups.value == 1)
+        #expect(world.metrics.removalFailures.value == 1)
+        (disk.unreadable, disk.unremovable) = (nil, nil)
+        #expect(writer.write(try world.job(at: 61_000, sequence: 10)))
+        #expect(world.backups == [BackupName(try world.job(at: 61_000, sequence: 10).header).text])
+        #expect(world.metrics.unreadableBackups.value == 0)
     }
 
     /// A restore test of the archive begins with a backup of this data directory.
@@ -544,6 +589,30 @@ import Testing
         #expect(
             world.archive.fileNames.first
                 == SegmentName(timeline: 1, firstSequence: SequenceNumber(left)).text)
+    }
+}
+
+/// A disk on which one file cannot be read, and one cannot be removed.
+private final class PartlyFailingDisk: ForwardingDisk, @unchecked Sendable {
+    // Used by one thread.
+    let base: SimulatedDisk
+    var unreadable: String?
+    var unremovable: String?
+
+    init(base: SimulatedDisk) { self.base = base }
+
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
+        if name == unreadable { throw failure(.open, name) }
+        return try base.open(name, mode)
+    }
+
+    func remove(_ name: String) throws(DiskFailure) {
+        if name == unremovable { throw failure(.remove, name) }
+        try base.remove(name)
+    }
+
+    private func failure(_ operation: DiskOperation, _ name: String) -> DiskFailure {
+        DiskFailure(operation: operation, path: name, errorNumber: 13, errorText: "Permission denied")
     }
 }
 

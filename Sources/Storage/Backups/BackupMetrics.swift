@@ -57,6 +57,10 @@ package final class BackupMetrics: Sendable {
     /// When the newest backup was taken, also before the start: seconds since 1970; 0 for none.
     package let lastSuccessTime = Gauge()
     package let lastByteCount = Gauge()
+    /// Backups in the directory whose header cannot be read, as of the newest backup.
+    package let unreadableBackups = Gauge()
+    /// Attempts to remove a backup, or an archived segment, that failed.
+    package let removalFailures = Counter()
     /// Nanoseconds until a backup is written.
     package let times = Histogram(
         bounds: [10, 100, 1000, 10_000, 60_000, 600_000, 3_600_000].map { $0 * 1_000_000 }, unitsPerBase: 1e9)

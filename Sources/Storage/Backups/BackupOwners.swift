@@ -7,33 +7,33 @@ struct BackupOwners {
     private(set) var own: [BackupName] = []
     /// Of other data directories, and whose. Sorted by time.
     private(set) var foreign: [(name: BackupName, directory: DirectoryID)] = []
+    /// Those of which it is not known whose they are, and why: the header is damaged, or it cannot be read
+    /// now. Sorted by time.
+    private(set) var unreadable: [(name: BackupName, reason: String)] = []
 
-    /// Reads whose backups they are. One whose header is damaged is in neither list.
-    /// - Parameter timeline: That of the data directory; nil for a server in memory, to which all belong.
-    /// - Throws: ``DiskFailure``.
+    /// Reads whose backups they are.
+    /// - Parameter timeline: That of the data directory.
     /// - Complexity: One read of each backup's header.
-    init<Storage: Disk>(
-        of names: [BackupName], on disk: Storage, timeline: TimelineHistory?
-    ) throws(DiskFailure) {
-        let names = names.sorted()
-        guard let timeline else {
-            own = names
-            return
-        }
+    init<Storage: Disk>(of names: [BackupName], on disk: Storage, timeline: TimelineHistory) {
         let directories = Set(timeline.ancestors.map(\.directory) + [timeline.directory])
-        for name in names {
-            let directory: DirectoryID
+        for name in names.sorted() {
             do throws(JournalError) {
-                directory = try readCheckpointHeader(name.text, on: disk).directory
+                let directory = try readCheckpointHeader(name.text, on: disk).directory
+                if directories.contains(directory) {
+                    own.append(name)
+                } else {
+                    foreign.append((name, directory))
+                }
             } catch {
-                if case .disk(let failure) = error { throw failure }
-                continue
-            }
-            if directories.contains(directory) {
-                own.append(name)
-            } else {
-                foreign.append((name, directory))
+                unreadable.append((name, error.ofBackupHeader))
             }
         }
+    }
+}
+
+extension JournalError {
+    /// The advice for a damaged journal does not fit a backup.
+    fileprivate var ofBackupHeader: String {
+        if case .corrupt(let problem) = self { problem.description } else { description }
     }
 }

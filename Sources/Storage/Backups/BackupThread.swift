@@ -114,7 +114,8 @@ package final class BackupThread: Sendable {
         thread.stop()
     }
 
-    /// The newest backup of the data directory; nil where there is none, or the directory is not there.
+    /// The newest backup of the data directory; nil where there is none, or the directory is not there, and
+    /// for a server in memory, which has made none yet.
     /// Removes what a process has left unfinished, and says where other data directories have backups there.
     private static func findNewest(
         in directory: BackupDirectory, of timeline: TimelineHistory?, _ metrics: BackupMetrics,
@@ -126,8 +127,18 @@ package final class BackupThread: Sendable {
             if BackupName(finished) != nil { try? disk.remove(name) }
         }
         let backups = names.compactMap { BackupName($0) }
-        guard let owners = try? BackupOwners(of: backups, on: disk, timeline: timeline) else { return nil }
-        if let timeline, let other = owners.foreign.last {
+        guard let timeline else {
+            if !backups.isEmpty {
+                logger.notice(
+                    "\(backups.count) backups in \(directory.path) are not of this server, which has everything in memory: they are never removed"
+                )
+            }
+            readTestRecord(on: disk, metrics)
+            return nil
+        }
+        let owners = BackupOwners(of: backups, on: disk, timeline: timeline)
+        metrics.unreadableBackups.set(owners.unreadable.count)
+        if let other = owners.foreign.last {
             let text =
                 "\(owners.foreign.count) backups in \(directory.path) belong to other data directories (this one is \(timeline.directory)), and are never removed; the newest, \(other.name.text), is of \(other.directory)"
             if owners.own.isEmpty {

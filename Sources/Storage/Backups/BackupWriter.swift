@@ -15,7 +15,8 @@ package struct BackupWriter<Storage: Disk> {
     /// Opens the archive of the same data directory; nil where there is none.
     private let openArchive: Opener?
     private let test: RestoreTest
-    /// That of the data directory; nil for a server in memory.
+    /// That of the data directory; nil for a server in memory, whose snapshots say of which directory they
+    /// are.
     private let timeline: TimelineHistory?
     /// How far the journal is archived.
     private let mark: JournalMark?
@@ -25,6 +26,8 @@ package struct BackupWriter<Storage: Disk> {
     private let pause: (Duration) -> Void
     private let archiveTimeout: Duration
     private var backupsUntilTest: Int
+    /// How many backups could not be read when that was last logged.
+    private var notedUnreadableCount = 0
 
     /// How long a restore test waits until the archive has what the backup has: it is a second behind.
     private static var archiveTimeout: Duration { .seconds(60) }
@@ -98,7 +101,7 @@ package struct BackupWriter<Storage: Disk> {
         logger.info(
             "backup \(name.text): \(written.byteCount) bytes, \(written.recordCount) records in \((.now - began).inMilliseconds) ms"
         )
-        testIfDue(name, on: disk, digest.finish())
+        testIfDue(name, on: disk, digest.finish(), job.header)
         removeSuperfluous(on: disk, at: name, job.header)
         return true
     }
@@ -111,7 +114,9 @@ package struct BackupWriter<Storage: Disk> {
 
     // MARK: Restore tests
 
-    private mutating func testIfDue(_ name: BackupName, on disk: Storage, _ digest: String) {
+    private mutating func testIfDue(
+        _ name: BackupName, on disk: Storage, _ digest: String, _ header: CheckpointHeader
+    ) {
         guard options.testInterval > 0 else { return }
         backupsUntilTest -= 1
         guard backupsUntilTest <= 0 else { return }
@@ -125,7 +130,7 @@ package struct BackupWriter<Storage: Disk> {
             logger.warning("cannot record that \(name.text) has passed a restore test: \(error)")
         }
         if let archive = options.archiveDirectory, let mark {
-            guard passesWithArchive(job, name, archive, mark, on: disk) else { return }
+            guard passesWithArchive(job, name, archive, mark, on: disk, header) else { return }
         }
         // After a failure the next backup is tested, too.
         backupsUntilTest = options.testInterval
@@ -135,7 +140,8 @@ package struct BackupWriter<Storage: Disk> {
     /// Restores the backup before this one with the archive behind it, up to this one: it must be the same
     /// state.
     private func passesWithArchive(
-        _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: JournalMark, on disk: Storage
+        _ job: RestoreTest.Job, _ name: BackupName, _ archive: String, _ mark: JournalMark, on disk: Storage,
+        _ header: CheckpointHeader
     ) -> Bool {
         guard waitForArchive(of: name.sequence, mark), let archived = mark.archived else {
             if cancelled.isSet { return false }
@@ -146,7 +152,7 @@ package struct BackupWriter<Storage: Disk> {
             return false
         }
         var job = job
-        let earlier = (try? ownBackups(on: disk))?.filter {
+        let earlier = (try? owners(on: disk, header))?.own.filter {
             $0.timeline == name.timeline && $0.sequence <= name.sequence && $0 < name
                 && $0.sequence >= archived.lowerBound
         }.max()
@@ -181,34 +187,77 @@ package struct BackupWriter<Storage: Disk> {
 
     // MARK: What is kept no more
 
-    /// Those of this data directory. Another one's are not counted and never removed: they may be all that is
-    /// left of it.
-    private func ownBackups(on disk: Storage) throws(DiskFailure) -> [BackupName] {
-        try BackupOwners(of: try disk.list().compactMap { BackupName($0) }, on: disk, timeline: timeline).own
+    /// Whose the backups are. Those of another data directory are not counted and never removed: they may be
+    /// all that is left of it. Nor are those that cannot be read.
+    /// - Parameter header: Of a backup of this data directory.
+    private func owners(
+        on disk: Storage, _ header: CheckpointHeader
+    ) throws(DiskFailure) -> BackupOwners {
+        BackupOwners(
+            of: try disk.list().compactMap { BackupName($0) }, on: disk,
+            timeline: timeline ?? TimelineHistory(timeline: header.timeline, directory: header.directory))
     }
 
-    private func removeSuperfluous(on disk: Storage, at newest: BackupName, _ header: CheckpointHeader) {
+    private mutating func removeSuperfluous(
+        on disk: Storage, at newest: BackupName, _ header: CheckpointHeader
+    ) {
         do {
-            let names = try ownBackups(on: disk)
+            let found = try owners(on: disk, header)
+            note(found.unreadable)
+            let names = found.own
             let tested =
                 options.testInterval > 0
                 ? try RestoreTestRecord.read(on: disk)?.backup : nil
             let superfluous = options.retention.superfluous(among: names, tested: tested).filter {
                 $0 != newest
             }
-            for name in superfluous { try disk.remove(name.text) }
-            if !superfluous.isEmpty {
+            let removed = remove(superfluous.map(\.text), on: disk)
+            if !removed.isEmpty {
                 try disk.syncDirectory()
-                logger.info("backups removed: \(superfluous.map(\.text).joined(separator: ", "))")
+                logger.info("backups removed: \(removed.joined(separator: ", "))")
             }
             let kept = Set(names).subtracting(superfluous)
             try removeArchived(
                 behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header)
         } catch {
+            metrics.removalFailures.add()
             logger.warning(
                 "old backups or archived segments cannot be removed now; the next backup tries again: \(error)"
             )
         }
+    }
+
+    /// Counts the backups that cannot be read, and warns where their number has changed.
+    private mutating func note(_ unreadable: [(name: BackupName, reason: String)]) {
+        metrics.unreadableBackups.set(unreadable.count)
+        if let newest = unreadable.last, unreadable.count != notedUnreadableCount {
+            logger.warning(
+                "\(unreadable.count) backups cannot be read, so they are neither counted nor removed; the newest is \(newest.name.text): \(newest.reason)"
+            )
+        }
+        notedUnreadableCount = unreadable.count
+    }
+
+    /// Removes files. One that cannot be removed does not keep the others.
+    /// - Returns: Those that were removed.
+    private func remove(_ names: [String], on disk: Storage) -> [String] {
+        var removed: [String] = []
+        var failure: DiskFailure?
+        for name in names {
+            do throws(DiskFailure) {
+                try disk.remove(name)
+                removed.append(name)
+            } catch {
+                metrics.removalFailures.add()
+                failure = failure ?? error
+            }
+        }
+        if let failure {
+            logger.warning(
+                "\(names.count - removed.count) old files cannot be removed now; the next backup tries again: \(failure)"
+            )
+        }
+        return removed
     }
 
     /// The backups whose records the archive has, too. The others cover none of its segments, whatever their
@@ -229,7 +278,7 @@ package struct BackupWriter<Storage: Disk> {
                 }
                 found.append(name)
             } catch {
-                guard case .corrupt = error else { throw error }
+                // No restore can begin with it.
             }
         }
         return found.sorted()
@@ -261,9 +310,9 @@ package struct BackupWriter<Storage: Disk> {
             else { break }
             names.append(file)
         }
-        guard !names.isEmpty else { return }
-        for name in names { try archive.remove(name) }
+        let removed = remove(names, on: archive)
+        guard !removed.isEmpty else { return }
         try archive.syncDirectory()
-        logger.info("archived segments removed: \(names.joined(separator: ", "))")
+        logger.info("archived segments removed: \(removed.joined(separator: ", "))")
     }
 }
