@@ -324,6 +324,24 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
                 == (try removed.map(name)))
     }
 
+    @Test func copiesThatAreNotWhole() {
+        func name(_ timeline: UInt32, _ sequence: UInt64) -> String {
+            SegmentName(timeline: timeline, firstSequence: SequenceNumber(sequence)).text
+        }
+        let names = [
+            name(1, 1), name(1, 9) + ".partial", name(2, 11), name(2, 11) + ".partial",
+            name(2, 20) + ".partial",
+        ]
+        func superseded(_ timeline: UInt32, _ sequence: UInt64) -> [String] {
+            archivedSegments(of: names, coveredBy: timeline, SequenceNumber(sequence)).map(\.file)
+        }
+        #expect(superseded(1, 8) == [name(1, 1)])
+        #expect(superseded(2, 12) == [name(1, 1), name(1, 9) + ".partial"], "an ended timeline")
+        #expect(superseded(2, 19) == [name(1, 1), name(1, 9) + ".partial", name(2, 11)])
+        let behind = archivedSegments(of: names, coveredBy: 2, SequenceNumber(12)).map { Array($0.behind) }
+        #expect(behind.first?.first == name(1, 9) + ".partial" && behind.last?.contains(name(1, 1)) == false)
+    }
+
     /// Whatever fails, and whenever the machine of the archive loses power: an update that succeeds has
     /// everything, and all that was ever archived can be restored.
     @Test(arguments: 0..<60 as Range<UInt64>)

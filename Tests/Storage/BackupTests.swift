@@ -2,6 +2,7 @@ import Logging
 import PandoBytes
 import PandoEngine
 import PandoJournal
+import PandoRandom
 import PandoReactor
 import PandoSimulatedDisk
 import PandoTime
@@ -99,7 +100,8 @@ import Testing
                 sequence: SequenceNumber(1))
         }
         let names = hours.map(name)
-        let superfluous = try #require(BackupRetention(keep)).superfluous(among: names.shuffled())
+        let superfluous = try #require(BackupRetention(keep)).superfluous(
+            among: names.shuffled(), at: .max)
         #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)), "\(reason)")
         #expect(superfluous == superfluous.sorted())
     }
@@ -122,7 +124,7 @@ import Testing
         }
         let names = hours.map(name)
         let superfluous = try #require(BackupRetention(keep)).superfluous(
-            among: names.shuffled(), tested: name(tested))
+            among: names.shuffled(), tested: name(tested), at: .max)
         #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)))
     }
 
@@ -140,8 +142,113 @@ import Testing
                 milliseconds: Self.monday + Int64($0 * Double(Self.hour)), timeline: 1,
                 sequence: SequenceNumber(1))
         }
-        let found = try #require(BackupRetention(keep)).ages(of: names.shuffled(), every: Self.hour)
-        #expect(names.map { (found[$0] ?? -1) / Self.hour } == ages)
+        let found = try #require(BackupRetention(keep)).ages(
+            of: names.shuffled(), every: Self.hour, at: .max)
+        #expect(names.map { (found[$0]?.milliseconds ?? -1) / Self.hour } == ages)
+        #expect(names.allSatisfy { found[$0]?.time == $0.milliseconds })
+    }
+
+    /// A clock that was wrong, and is right now: each backup has the sequence of its place in the row.
+    @Test(
+        arguments: [
+            // keep     hours since that Monday             now  kept                 because
+            ("2,0,0", [1, 2, 3, 4], 4, [3, 4], "a clock that was right"),
+            ("2,0,0", [1, 2, 900, 3, 4], 4, [900, 3, 4], "one of a time to come takes no place"),
+            ("2,0,0", [1, 900, 901, 902, 2, 3], 3, [901, 902, 2, 3], "and as many of them are kept"),
+            ("2,0,0", [900, 901, 902, 2, 3], 902, [2, 3], "when that time has come they are the oldest"),
+            ("2,0,0", [900, 901, 902, 2], 902, [902, 2], "where no others are there"),
+            ("3,0,0", [900, 901, 1, 902, 2, 3], 950, [902, 2, 3], "and in the order of the journal"),
+            ("2,0,0", [1, 2, 3, -9000], -9000, [2, 3, -9000], "a clock that is behind removes no more"),
+            ("2,0,0", [1, 2, 3, -9000, 4, 5], 5, [4, 5], "and is not missed when it is right again"),
+        ] as [(String, [Double], Double, [Double], String)])
+    func retentionBesideAWrongClock(
+        keep: String, hours: [Double], now: Double, kept: [Double], reason: String
+    ) throws {
+        let names = Self.names(hours)
+        let time = Self.monday + Int64(now * Double(Self.hour))
+        let superfluous = try #require(BackupRetention(keep)).superfluous(among: names.shuffled(), at: time)
+        let left = names.filter { !superfluous.contains($0) }
+        #expect(left.map { Double($0.milliseconds - Self.monday) / Double(Self.hour) } == kept, "\(reason)")
+    }
+
+    /// Backups at these hours since that Monday, one behind the other in the journal.
+    static func names(_ hours: [Double]) -> [BackupName] {
+        hours.enumerated().map { index, hour in
+            BackupName(
+                milliseconds: monday + Int64(hour * Double(Self.hour)), timeline: 1,
+                sequence: SequenceNumber(UInt64(index) + 1))
+        }
+    }
+
+    @Test(
+        arguments: [
+            // hours since that Monday      now   ages in hours          latest times
+            ([1, 2, 900, 3, 4], 4, [3, 2, 1, 1, 0], [1, 2, 3, 3, 4]),
+            ([1, 2, 900, 3, 4], 1000, [3, 2, 1, 1, 0], [1, 2, 3, 3, 4]),
+            ([1, 2, 900], 4, [3, 2, 0], [1, 2, 4]),
+            ([900, 901, 902], 4, [0, 0, 0], [4, 4, 4]),
+            ([2, 3, -9000], -9000, [0, 0, 0], [-9000, -9000, -9000]),
+        ] as [([Double], Double, [Int64], [Double])])
+    func agesBesideAWrongClock(hours: [Double], now: Double, ages: [Int64], times: [Double]) {
+        let names = Self.names(hours)
+        let time = Self.monday + Int64(now * Double(Self.hour))
+        let found = BackupRetention(hours: 24, days: 7, weeks: 4).ages(
+            of: names.shuffled(), every: Self.hour, at: time)
+        #expect(names.map { (found[$0]?.milliseconds ?? -1) / Self.hour } == ages)
+        #expect(
+            names.map { Double((found[$0]?.time ?? 0) - Self.monday) / Double(Self.hour) } == times)
+    }
+
+    /// Which of right-dated backups are kept, found in another way: of each of the newest periods the last.
+    static func keptByAPlainModel(_ names: [BackupName], _ retention: BackupRetention) -> Set<BackupName> {
+        var kept: Set<BackupName> = []
+        for (count, length, offset) in [
+            (retention.hours, hour, 0), (retention.days, day, 0), (retention.weeks, 7 * day, 3 * day),
+        ] {
+            let periods = Dictionary(grouping: names) { ($0.milliseconds + offset) / length }
+            for period in periods.keys.sorted(by: >).prefix(count) {
+                if let last = periods[period]?.max(by: { $0.sequence < $1.sequence }) { kept.insert(last) }
+            }
+        }
+        return kept
+    }
+
+    /// A clock that is ahead at times: the backups of a right clock are kept as if there were no others, and
+    /// no backup counts as older than it is.
+    @Test(arguments: 0..<300 as Range<UInt64>)
+    func aClockThatIsAheadAtTimes(seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
+        let retention = BackupRetention(
+            hours: Int.random(in: 1...6, using: &random), days: Int.random(in: 0...5, using: &random),
+            weeks: Int.random(in: 0...4, using: &random))
+        var (now, lead) = (Self.monday, Int64(0))
+        var made: [(name: BackupName, time: Int64, isRight: Bool)] = []
+        for number in 1...UInt64.random(in: 1...120, using: &random) {
+            now += Int64.random(in: 1...3 * Self.hour, using: &random)
+            if Int.random(in: 0..<10, using: &random) == 0 {
+                lead = Bool.random(using: &random) ? 0 : Int64.random(in: 1...90 * Self.day, using: &random)
+            }
+            let name = BackupName(
+                milliseconds: now + lead, timeline: 1, sequence: SequenceNumber(number))
+            made.append((name, now, lead == 0))
+        }
+        let names = made.map { $0.name }
+        let ages = retention.ages(of: names.shuffled(using: &random), every: Self.hour, at: now)
+        for (name, time, _) in made {
+            let age = ages[name]
+            #expect(age.map { $0.milliseconds <= now - time && $0.time >= time } ?? false)
+        }
+        let inOrder = names.reversed().map { ages[$0]?.milliseconds ?? -1 }
+        #expect(inOrder == inOrder.sorted())
+        // Names of a time that has come since are among those of a right clock.
+        let settled = made.filter { $0.isRight || $0.name.isAhead(of: now) }.map { $0.name }
+        let superfluous = Set(retention.superfluous(among: settled.shuffled(using: &random), at: now))
+        let right = settled.filter { !$0.isAhead(of: now) }
+        let kept = Set(right).subtracting(superfluous)
+        let newest = Set([settled.last].compactMap { $0 }).intersection(right)
+        #expect(kept == Self.keptByAPlainModel(right, retention).union(newest))
+        let ahead = settled.filter { $0.isAhead(of: now) && !superfluous.contains($0) }
+        #expect(ahead.count <= retention.hours + retention.days + retention.weeks + 1)
     }
 
     /// What a restore has left is kept beside what comes behind it.
@@ -154,7 +261,8 @@ import Testing
                     sequence: SequenceNumber(7))
             }
         }
-        let superfluous = BackupRetention(hours: 1, days: 1, weeks: 1).superfluous(among: names)
+        let superfluous = BackupRetention(hours: 1, days: 1, weeks: 1).superfluous(
+            among: names, at: .max)
         #expect(Set(names).subtracting(superfluous).map(\.timeline).sorted() == [3, 4, 5, 6])
     }
 
@@ -166,7 +274,7 @@ import Testing
             let time = Self.monday + Int64(minute) * 60_000
             names.append(
                 BackupName(milliseconds: time, timeline: 1, sequence: SequenceNumber(UInt64(minute))))
-            let superfluous = Set(retention.superfluous(among: names))
+            let superfluous = Set(retention.superfluous(among: names, at: .max))
             names.removeAll { superfluous.contains($0) }
             #expect(names.count <= 24 + 7 + 4)
         }
@@ -523,6 +631,77 @@ import Testing
         days.map { ($0, 1, UInt64($0) + 1) }
     }
 
+    /// Archives a segment for each of ten days.
+    static func fillArchive(of world: World) throws {
+        let source = SimulatedDisk()
+        var options = JournalOptions()
+        options.segmentByteLimit = 60
+        var state = RecoveredState(access: .open)
+        var journal = try Journal.open(
+            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+        for number in 0..<10 as Range<Int64> {
+            try journal.append(
+                entry: [
+                    JournalRecord(
+                        .settings, namespace: 1, timestamp: number * BackupTests.day, payload: [1, 65, 66])
+                ])
+            try journal.write()
+            try journal.sync()
+        }
+        let names = source.fileNames.filter { $0.hasSuffix(".log") }
+        try #require(names.count == 10)
+        for name in names {
+            world.archive.add(
+                name == names[9] ? name + ".partial" : name, try #require(source.contents[name]))
+        }
+    }
+
+    /// A copy whose first record is damaged, and one without records, do not stop the removal of those before
+    /// them.
+    @Test(arguments: [0, 2, 5] as [Int], [48, 60])
+    func archivedSegmentsThatSayNothing(damaged: Int, byteOffset: Int) throws {
+        let world = World()
+        world.options.archiveKeepTime = .seconds(3 * 86_400)
+        world.options.retention = BackupRetention(hours: 0, days: 100, weeks: 0)
+        world.options.interval = .seconds(86_400)
+        try Self.fillArchive(of: world)
+        let name = SegmentName(timeline: 1, firstSequence: SequenceNumber(UInt64(damaged) + 1)).text
+        let bytes = try #require(world.archive.contents[name])
+        try world.archive.remove(name)
+        // Up to there it is a header, and with less the record is cut.
+        world.archive.add(name, Array(bytes.prefix(byteOffset)))
+        for (number, timeline, sequence) in Self.daily(0...8) {
+            let header = CheckpointHeader(
+                directory: DirectoryID(1, 2), timeline: timeline, sequence: SequenceNumber(sequence),
+                timestamp: number * BackupTests.day)
+            world.disk.add(BackupName(header).text, header.bytes)
+        }
+        #expect(try world.writer.write(world.job(at: 9 * BackupTests.day, sequence: 10)))
+        #expect(
+            world.archive.fileNames.first
+                == SegmentName(timeline: 1, firstSequence: SequenceNumber(8)).text)
+    }
+
+    /// An import and a restore leave a copy without records on a timeline that has ended.
+    @Test func unfinishedCopyOfAnEarlierTimelineIsRemoved() throws {
+        let world = World()
+        world.options.archiveKeepTime = .seconds(86_400)
+        world.options.interval = .seconds(86_400)
+        world.options.retention = BackupRetention(hours: 0, days: 100, weeks: 0)
+        world.timeline = TimelineHistory(
+            timeline: 2, directory: DirectoryID(1, 2),
+            ancestors: [.init(timeline: 1, directory: DirectoryID(1, 2), end: SequenceNumber(10))])
+        try Self.fillArchive(of: world)
+        let second = SegmentName(timeline: 2, firstSequence: SequenceNumber(12)).text + ".partial"
+        world.archive.add(second, [])
+        for day in [20, 21] as [Int64] {
+            #expect(
+                try world.writer.write(
+                    world.job(at: day * BackupTests.day, sequence: UInt64(day), timeline: 2)))
+        }
+        #expect(world.archive.fileNames == [second])
+    }
+
     /// Archived segments go when they are old enough, and a backup that is, too, has their records.
     @Test(
         arguments: [
@@ -538,6 +717,14 @@ import Testing
             (7, [(3, 1, 4), (9, 1, 10)], 0..<0, nil, 1, "days without a server do not count"),
             (7, daily(0...5) + [(9000, 1, 10)], 0..<0, nil, 2, "a clock that has jumped counts two days"),
             (1, daily(0...5) + [(9000, 1, 10)], 0..<0, nil, 7, "and leaves what the newest backups need"),
+            (
+                3, daily(0...7) + [(40_000, 1, 9), (9, 1, 10)], 0..<0, nil, 8,
+                "a clock that was ahead for a day"
+            ),
+            (
+                1, [(40_000, 1, 1), (40_001, 1, 2), (9, 1, 10)], 0..<0, nil, 2,
+                "all but one are ahead of time"
+            ),
         ] as [(Int, [(Int64, UInt32, UInt64)], Range<Int>, Int?, UInt64, String)])
     func archivedSegments(
         keep: Int, backups: [(Int64, UInt32, UInt64)], foreign: Range<Int>, tested: Int?, left: UInt64,
@@ -548,27 +735,7 @@ import Testing
         world.options.archiveKeepTime = .seconds(keep * 86_400)
         world.options.retention = BackupRetention(hours: 0, days: 100, weeks: 0)
         world.options.interval = .seconds(86_400)
-        // A segment for each of ten days.
-        let source = SimulatedDisk()
-        var options = JournalOptions()
-        options.segmentByteLimit = 60
-        var state = RecoveredState(access: .open)
-        var journal = try Journal.open(
-            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
-        for number in 0..<10 as Range<Int64> {
-            try journal.append(
-                entry: [
-                    JournalRecord(.settings, namespace: 1, timestamp: number * day, payload: [1, 65, 66])
-                ])
-            try journal.write()
-            try journal.sync()
-        }
-        let names = source.fileNames.filter { $0.hasSuffix(".log") }
-        try #require(names.count == 10)
-        for name in names {
-            world.archive.add(
-                name == names[9] ? name + ".partial" : name, try #require(source.contents[name]))
-        }
+        try Self.fillArchive(of: world)
         for (index, (number, timeline, sequence)) in backups.dropLast().enumerated() {
             let header = CheckpointHeader(
                 directory: foreign.contains(index) ? DirectoryID(3, 4) : DirectoryID(1, 2),

@@ -211,22 +211,24 @@ package func firstTime<Storage: Disk>(
 /// - Parameters:
 ///   - names: The names in the archive.
 ///   - timeline: Of the backup, and `sequence` the last record that it has.
-/// - Returns: The files, the oldest first, each with the file that continues it. Copies that are not whole
-///   are not among them.
+/// - Returns: The files, the oldest first, each with the files that follow it. Of copies that are not whole,
+///   only those of earlier timelines are among them: nothing is added to these any more.
 package func archivedSegments(
     of names: [String], coveredBy timeline: UInt32, _ sequence: SequenceNumber
-) -> [(file: String, next: String)] {
-    let listing = ArchiveListing(names)
-    let all = (listing.whole + listing.partial).sorted()
-    var superseded: [(file: String, next: String)] = []
-    for (segment, next) in zip(all, all.dropFirst()) where listing.whole.contains(segment) {
+) -> [(file: String, behind: ArraySlice<String>)] {
+    let all = Array(ArchiveListing(names).newestFirst.reversed())
+    let files = all.map { $0.file }
+    var superseded: [(file: String, behind: ArraySlice<String>)] = []
+    for (index, copy) in all.enumerated() {
+        // Not the same segment once more: a copy that is not whole may be left beside the whole one.
+        guard let next = all[index...].firstIndex(where: { copy.name < $0.name }) else { break }
         // A later timeline begins with what a backup of it has.
         let isCovered =
-            segment.timeline < timeline
-            || segment.timeline == timeline && next.timeline == timeline
-                && next.firstSequence <= sequence.successor
-        guard isCovered else { continue }
-        superseded.append((segment.text, listing.whole.contains(next) ? next.text : next.partialText))
+            copy.name.timeline < timeline
+            || copy.name.timeline == timeline && copy.file == copy.name.text
+                && all[next].name.timeline == timeline
+                && all[next].name.firstSequence <= sequence.successor
+        if isCovered { superseded.append((copy.file, files[next...])) }
     }
     return superseded
 }

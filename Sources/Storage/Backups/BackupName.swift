@@ -55,6 +55,19 @@ package struct BackupName: Hashable, Comparable, Sendable {
         )
     }
 
+    /// Whether it is named after a time to come.
+    /// - Parameter now: The machine's clock; milliseconds since 1970.
+    package func isAhead(of now: Int64) -> Bool { milliseconds > now }
+
+    /// Whether the journal has its state before that of another one. Times say that only while the clock is
+    /// right. Of one state the name of a time to come is before the others, since it says nothing.
+    /// - Parameter now: The machine's clock; milliseconds since 1970.
+    package func isBefore(_ other: BackupName, at now: Int64) -> Bool {
+        (timeline, sequence, isAhead(of: now) ? 0 : 1, milliseconds) < (
+            other.timeline, other.sequence, other.isAhead(of: now) ? 0 : 1, other.milliseconds
+        )
+    }
+
     // MARK: Dates
 
     private static let dayMilliseconds: Int64 = 86_400_000

@@ -43,37 +43,49 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
     /// The backups that are kept no more. The newest is always kept, and so is what would be kept if the
     /// newest that has passed a restore test were the newest of all: as long as the backups since then fail,
     /// they replace nothing.
-    /// - Parameter tested: The newest that has passed a restore test; nil for none.
-    /// - Returns: The oldest first.
+    /// - Parameters:
+    ///   - tested: The newest that has passed a restore test; nil for none.
+    ///   - now: The machine's clock; milliseconds since 1970.
+    /// - Returns: The oldest first, in the order of the journal.
     /// - Complexity: O(n log n).
-    package func superfluous(among names: [BackupName], tested: BackupName? = nil) -> [BackupName] {
-        var kept = Set(kept(of: names).keys)
-        if let tested { kept.formUnion(self.kept(of: names.filter { $0 <= tested }).keys) }
-        return names.sorted().filter { !kept.contains($0) }
+    package func superfluous(
+        among names: [BackupName], tested: BackupName? = nil, at now: Int64
+    ) -> [BackupName] {
+        let names = names.sorted { $0.isBefore($1, at: now) }
+        var kept = Set(self.kept(of: names, at: now).keys)
+        if let tested {
+            let earlier = names.filter { !tested.isBefore($0, at: now) }
+            kept.formUnion(self.kept(of: earlier, at: now).keys)
+        }
+        return names.filter { !kept.contains($0) }
     }
 
     /// The backups that are kept, each with the length of the shortest period of which it is the newest: zero
     /// for one that is kept for its timeline only.
-    private func kept(of names: [BackupName]) -> [BackupName: Int64] {
-        let newestFirst = names.sorted(by: >)
-        guard let newest = newestFirst.first else { return [:] }
+    ///
+    /// Those that are named after a time to come are a class of their own, of which as many are kept. A clock
+    /// that was ahead has named them, or the clock is behind now: then they are all that is good.
+    /// - Parameter names: In the order of the journal.
+    private func kept(of names: [BackupName], at now: Int64) -> [BackupName: Int64] {
+        guard let newest = names.last else { return [:] }
         var kept = [newest: Self.hour]
-        for (count, length, offset) in [
-            (hours, Self.hour, 0), (days, Self.day, 0), (weeks, 7 * Self.day, Self.mondayOffset),
-        ] {
-            var periods = 0
-            var last: Int64?
-            for name in newestFirst where periods < count {
-                let period = (name.milliseconds + offset) / length
-                guard period != last else { continue }
-                last = period
-                periods += 1
-                kept[name] = min(length, kept[name] ?? length)
+        for isAhead in [false, true] {
+            let newestFirst = names.reversed().filter { $0.isAhead(of: now) == isAhead }
+            for (count, length, offset) in [
+                (hours, Self.hour, 0), (days, Self.day, 0), (weeks, 7 * Self.day, Self.mondayOffset),
+            ] {
+                // Names of a clock that was wrong may come back to a period.
+                var periods: Set<Int64> = []
+                for name in newestFirst where periods.count < count {
+                    let period = (name.milliseconds + offset) / length
+                    guard periods.insert(period).inserted else { continue }
+                    kept[name] = min(length, kept[name] ?? length)
+                }
             }
         }
         let timelines = Set(names.map(\.timeline)).sorted(by: >).prefix(Self.timelineCount)
         for timeline in timelines {
-            if let newest = newestFirst.first(where: { $0.timeline == timeline }), kept[newest] == nil {
+            if let newest = names.last(where: { $0.timeline == timeline }), kept[newest] == nil {
                 kept[newest] = 0
             }
         }
@@ -82,24 +94,41 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
 
     // MARK: Ages
 
-    /// How old each backup is, in milliseconds, as far as the backups prove it: from one to the next no more
-    /// time counts than two of the periods of which the older one is kept, or two intervals. So a clock that
-    /// jumps forward, or a server that was off, makes no backup old.
+    /// How old a backup is, as far as the backups prove it.
+    package struct Age: Equatable, Sendable {
+        /// It is at least so much older than the newest one.
+        package var milliseconds: Int64
+        /// When it was made at the latest; milliseconds since 1970. Its name says a later time where a clock
+        /// was ahead.
+        package var time: Int64
+    }
+
+    /// How old each backup is, as far as the backups prove it: from one to the next no more time counts than
+    /// two of the periods of which the older one is kept, or two intervals. So a clock that jumps forward, or
+    /// a server that was off, makes no backup old. Nor does a clock that was ahead: what the journal has
+    /// first was made first, whatever the names say.
     /// - Parameters:
     ///   - names: Those that are kept.
     ///   - interval: Between two backups, in milliseconds.
+    ///   - now: The machine's clock; milliseconds since 1970.
+    /// - Returns: Ages that do not fall from one to the one before it in the journal.
     /// - Complexity: O(n log n).
-    package func ages(of names: [BackupName], every interval: Int64) -> [BackupName: Int64] {
-        let periods = kept(of: names)
-        var ages: [BackupName: Int64] = [:]
-        var (age, newer): (Int64, BackupName?) = (0, nil)
-        for name in names.sorted(by: >) {
+    package func ages(
+        of names: [BackupName], every interval: Int64, at now: Int64
+    ) -> [BackupName: Age] {
+        let names = names.sorted { $0.isBefore($1, at: now) }
+        let periods = kept(of: names, at: now)
+        var ages: [BackupName: Age] = [:]
+        var newer: Age?
+        for name in names.reversed() {
+            var age = Age(milliseconds: 0, time: min(name.milliseconds, now))
             if let newer {
+                age.time = min(age.time, newer.time)
                 let limit = 2 * max(interval, periods[name] ?? 0, Self.hour)
-                age += min(newer.milliseconds - name.milliseconds, limit)
+                age.milliseconds = newer.milliseconds + min(newer.time - age.time, limit)
             }
             ages[name] = age
-            newer = name
+            newer = age
         }
         return ages
     }

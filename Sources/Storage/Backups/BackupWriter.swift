@@ -26,8 +26,9 @@ package struct BackupWriter<Storage: Disk> {
     private let pause: (Duration) -> Void
     private let archiveTimeout: Duration
     private var backupsUntilTest: Int
-    /// How many backups could not be read when that was last logged.
+    /// How many backups could not be read, and were named after a time to come, when that was last logged.
     private var notedUnreadableCount = 0
+    private var notedAheadCount = 0
 
     /// How long a restore test waits until the archive has what the backup has: it is a second behind.
     private static var archiveTimeout: Duration { .seconds(60) }
@@ -152,10 +153,11 @@ package struct BackupWriter<Storage: Disk> {
             return false
         }
         var job = job
+        let now = Environment.machine.wallMilliseconds
         let earlier = (try? owners(on: disk, header))?.own.filter {
-            $0.timeline == name.timeline && $0.sequence <= name.sequence && $0 < name
+            $0.timeline == name.timeline && $0.isBefore(name, at: now)
                 && $0.sequence >= archived.lowerBound
-        }.max()
+        }.max { $0.isBefore($1, at: now) }
         if let earlier { job.file = earlier.text }
         job.archive = RestoreTest.Archive(directory: archive, sequence: name.sequence)
         return passes(job, .archive)
@@ -205,10 +207,12 @@ package struct BackupWriter<Storage: Disk> {
             let found = try owners(on: disk, header)
             note(found.unreadable)
             let names = found.own
+            let now = Environment.machine.wallMilliseconds
+            note(ahead: names.filter { $0.isAhead(of: now) })
             let tested =
                 options.testInterval > 0
                 ? try RestoreTestRecord.read(on: disk)?.backup : nil
-            let superfluous = options.retention.superfluous(among: names, tested: tested).filter {
+            let superfluous = options.retention.superfluous(among: names, tested: tested, at: now).filter {
                 $0 != newest
             }
             let removed = remove(superfluous.map(\.text), on: disk)
@@ -218,7 +222,7 @@ package struct BackupWriter<Storage: Disk> {
             }
             let kept = Set(names).subtracting(superfluous)
             try removeArchived(
-                behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header)
+                behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header, at: now)
         } catch {
             metrics.removalFailures.add()
             logger.warning(
@@ -236,6 +240,16 @@ package struct BackupWriter<Storage: Disk> {
             )
         }
         notedUnreadableCount = unreadable.count
+    }
+
+    /// Warns of backups that are named after a time to come, where their number has changed.
+    private mutating func note(ahead names: [BackupName]) {
+        if let newest = names.max(), names.count != notedAheadCount {
+            logger.warning(
+                "\(names.count) backups are named after a time to come, as \(newest.text): the clock was ahead when they were made, or is behind now. They do not count among the others, and as many of them are kept; remove them by hand when the clock is right and others are there"
+            )
+        }
+        notedAheadCount = names.count
     }
 
     /// Removes files. One that cannot be removed does not keep the others.
@@ -267,47 +281,60 @@ package struct BackupWriter<Storage: Disk> {
     /// - Complexity: One read of each backup's header.
     private func archived(
         among names: Set<BackupName>, on disk: Storage, _ header: CheckpointHeader, in archive: Storage
-    ) throws(JournalError) -> [BackupName] {
+    ) throws(JournalError) -> Set<BackupName> {
         let timeline = try ArchiveTimelines(of: archive).history(of: header.timeline, orOf: header)
-        var found: [BackupName] = []
+        var found: Set<BackupName> = []
         for name in names {
             do throws(JournalError) {
                 let header = try readCheckpointHeader(name.text, on: disk)
                 guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
                     continue
                 }
-                found.append(name)
+                found.insert(name)
             } catch {
                 // No restore can begin with it.
             }
         }
-        return found.sorted()
+        return found
     }
 
     /// Removes archived segments that are older than they are to be kept, and lie before the newest backup
     /// which is, too; where there is none, before the oldest backup; and before the newest that has passed a
-    /// restore test.
+    /// restore test. Newest and oldest are meant in the order of the journal.
     /// - Throws: ``JournalError``, ``DiskFailure``.
     private func removeArchived(
-        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader
+        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader,
+        at now: Int64
     ) throws {
         guard options.archiveKeepTime > .zero, let openArchive, let archive = try? openArchive() else {
             return
         }
         let keepTime = options.archiveKeepTime.inMilliseconds
         let backups = try archived(among: kept, on: disk, header, in: archive)
-        let ages = options.retention.ages(of: backups, every: options.interval.inMilliseconds)
-        guard let old = backups.last(where: { ages[$0] ?? 0 >= keepTime }) ?? backups.first else { return }
-        let needed = min(old, tested.flatMap { backups.contains($0) ? $0 : nil } ?? old)
+            .sorted { $0.isBefore($1, at: now) }
+        let ages = options.retention.ages(
+            of: backups, every: options.interval.inMilliseconds, at: now)
+        let old = backups.last(where: { (ages[$0]?.milliseconds ?? 0) >= keepTime }) ?? backups.first
+        let needed = [old, tested.flatMap { backups.contains($0) ? $0 : nil }].compactMap { $0 }
+            .min { $0.isBefore($1, at: now) }
+        guard let needed, let age = ages[needed] else { return }
         let covered = archivedSegments(
             of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
         var names: [String] = []
-        for (file, next) in covered {
-            // All of its records are older than those of the next one. Those behind it in the journal are
-            // younger.
-            guard let time = try firstTime(ofArchived: next, on: archive),
-                (ages[needed] ?? 0) + max(0, needed.milliseconds - time) >= keepTime
-            else { break }
+        var times: [String: Int64?] = [:]
+        for (file, behind) in covered {
+            // All of its records are older than those behind it, and than the backup. A copy that cannot be
+            // read, or has no entry, says nothing: the next one does.
+            var limit = age.time
+            for next in behind {
+                let time: Int64? = times[next] ?? (try? firstTime(ofArchived: next, on: archive))
+                times[next] = .some(time)
+                guard let time else { continue }
+                limit = min(limit, time)
+                break
+            }
+            // Those behind it in the journal are younger.
+            guard age.milliseconds + age.time - limit >= keepTime else { break }
             names.append(file)
         }
         let removed = remove(names, on: archive)

@@ -81,12 +81,14 @@ extension RestoreTestRecord {
     /// - Throws: ``StorageError``.
     package static func note(_ file: String, in directory: String) throws(StorageError) -> Bool {
         guard let backup = BackupName(file) else { return false }
-        let time = Environment.machine.wallMilliseconds / 1000
+        let now = Environment.machine.wallMilliseconds
         do throws(DiskFailure) {
             let disk = try SystemDisk(directory: directory, create: false)
             // A server may have tested a later one.
-            if let noted = try RestoreTestRecord.read(on: disk), backup < noted.backup { return true }
-            try RestoreTestRecord(backup: backup, time: time).write(on: disk)
+            if let noted = try RestoreTestRecord.read(on: disk), backup.isBefore(noted.backup, at: now) {
+                return true
+            }
+            try RestoreTestRecord(backup: backup, time: now / 1000).write(on: disk)
         } catch {
             throw StorageError(error)
         }

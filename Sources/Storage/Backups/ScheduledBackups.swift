@@ -69,7 +69,12 @@ package enum ScheduledBackups {
     package static func newest(
         in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?
     ) throws(StorageError) -> String? {
-        let backups = try scheduledBackups(in: directory)
+        // Those that are named after a time to come first: each other one is newer.
+        let now = Environment.machine.wallMilliseconds
+        let found = try scheduledBackups(in: directory)
+        let backups =
+            found.filter { $0.isAhead(of: now) }.sorted { $0.isBefore($1, at: now) }
+            + found.filter { !$0.isAhead(of: now) }
         guard let newest = backups.last else { return nil }
         var wanted = timeline ?? backups.map(\.timeline).max() ?? newest.timeline
         var history: TimelineHistory?
