@@ -63,18 +63,18 @@ extension AdminReports {
     /// Asks the databases which path patterns cost most, and calls `body` with it as JSON, on the loop; with
     /// nothing where they do not answer in time.
     func pathUsage(_ body: @escaping ([UInt8]) -> Void) {
-        let answer = FirstResult<[PathUsage]>(on: loop, timeout: Self.databaseTimeout, otherwise: []) {
+        let answer = FirstResult(on: loop, timeout: Self.databaseTimeout, otherwise: UsageSnapshot()) {
             found in
             var json: [UInt8] = []
             json.append("{\"paths\":[")
-            for (index, entry) in found.enumerated() {
+            for (index, entry) in found.paths.enumerated() {
                 if index > 0 { json.append(",") }
                 json.append(entry)
             }
             json.append("]}")
             body(json)
         }
-        guard metrics.status.phase == .ready else { return answer.give([]) }
+        guard metrics.status.phase == .ready else { return answer.give(UsageSnapshot()) }
         database.post(.usage { found in answer.giveFromElsewhere(found) })
     }
 

@@ -60,25 +60,20 @@ extension CommandProcessor {
         }
     }
 
-    /// The path patterns that cost most, the most expensive first.
+    /// Which path patterns cost most. Makes no text of what clients have sent (``perform(_:)``).
     /// - Complexity: O(patterns + sessions that are looked at × locations that are named of each).
-    var pathUsage: [PathUsage] {
-        var listeners: [String: Int] = [:]
-        let (counted, total) = sessions.some(atMost: Self.countedSessionLimit)
-        for (id, session) in counted {
-            let paths = session.database.engine.tree.listenPaths(of: id, atMost: DatabaseStatistics.pathLimit)
-            // Of a session with more listens, the others are taken to be like these.
-            let share = paths.isEmpty ? 0 : session.database.engine.tree.listenCount(of: id) / paths.count
-            for path in paths {
-                listeners["\(session.database.name) \(SlowOperations.pattern(of: path))", default: 0] += share
-            }
+    var usageSnapshot: UsageSnapshot {
+        var snapshot = UsageSnapshot()
+        snapshot.usage = usage.rates(at: environment.monotonicTime)
+        let (found, count) = sessions.some(atMost: Self.countedSessionLimit)
+        snapshot.sessionCount = count
+        snapshot.listens = found.map { id, session in
+            let database = session.database
+            return UsageSnapshot.Listens(
+                database: database.name, count: database.engine.tree.listenCount(of: id),
+                paths: database.engine.tree.listenPaths(of: id, atMost: DatabaseStatistics.pathLimit))
         }
-        var found = usage.rates(at: environment.monotonicTime)
-        for index in found.indices {
-            let count = listeners["\(found[index].database) \(found[index].pattern)"] ?? 0
-            found[index].listeners = counted.isEmpty ? 0 : count * total / counted.count
-        }
-        return found
+        return snapshot
     }
 }
 

@@ -76,7 +76,7 @@ extension DatabaseHost {
         case .storage, .outputsDelivered: break
         case .drain(let completion): drain(completion)
         case .statistics(let request): processor.perform(request)
-        case .usage(let request): request(processor.pathUsage)
+        case .usage(let request): request(processor.usageSnapshot)
         case .trees(let give): give(processor.databases.all.map { $0.engine.root })
         // Taken at the end of the batch.
         case .backup(let request): backupRequest = request

@@ -50,7 +50,7 @@ package enum DatabaseMessage: Sendable {
     /// Say what the databases hold: for metrics and for administrators.
     case statistics(DatabaseStatisticsRequest)
     /// Say which path patterns cost most.
-    case usage(@Sendable ([PathUsage]) -> Void)
+    case usage(@Sendable (UsageSnapshot) -> Void)
     /// Give a snapshot to a scheduled backup, when everything that it holds is on disk.
     case backup(@Sendable (CheckpointJob) -> Void)
     /// Give the trees of all databases, as they are in memory, to a function that does little. O(databases).

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoTime
 import PandoTree
 import Synchronization
@@ -106,9 +107,9 @@ package final class SlowOperations: Sendable {
     package static func pattern(of path: Path) -> String {
         var text = ""
         for key in path.keys {
-            let name = key.string
-            text += "/" + (isVariable(name) ? "*" : name)
-            if text.utf8.count > nameByteLimit { return text.prefix(nameByteLimit) + "…" }
+            text += "/"
+            text += fixedName(of: key) ?? "*"
+            if text.utf8.count > nameByteLimit { return text.prefix(byteCount: nameByteLimit) + "…" }
         }
         return text.isEmpty ? "/" : text
     }
@@ -119,11 +120,18 @@ package final class SlowOperations: Sendable {
         return byteCount <= nameByteLimit ? "/" + path.wireText : nil
     }
 
-    private static func isVariable(_ name: String) -> Bool {
+    /// Bytes of a key from which on it is the name of one thing among many.
+    private static let variableByteCount = 20
+
+    /// The text of a key; nil where it looks like the name of one thing among many.
+    /// - Complexity: O(1), since a long key is such a name.
+    private static func fixedName(of key: Key) -> String? {
+        guard key.utf8Count < variableByteCount else { return nil }
+        let name = key.string
         let digits = name.utf8.count { UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0 }
         let length = name.utf8.count
-        if digits == length || length >= 20 { return true }
+        if digits == length { return nil }
         // `v1` is a name, `a1b2` is one of many.
-        return digits > 0 && (length >= 12 || length > 2 && digits * 2 >= length)
+        return digits > 0 && (length >= 12 || length > 2 && digits * 2 >= length) ? nil : name
     }
 }

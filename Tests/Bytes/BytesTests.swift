@@ -5,6 +5,23 @@ import Testing
 func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
 func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
 
+@Suite struct TextPrefixes {
+    /// Texts are cut by their bytes, before a whole Unicode scalar.
+    @Test(
+        arguments: [
+            // text         bytes  prefix
+            ("", 0, ""), ("", 3, ""), ("abc", 4, "abc"), ("abc", 3, "abc"), ("abc", 2, "ab"), ("abc", 0, ""),
+            ("aé", 3, "aé"), ("aé", 2, "a"), ("é", 1, ""), ("€€", 5, "€"), ("€€", 3, "€"), ("€", 2, ""),
+            ("🐵🐵", 7, "🐵"), ("🐵", 3, ""), ("e\u{301}\u{301}", 4, "e\u{301}"),
+            ("e\u{301}\u{301}", 3, "e\u{301}"),
+            ("twenty bytes or more", 8, "twenty b"), ("twenty bytes or more", 16, "twenty bytes or "),
+        ] as [(String, Int, String)])
+    func prefixes(whole: String, byteCount: Int, prefix: String) {
+        #expect(utf8(whole.prefix(byteCount: byteCount)) == utf8(prefix))
+        #expect(Text(whole).prefix(byteCount: byteCount) == Text(prefix))
+    }
+}
+
 @Suite struct Base64 {
     func encode(_ bytes: [UInt8], _ alphabet: Base64Alphabet = .standard) -> String {
         var output: [UInt8] = []

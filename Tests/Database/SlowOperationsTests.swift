@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoReactor
 import PandoTree
 import Testing
@@ -23,6 +24,17 @@ import Testing
         ])
     func patterns(_ path: String, _ pattern: String) {
         #expect(SlowOperations.pattern(of: Path(trusted: path)) == pattern)
+    }
+
+    @Test("a pattern is cut by its bytes, before a whole character")
+    func longPatterns() {
+        // 19 bytes with the slash: 13 of them have 247 bytes, and two characters of the next one fit.
+        let path = Path(Array(repeating: Key(unchecked: Text("€€€€€€")), count: 20))
+        let pattern = String(repeating: "/€€€€€€", count: 13) + "/€€…"
+        #expect(SlowOperations.pattern(of: path).utf8.elementsEqual(pattern.utf8))
+        // One character of 24 KB.
+        let marks = Key(unchecked: Text("e" + String(repeating: "\u{301}", count: 383)))
+        #expect(SlowOperations.pattern(of: Path(Array(repeating: marks, count: 2))) == "/*/*")
     }
 
     @Test("queries of one pattern are kept apart by their order, and by whether it has an index")

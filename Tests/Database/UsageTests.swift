@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoTime
 import PandoTree
+import Synchronization
 import Testing
 
 @testable import PandoDatabase
@@ -72,6 +73,41 @@ import Testing
         #expect(isExact ? difference == 0 : difference * 100 < weight, "\(estimate) of \(weight)")
         let nested = Node.children(Children(ascending: [Children.Entry(key: "a", node: node)]))
         #expect(nested.estimatedWeight(weighing: limit) <= limit + 3100, "the work is bounded")
+    }
+
+    @Test("listeners are counted by pattern, by the thread that asks")
+    func listeners() throws {
+        let bench = try Bench(directory: nil)
+        for slot: UInt32 in 1...3 {
+            bench.process([Bench.open(slot)])
+            for number in 1...4 {
+                bench.process([try Bench.listen(slot, number, "/rooms/\(100 + number)/text")])
+            }
+        }
+        let answer = Mutex<UsageSnapshot?>(nil)
+        bench.process([.usage { found in answer.withLock { $0 = found } }])
+        let found = try #require(answer.withLock { $0 })
+        #expect(found.sessionCount == 3 && found.listens.map(\.count) == [4, 4, 4])
+        #expect(found.usage.allSatisfy { $0.listeners == 0 })
+        #expect(found.paths.first { $0.pattern == "/rooms/*/text" }?.listeners == 12)
+    }
+
+    @Test("listeners of the sessions that were looked at stand for those of all")
+    func listenersOfMany() {
+        var snapshot = UsageSnapshot()
+        #expect(snapshot.paths.isEmpty)
+        snapshot.usage = [("one", "/a"), ("two", "/a"), ("one", "/b/*")].map {
+            PathUsage(database: $0.0, pattern: $0.1)
+        }
+        snapshot.listens = [
+            UsageSnapshot.Listens(database: "one", count: 2, paths: ["a", "b/123"]),
+            // Named are two of its listens.
+            UsageSnapshot.Listens(database: "two", count: 6, paths: ["a", "c"]),
+            UsageSnapshot.Listens(database: "two", count: 0, paths: []),
+        ]
+        snapshot.sessionCount = 30
+        #expect(snapshot.paths.map(\.listeners) == [10, 30, 10])
+        #expect(snapshot.paths.map(\.pattern) == ["/a", "/a", "/b/*"])
     }
 
     @Test("the same pattern of two databases is two")
