@@ -13,6 +13,13 @@ import PandoTree
 struct DenialLog {
     /// Denials kept for a database.
     static let keptCount = 100
+    /// Bytes of JSON kept for a database: where denials are long, fewer are kept. So few that an I/O thread
+    /// compresses them within some milliseconds.
+    static let keptByteLimit = 256 << 10
+    /// Bytes of the rules of one denial (``Denial/json(atMost:)``), and of its line in the log.
+    private static let denialByteLimit = 8 << 10
+    /// Bytes of a uid that are shown: more only where an administrator has chosen it.
+    private static let uidByteLimit = Writer.uidByteLimit
     /// The pause after an explanation, as a multiple of its duration: at most two percent of the database
     /// thread's time is spent on them.
     private static let pauseFactor = 50
@@ -21,28 +28,39 @@ struct DenialLog {
     /// Log lines at `debug` in one second.
     private static let loggedPerSecond = 10
 
-    struct Entry {
-        var milliseconds: Int64
-        /// `auth.uid` of the request.
-        var uid: Text?
-        var denial: Denial
-    }
-
-    private struct Kept {
-        /// A ring: the oldest is at `next` once it is full.
-        var entries: [Entry] = []
-        var next = 0
+    /// The latest denials of a database. Each is printed when it is explained, so that showing them takes
+    /// little time.
+    struct Kept {
+        /// As JSON, the oldest first.
+        private var entries: [[UInt8]] = []
+        /// Of all of them.
+        private var byteCount = 0
         /// All denials since the server started, explained or not.
         var count = 0
 
-        mutating func add(_ entry: Entry) {
-            guard entries.count == DenialLog.keptCount else { return entries.append(entry) }
-            entries[next] = entry
-            next = (next + 1) % DenialLog.keptCount
+        /// Adds an explained denial, in place of the oldest ones.
+        mutating func add(_ entry: [UInt8]) {
+            entries.append(entry)
+            byteCount += entry.count
+            while entries.count > DenialLog.keptCount || byteCount > DenialLog.keptByteLimit {
+                byteCount -= entries.removeFirst().count
+            }
         }
 
-        /// Newest first.
-        var newestFirst: [Entry] { Array((entries[next...] + entries[..<next]).reversed()) }
+        /// `{"count":…,"denials":[{"time":…,"uid":…,"denial":{…}}…]}`, newest first. O(bytes).
+        var json: [UInt8] {
+            var output: [UInt8] = []
+            output.reserveCapacity(byteCount + entries.count + 64)
+            output.append("{\"count\":")
+            output.append(decimal: Int64(count))
+            output.append(",\"denials\":[")
+            for (index, entry) in entries.reversed().enumerated() {
+                if index > 0 { output.append(UInt8(ascii: ",")) }
+                output += entry
+            }
+            output.append("]}")
+            return output
+        }
     }
 
     private let logger: Logger
@@ -65,21 +83,25 @@ struct DenialLog {
         guard nextExplanation - start <= Self.postponablePause,
             let denial = database.engine.explainDenial(of: command)
         else { return }
+        let uid = command.credential.uid?.prefix(byteCount: Self.uidByteLimit)
+        kept[database.id, default: Kept()].add(Self.json(of: denial, by: uid, at: command.time))
+        if logger.logLevel <= .debug { log(denial, by: uid, at: command.time, in: database) }
         nextExplanation = max(start, nextExplanation) + (.now - start) * Self.pauseFactor
-        let uid = command.credential.uid
-        kept[database.id, default: Kept()].add(Entry(milliseconds: command.time, uid: uid, denial: denial))
-        guard logger.logLevel <= .debug else { return }
-        if command.time / 1000 != second {
-            second = command.time / 1000
+    }
+
+    private mutating func log(_ denial: Denial, by uid: Text?, at time: Int64, in database: StoredDatabase) {
+        if time / 1000 != second {
+            second = time / 1000
             loggedCount = 0
         }
         loggedCount += 1
-        if loggedCount <= Self.loggedPerSecond {
-            let who = uid.map(Self.quoted) ?? "null"
-            // One line, so that a program can read the log line by line.
-            let lines = denial.lines.map { $0.drop { $0 == " " } }
-            logger.debug("\(database.name), uid \(who): \(lines.joined(separator: "; "))")
-        }
+        guard loggedCount <= Self.loggedPerSecond else { return }
+        let who = uid.map(Self.quoted) ?? "null"
+        // One line, so that a program can read the log line by line.
+        let line = denial.lines.map { $0.drop { $0 == " " } }.joined(separator: "; ")
+        let shown = line.prefix(byteCount: Self.denialByteLimit)
+        let end = shown.utf8.count < line.utf8.count ? "…" : ""
+        logger.debug("\(database.name), uid \(who): \(shown)\(end)")
     }
 
     /// As JSON, so that no uid can look like another line of the log.
@@ -89,24 +111,19 @@ struct DenialLog {
         return String(decoding: json, as: UTF8.self)
     }
 
-    /// `{"count":…,"denials":[{"time":…,"uid":…,"denial":{…}}…]}`, newest first.
-    func json(of database: StoredDatabase) -> [UInt8] {
-        let kept = kept[database.id] ?? Kept()
+    /// One entry of ``Kept/json``.
+    private static func json(of denial: Denial, by uid: Text?, at time: Int64) -> [UInt8] {
         var output: [UInt8] = []
-        output.append("{\"count\":")
-        output.append(decimal: Int64(kept.count))
-        output.append(",\"denials\":[")
-        for (index, entry) in kept.newestFirst.enumerated() {
-            if index > 0 { output.append(UInt8(ascii: ",")) }
-            output.append("{\"time\":")
-            output.append(decimal: entry.milliseconds)
-            output.append(",\"uid\":")
-            if let uid = entry.uid { output.append(json: uid) } else { output.append("null") }
-            output.append(",\"denial\":")
-            output += entry.denial.json
-            output.append("}")
-        }
-        output.append("]}")
+        output.append("{\"time\":")
+        output.append(decimal: time)
+        output.append(",\"uid\":")
+        if let uid { output.append(json: uid) } else { output.append("null") }
+        output.append(",\"denial\":")
+        output += denial.json(atMost: denialByteLimit)
+        output.append("}")
         return output
     }
+
+    /// The latest denials (``Kept/json``). Some ten microseconds.
+    func json(of database: StoredDatabase) -> [UInt8] { (kept[database.id] ?? Kept()).json }
 }

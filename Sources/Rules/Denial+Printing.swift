@@ -33,8 +33,20 @@ extension Denial {
         return lines
     }
 
-    /// The same as JSON (RFC 8259): an object with `operation`, `path`, `cause` and `rules`.
-    package var json: [UInt8] {
+    /// The same as JSON (RFC 8259): an object with `operation`, `path`, `cause`, `rules`, and `omitted` where
+    /// rules were left out: how many.
+    /// - Parameter byteLimit: Where the rules have more bytes than this, the first ones are left out, which
+    ///   are nearer to the root. The last one always stays: it has some 16 KiB at most.
+    package func json(atMost byteLimit: Int = .max) -> [UInt8] {
+        var printed: [[UInt8]] = []
+        var left = byteLimit
+        for rule in failedRules.reversed() {
+            var bytes: [UInt8] = []
+            Self.append(rule, rule.failure == nil ? false : nil, to: &bytes)
+            left -= bytes.count
+            if left < 0, !printed.isEmpty { break }
+            printed.append(bytes)
+        }
         var output: [UInt8] = []
         output.append(#"{"operation":"#)
         output.append(json: isRead ? "read" : "write")
@@ -43,11 +55,17 @@ extension Denial {
         output.append(#","cause":"#)
         output.append(json: Text(cause.rawValue))
         output.append(#","rules":["#)
-        for (index, rule) in failedRules.enumerated() {
+        for (index, bytes) in printed.reversed().enumerated() {
             if index > 0 { output.append(UInt8(ascii: ",")) }
-            Self.append(rule, rule.failure == nil ? false : nil, to: &output)
+            output += bytes
         }
-        output.append("]}")
+        output.append("]")
+        let omittedCount = failedRules.count - printed.count
+        if omittedCount > 0 {
+            output.append(#","omitted":"#)
+            output.append(decimal: Int64(omittedCount))
+        }
+        output.append("}")
         return output
     }
 
@@ -94,8 +112,21 @@ extension Denial {
         output.append(decimal: Int64(position.column))
     }
 
+    /// Bytes of a path that are shown.
+    private static let pathByteLimit = 512
+
+    /// `/a/b`; long names, and a path of more than ``pathByteLimit`` bytes, end with `…`.
     static func spelling(of path: Path) -> String {
-        path.isRoot
-            ? "/" : path.keys.map { "/" + cut($0.string, to: RulesLimits.quotedCharacterCount) }.joined()
+        spelling(ofNames: path.keys.lazy.map(\.string))
+    }
+
+    /// As ``spelling(of:)``. O(``pathByteLimit`` + bytes of one name).
+    static func spelling(ofNames names: some Sequence<String>) -> String {
+        var text = ""
+        for name in names {
+            text += "/" + cut(name, to: RulesLimits.quotedCharacterCount)
+            if text.utf8.count > pathByteLimit { return text.prefix(byteCount: pathByteLimit) + "…" }
+        }
+        return text.isEmpty ? "/" : text
     }
 }

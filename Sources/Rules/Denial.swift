@@ -278,14 +278,14 @@ extension RuleValue {
 extension Ruleset {
     /// The path of the rules for a location, as the document spells it: `/rooms/$room`.
     func spelling(of keys: ArraySlice<Key>) -> String {
-        var node = root
-        var text = ""
+        var node: RuleNode? = root
+        var names: [String] = []
         for key in keys {
-            let name = node.children[key] == nil ? node.wildcard?.name ?? key.text : key.text
-            text += "/" + cut(name.string, to: RulesLimits.quotedCharacterCount)
-            guard let next = node[key] else { break }
-            node = next
+            guard let parent = node else { break }
+            let name = parent.children[key] == nil ? parent.wildcard?.name ?? key.text : key.text
+            names.append(name.string)
+            node = parent[key]
         }
-        return text.isEmpty ? "/" : text
+        return Denial.spelling(ofNames: names)
     }
 }

@@ -40,7 +40,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     // Only claims that a rule mentions are shown (§2.6: clients never get an explanation).
     #expect(!denial.lines.joined().contains("s3cret"))
     #expect(
-        String(decoding: denial.json, as: UTF8.self)
+        String(decoding: denial.json(), as: UTF8.self)
             == #"{"operation":"read","path":"/rooms/r1/text","cause":"notGranted","rules":["#
             + #"{"rule":"/","kind":".read","line":2,"column":12,"location":"/","outcome":"false","values":["#
             + #"{"expression":"data.child('open').val()","value":"null"}]},"#
@@ -77,7 +77,7 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
             #"      auth.uid = "u1""#, #"      $room = "r1""#, "      newData.child('n').val() = null",
         ])
     #expect(
-        String(decoding: denial.json, as: UTF8.self).contains(
+        String(decoding: denial.json(), as: UTF8.self).contains(
             #""outcome":"error","error":{"reason":"an operand is null","#))
 }
 
@@ -126,7 +126,47 @@ private let user = Credential(authVariable: #"{"uid":"u1","token":{"secret":"s3c
     let denial = try #require(access.explainRead(at: path, query: nil, in: scope))
     #expect(denial.failedRules[0].observations.count == Denial.observationCount)
     #expect(
-        denial.lines.allSatisfy { $0.utf8.count < 400 && !$0.contains("\n") } && denial.json.count < 10_000)
+        denial.lines.allSatisfy { $0.utf8.count < 400 && !$0.contains("\n") } && denial.json().count < 10_000)
+}
+
+/// A client chooses paths of 31 keys of 768 bytes: what is printed of such a denial is bounded, and says what
+/// is missing. The rules that stay are those that are nearest to the location.
+@Test func longDenialsAreCut() throws {
+    let depth = 31
+    var node = #"{".read":"$k\#(depth - 1) == 'x'"}"#
+    for level in (0..<depth - 1).reversed() {
+        node = #"{".read":"$k\#(level) == 'x'","$k\#(level + 1)":\#(node)}"#
+    }
+    let access = Access.loaded(try rules(#"{"$k0":\#(node)}"#))
+    let key = Key(unchecked: Text(String(repeating: "\"é", count: 256)))
+    let path = Path(Array(repeating: key, count: depth))
+    let denial = try #require(access.explainRead(at: path, query: nil, in: scope(user)))
+    #expect(denial.failedRules.count == depth)
+
+    /// The printed denial, and how many rules it has.
+    func printed(atMost byteLimit: Int) throws -> (json: Node, ruleCount: Int, byteCount: Int) {
+        let bytes = denial.json(atMost: byteLimit)
+        let json = try data(String(decoding: bytes, as: UTF8.self))
+        guard case .object(let rules) = json["rules" as Path] else { return (json, 0, bytes.count) }
+        return (json, rules.count, bytes.count)
+    }
+
+    let whole = try printed(atMost: .max)
+    #expect(whole.ruleCount == depth && whole.json["omitted" as Path] == .empty)
+    #expect(whole.byteCount < 64 << 10)
+    let one = try printed(atMost: 1)
+    #expect(one.ruleCount == 1 && one.json["omitted" as Path] == .integer(Int64(depth - 1)))
+    #expect(one.json["rules/0" as Path] == whole.json["rules/\(depth - 1)" as Path])
+    let some = try printed(atMost: 8192)
+    #expect((2..<depth).contains(some.ruleCount) && some.byteCount < 9216)
+    #expect(some.json["omitted" as Path] == .integer(Int64(depth - some.ruleCount)))
+    for place in ["path", "rules/0/location"] {
+        guard case .string(let text) = some.json[Path(trusted: place)] else {
+            Issue.record("\(place) is no text")
+            continue
+        }
+        #expect(text.string.hasSuffix("…") && text.utf8Count <= 515)
+    }
 }
 
 extension Node {

@@ -236,7 +236,8 @@ private func examine(
         #expect(verdict == expected, "\(context): \(before) to \(after) at \(path) as \(auth ?? "null")")
         #expect((denial == nil) == verdict && recorded == verdict, "\(context)")
         if let denial {
-            #expect(isStrictJSON(denial.json) && denial.lines.allSatisfy { !$0.contains("\n") }, "\(context)")
+            #expect(
+                isStrictJSON(denial.json()) && denial.lines.allSatisfy { !$0.contains("\n") }, "\(context)")
         }
     }
     let asked = coverage.entries.filter { $0.kind.rawValue == property }
