@@ -32,12 +32,7 @@ struct PreparedValues: Sendable {
     init?(_ writes: [Write], in root: Node, at time: Int64, keepsSent: Bool) {
         guard Self.areNeeded(for: writes) else { return nil }
         var reads = ReadLocations()
-        for write in writes {
-            for placeholder in write.draft.placeholders {
-                guard case .increment = placeholder.value else { continue }
-                reads.insert((write.target.path.keys + placeholder.target.path.keys)[...])
-            }
-        }
+        reads.insertNumbers(ofIncrementsIn: writes)
         self.reads = reads
         self.writes = writes.map { write in
             if write.draft.placeholders.isEmpty { return write }
@@ -52,6 +47,18 @@ struct PreparedValues: Sendable {
     func node(at path: Path) -> Node? {
         writes.first { !$0.target.isPriority && $0.target.path.contains(path) }.map {
             $0.draft.node[$0.target.path.relative(path)]
+        }
+    }
+}
+
+extension ReadLocations {
+    /// Notes where increments in these writes find the numbers that they add to. O(server values × depth).
+    mutating func insertNumbers(ofIncrementsIn writes: [Write]) {
+        for write in writes {
+            for placeholder in write.draft.placeholders {
+                guard case .increment = placeholder.value else { continue }
+                insert((write.target.path.keys + placeholder.target.path.keys)[...])
+            }
         }
     }
 }

@@ -94,12 +94,16 @@ package final class WritePreparation: Sendable {
             {
                 ruleDecision = known
             } else {
+                // The rules are asked about sums, which must be those that are stored: increments are added
+                // again when the write is executed. A merge that was done notices changed numbers itself.
+                var reads = ReadLocations(limit: readLimit)
+                if merge == nil { reads.insertNumbers(ofIncrementsIn: writes) }
                 ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
                     after: root.applying(
                         merge?.joined.changes ?? root.changes(of: values?.writes ?? writes, at: time)),
                     in: RuleScope(credential: credential, milliseconds: time, root: root),
-                    notingAtMost: readLimit)
+                    noting: reads)
             }
         }
         return PreparedWrite(

@@ -21,11 +21,12 @@ struct ReadTracker: RuleObserver {
     private let written: ReadLocations
     private(set) var reads: ReadLocations
 
-    init(written paths: [Path], limit: Int = ReadLocations.standardLimit) {
+    /// - Parameter reads: What is noted already, with its limit.
+    init(written paths: [Path], _ reads: ReadLocations) {
         var written = ReadLocations(limit: .max)
         for path in paths { written.insert(path.keys[...]) }
         self.written = written
-        reads = ReadLocations(limit: limit)
+        self.reads = reads
     }
 
     mutating func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool) {
@@ -57,27 +58,27 @@ extension Access {
     ///
     /// Whether an ancestor of a written location has data after the write depends on its other children,
     /// where the write removes. So the parent of each removal counts as read.
-    /// - Parameter readLimit: Locations that are noted one by one.
+    /// - Parameter reads: What the written data itself depends on, which is noted with the rest. Its limit is
+    ///   that of the result.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
     package func decision(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope,
-        notingAtMost readLimit: Int = ReadLocations.standardLimit
+        noting reads: ReadLocations = ReadLocations()
     ) -> RuleDecision {
         var left = RulesLimits.requestStepCount
-        return decision(
-            ofWritingAt: paths, after: after, in: scope, notingAtMost: readLimit, spending: &left)
+        return decision(ofWritingAt: paths, after: after, in: scope, noting: reads, spending: &left)
     }
 
     /// The same with a limit of steps, as ``allowsWrite(at:after:in:spending:)``.
     package func decision(
         ofWritingAt paths: [Path], after: Node, in scope: RuleScope,
-        notingAtMost readLimit: Int = ReadLocations.standardLimit, spending left: inout Int
+        noting reads: ReadLocations = ReadLocations(), spending left: inout Int
     ) -> RuleDecision {
         guard case .loaded(let rules) = self, !scope.credential.isAdmin else {
             return RuleDecision(
-                isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: ReadLocations())
+                isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: reads)
         }
-        var tracker = ReadTracker(written: paths, limit: readLimit)
+        var tracker = ReadTracker(written: paths, reads)
         for path in paths where after[path].isEmpty { tracker.didReadAll(path.parent) }
         let isAllowed =
             rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker, spending: &left) == nil

@@ -14,6 +14,7 @@ import Testing
         {"rules":{"t":{".write":true},"n":{".write":true},
           "w":{".write":true,".validate":"!root.child('t').val().contains('z')"},
           "v":{".write":true,".validate":"root.child('t').val().contains('z')"},
+          "s":{".write":"newData.val() >= 0 && !root.child('t').val().contains('z')"},
           "seen":{".read":"root.child('t').val().contains('z')"},
           "secret":{".read":"\#(six)"}}}
         """#
@@ -104,6 +105,22 @@ import Testing
         }
         #expect(
             bench.takeMessages().filter { $0.hasPrefix("1 ") } == [Self.reply(1, 2, "permission_denied")])
+    }
+
+    @Test("increments are added to the numbers that the rules were asked about")
+    func increments() throws {
+        let bench = try Self.bench()
+        try Self.put(bench, 1, "/s", "1")
+        bench.work()
+        _ = bench.takeMessages()
+        let less = #"{".sv":{"increment":-1}}"#
+        bench.process([try Bench.put(1, 2, "/s", less), try Bench.put(2, 3, "/s", less)])
+        bench.work()
+        #expect(
+            bench.takeMessages().sorted() == [
+                Self.reply(1, 2, "ok"), Self.reply(2, 3, "permission_denied"),
+            ])
+        #expect(bench.host.processor.databases["demo"]!.engine.root["s" as Key] == .integer(0))
     }
 
     @Test("a read that takes so long is denied")

@@ -11,6 +11,7 @@ import Testing
     private static let rules = [
         "true", "!data.exists()", "root.child('open').val() === true", "auth != null && auth.uid === 'ann'",
         "newData.parent().child('k1').exists()", "data.val() !== 3", "root.child('l/k2').val() !== 2",
+        "newData.val() !== 3", "newData.parent().child('k1').val() !== 2",
     ]
 
     private static func access(_ random: inout SeededGenerator) -> Access {

@@ -312,6 +312,113 @@ import Testing
         #expect(held.engine.preparation(for: [write], as: .anonymous, at: 1) == nil)
     }
 
+    // MARK: Server values that rules are asked about
+
+    private static let sumRules = #"""
+        {"rules":{
+          "item":{".write":true,
+            "stock":{".validate":"newData.val() >= 0 && newData.val() <= 5 && newData.getPriority() !== 3"},
+            "time":{".validate":"newData.val() === now"}},
+          "seen":{".write":"newData.parent().child('item/stock').val() > 0"}}}
+        """#
+
+    private static func sums() throws -> Held {
+        let access = Access.loaded(try Ruleset(loading: Array(sumRules.utf8)))
+        return Held(Engine(root: Node(#"{"item":{"stock":3}}"#), access: access))
+    }
+
+    private static func increment(_ random: inout SeededGenerator) -> String {
+        #"{".sv":{"increment":\#(random.pick([-2, -1, -1, 1, 1, 2]))}}"#
+    }
+
+    /// A write whose rules are about a sum, or about the time.
+    private static func sum(_ random: inout SeededGenerator) -> PandoEngine.Operation {
+        let increment = Self.increment(&random)
+        switch Int.random(in: 0..<5, using: &random) {
+        case 0: return .put(Write("item", #"{"stock":\#(increment),"time":{".sv":"timestamp"}}"#))
+        case 1: return .put(Write("item/stock", increment))
+        case 2: return .put(Write("item/stock", #"{".value":1,".priority":\#(increment)}"#))
+        case 3: return .put(Write("item/stock/.priority", increment))
+        default: return .merge(base: .root, [Write("item/stock", increment), Write("seen", "1")])
+        }
+    }
+
+    /// Whatever others write in between: a decision that is adopted is that of the rules about the value that
+    /// is stored, and once nothing has changed since it was prepared, it is adopted.
+    @Test(arguments: 0..<8) func storedSumsAreThoseThatRulesPermit(seed: Int) throws {
+        var random = SeededGenerator(seed: seed)
+        var (adopted, refused, denied, permitted) = (0, 0, 0, 0)
+        let held = try Self.sums()
+        for step in 0..<500 {
+            let operation = Self.sum(&random)
+            let writes: [Write] =
+                switch operation {
+                case .put(let write): [write]
+                case .merge(_, let writes): writes
+                default: []
+                }
+            let time = Int64(step)
+            let preparation = held.engine.preparation(for: writes, as: .anonymous, at: time)
+            var prepared = try #require(preparation).perform()
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                let value = random.pick(["0", "1", "4", "5", #"{".value":2,".priority":1}"#])
+                let other = random.pick([
+                    Write("item/stock", value), Write("beside", value), Write("seen", value),
+                ])
+                _ = held.engine.execute(
+                    Command(
+                        session: SessionID(2), credential: .admin, time: time, operation: .put(other)))
+            }
+            func decide() -> String {
+                let command = Command(
+                    session: SessionID(1), credential: .anonymous, time: prepared.time, operation: operation)
+                return "\(held.engine.decide(command))"
+            }
+            if held.engine.adopt(prepared) {
+                adopted += 1
+            } else {
+                refused += 1
+                held.engine.discardPreparedWrite()
+                let next = held.engine.preparation(
+                    for: writes, as: .anonymous, at: time + 1, following: prepared)
+                prepared = try #require(next).perform()
+                let isAdopted = held.engine.adopt(prepared)
+                #expect(isAdopted, "nothing has changed since: seed \(seed), step \(step)")
+            }
+            let withPreparation = decide()
+            held.engine.discardPreparedWrite()
+            #expect(withPreparation == decide(), "seed \(seed), step \(step): \(operation)")
+            if prepared.isDenied { denied += 1 } else { permitted += 1 }
+            _ = held.engine.execute(
+                Command(
+                    session: SessionID(1), credential: .anonymous, time: prepared.time, operation: operation))
+            let stock = held.engine.root["item/stock" as Path]
+            #expect(stock.doubleValue.map { 0...5 ~= $0 } == true, "seed \(seed), step \(step): \(stock)")
+        }
+        #expect(
+            adopted > 20 && refused > 20 && denied > 20 && permitted > 20,
+            "seed \(seed): \(adopted) \(refused) \(denied) \(permitted)")
+    }
+
+    /// Of many writes that take the last piece at the same time, one gets it.
+    @Test func incrementsThatArePreparedAtTheSameTime() throws {
+        let held = try Self.sums()
+        let write = Write("item/stock", #"{".sv":{"increment":-2}}"#)
+        let prepared = try (0..<6).map { _ -> PreparedWrite in
+            let preparation = held.engine.preparation(for: [write], as: .anonymous, at: 1)
+            return try #require(preparation).perform()
+        }
+        var adopted = 0
+        for one in prepared where held.engine.adopt(one) {
+            adopted += 1
+            _ = held.engine.execute(
+                Command(session: SessionID(1), credential: .anonymous, time: 1, operation: .put(write)))
+            held.engine.discardPreparedWrite()
+        }
+        #expect(adopted == 1)
+        #expect(held.engine.root["item/stock" as Path] == .integer(1))
+    }
+
     // MARK: Indexes and windows
 
     private static func many(_ count: Int, _ random: inout SeededGenerator) -> Node {
