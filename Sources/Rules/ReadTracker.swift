@@ -39,8 +39,24 @@ struct ReadTracker: RuleObserver {
         }
     }
 
-    /// Notes a location in the tree before the write.
-    fileprivate mutating func didReadAll(_ path: Path) { reads.insert(path.keys[...]) }
+    /// A removal may leave several locations on the way to it without data. That the first of them has none
+    /// depends on all that is there. (That those above it have some does not matter: without data, fewer
+    /// rules would apply.)
+    mutating func didFindNoData(_ keys: ArraySlice<Key>) {
+        if written.part(of: keys) != .all { reads.insert(keys) }
+    }
+
+    /// A `.validate` has refused a path. If that is a removal, the rule applies only while its location has
+    /// data after the write: so it has as long as all is the same in the last location on the way that has.
+    fileprivate mutating func didRefuse(_ path: Path, after: Node) {
+        guard after[path].isEmpty else { return }
+        var (node, count) = (after, 0)
+        while !node.isEmpty, count < path.count {
+            node = node[path[count]]
+            count += 1
+        }
+        reads.insert(path.keys[..<max(0, count - 1)])
+    }
 
     func willWalk(from level: Int) {}
     func willEvaluate(_ rule: RuleExpression, _ kind: RuleKind) {}
@@ -56,8 +72,8 @@ extension Access {
     /// Whether this write is permitted, as ``allowsWrite(at:after:in:)`` finds out, for a caller that does it
     /// later: with what the decision depends on.
     ///
-    /// Whether an ancestor of a written location has data after the write depends on its other children,
-    /// where the write removes. So the parent of each removal counts as read.
+    /// Which `.validate` rules apply above a removal depends on which locations there have data after the
+    /// write, and so on other children of them, which count as read.
     /// - Parameter reads: What the written data itself depends on, which is noted with the rest. Its limit is
     ///   that of the result.
     /// - Complexity: As of ``allowsWrite(at:after:in:)``.
@@ -79,10 +95,10 @@ extension Access {
                 isAllowed: decisionWithoutRules(for: scope.credential) ?? false, reads: reads)
         }
         var tracker = ReadTracker(written: paths, reads)
-        for path in paths where after[path].isEmpty { tracker.didReadAll(path.parent) }
-        let isAllowed =
-            rules.refusal(ofWritingAt: paths, after: after, in: scope, &tracker, spending: &left) == nil
-        return RuleDecision(isAllowed: isAllowed, reads: tracker.reads)
+        let refusal = rules.refusal(
+            ofWritingAt: paths, after: after, in: scope, &tracker, spending: &left)
+        if let refusal, refusal.isGranted { tracker.didRefuse(refusal.path, after: after) }
+        return RuleDecision(isAllowed: refusal == nil, reads: tracker.reads)
     }
 
     /// Whether both are the same rules, or the same lack of them. O(1).

@@ -4,7 +4,7 @@ import PandoTree
 protocol RuleObserver {
     /// Whether the observer uses what it gets.
     static var isObserving: Bool { get }
-    /// Whether the observer uses ``didRead(_:_:isAfter:)``.
+    /// Whether the observer uses ``didRead(_:_:isAfter:)`` and ``didFindNoData(_:)``.
     static var isTracking: Bool { get }
     /// The rules on the path will be evaluated from this level on. Those above were evaluated for the path
     /// before, with the same results.
@@ -21,11 +21,15 @@ protocol RuleObserver {
     mutating func value(_ instruction: Int32, _ value: RuleValue)
     /// The data of a location was read, as it is before the write or after it.
     mutating func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool)
+    /// This is the first location on the way to a written one that has no data after the write: from here on
+    /// no `.validate` applies.
+    mutating func didFindNoData(_ keys: ArraySlice<Key>)
 }
 
 extension RuleObserver {
     static var isTracking: Bool { false }
     func didRead(_ keys: ArraySlice<Key>, _ part: ReadLocations.Part, isAfter: Bool) {}
+    func didFindNoData(_ keys: ArraySlice<Key>) {}
 }
 
 /// Observes nothing.

@@ -89,7 +89,12 @@ struct RuleCascade<Observer: RuleObserver> {
         var node = rules.root
         while true {
             // There is no data here, so there is none below.
-            guard !evaluator.scene.here.isEmpty else { return true }
+            guard !evaluator.scene.here.isEmpty else {
+                if Observer.isTracking {
+                    evaluator.observer.didFindNoData(evaluator.scene.keys[..<evaluator.scene.level])
+                }
+                return true
+            }
             let level = evaluator.scene.level
             if level >= first, let rule = node.validate, !evaluator.holds(rule, .validate) { return false }
             guard level < count else { return isValid(below: node) }

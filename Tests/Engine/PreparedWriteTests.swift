@@ -163,6 +163,103 @@ import Testing
         #expect(isAdopted == isStillValid)
     }
 
+    // MARK: Removals
+
+    /// A removal leaves locations on the way to it without data, and no `.validate` applies to them: unless
+    /// others have written there meanwhile.
+    @Test(
+        arguments: [
+            // The data, what is removed, what others write meanwhile, whether that prevents nothing.
+            (#"{"b":{"k1":1,"k2":1}}"#, ["a/b/k1", "a/b/k2"], "a/d", false),
+            (#"{"b":{"k1":1,"k2":1}}"#, ["a/b/k1", "a/b/k2"], "a/b/k3", false),
+            (#"{"b":{"k1":1,"k2":1}}"#, ["a/b/k1", "a/b/k2"], "beside/x/y", true),
+            (#"{"b":{"c":{"k":1}}}"#, ["a/b/c/k"], "a/d", false),
+            (#"{"b":{"c":{"k":1}}}"#, ["a/b/c/k"], "a/b/d", false),
+            (#"{"b":{"c":{"k":1}}}"#, ["a/b"], "a/d", false),
+            (#"{"b":{"c":{"k":1}}}"#, ["a"], "beside/x/y", true),
+            // Something is left: only that counts.
+            (#"{"b":{"k1":1,"k2":1}}"#, ["a/b/k1"], "beside/x", true),
+            (#"{"b":{"k1":1,"k2":1}}"#, ["a/b/k1"], "a/b", false),
+        ] as [(String, [String], String, Bool)])
+    func removals(data: String, removed: [String], changed: String, isStillValid: Bool) throws {
+        let text = #"{"rules":{"a":{".write":true,".validate":"newData.child('b').exists()"}}}"#
+        let held = Held(
+            Engine(
+                root: Node(#"{"a":\#(data),"beside":{"x":{"z":1}}}"#),
+                access: .loaded(try Ruleset(loading: Array(text.utf8)))))
+        let writes = removed.map { Write($0, "null") }
+        let preparation = held.engine.preparation(for: writes, as: .anonymous, at: 1)
+        let prepared = try #require(preparation).perform()
+        #expect(prepared.isAllowed == true)
+        _ = held.engine.execute(
+            Command(session: SessionID(2), credential: .admin, time: 2, operation: .put(Write(changed, "7"))))
+        let isAdopted = held.engine.adopt(prepared)
+        #expect(isAdopted == isStillValid)
+    }
+
+    private static let presenceRules = [
+        "newData.child('k1').exists()", "newData.hasChildren()",
+        "newData.child('k2').exists() || data.exists()",
+        "newData.parent().child('k1').exists()", "newData.child('k1').val() !== 1", "newData.exists()",
+    ]
+
+    private static func removing(_ random: inout SeededGenerator) -> [Write] {
+        let depth = Int.random(in: 2...3, using: &random)
+        var paths: Set<String> = []
+        for _ in 0..<Int.random(in: 1...3, using: &random) {
+            paths.insert("a" + (0..<depth).map { _ in "/" + random.pick(["k1", "k2"]) }.joined())
+        }
+        return paths.sorted().map { Write($0, random.chance(80) ? "null" : "1") }
+    }
+
+    /// Small trees, of which updates remove most, so that locations are often left without data.
+    @Test(arguments: 0..<8) func removalsAreDecidedAsWithoutPreparation(seed: Int) throws {
+        var random = SeededGenerator(seed: seed)
+        var (adopted, refused, denied, permitted) = (0, 0, 0, 0)
+        let held = Held(Engine(access: .open))
+        for step in 0..<600 {
+            if step % 20 == 0 {
+                let rules = (0..<3).map { _ in random.pick(Self.presenceRules) }
+                let text = #"""
+                    {"rules":{"a":{".write":true,".validate":"\#(rules[0])",
+                      "$x":{".validate":"\#(rules[1])","$y":{".validate":"\#(rules[2])"}}}}}
+                    """#
+                held.engine.access = .loaded(try Ruleset(loading: Array(text.utf8)))
+            }
+            func disturb() {
+                let path = random.pick(["a/k1", "a/k2", "a/k1/k1", "a/k2/k1/k2", "a/k1/k2/k1", "beside", "a"])
+                let value = random.pick(["null", "1", #"{"k1":1}"#, #"{"k2":{"k1":1}}"#])
+                _ = held.engine.execute(
+                    Command(
+                        session: SessionID(2), credential: .admin, time: 1,
+                        operation: .put(Write(path, value))))
+            }
+            disturb()
+            let writes = Self.removing(&random)
+            let preparation = held.engine.preparation(for: writes, as: .anonymous, at: 1)
+            let prepared = try #require(preparation).perform()
+            for _ in 0..<Int.random(in: 0...2, using: &random) { disturb() }
+            let isAdopted = held.engine.adopt(prepared)
+            guard isAdopted else {
+                refused += 1
+                continue
+            }
+            adopted += 1
+            let command = Command(
+                session: SessionID(1), credential: .anonymous, time: 1,
+                operation: .merge(base: "a", writes))
+            let withPreparation = "\(held.engine.decide(command))"
+            held.engine.discardPreparedWrite()
+            let withoutPreparation = "\(held.engine.decide(command))"
+            #expect(withPreparation == withoutPreparation, "seed \(seed), step \(step): \(writes)")
+            if prepared.isDenied { denied += 1 } else { permitted += 1 }
+            _ = held.engine.execute(command)
+        }
+        #expect(
+            adopted > 50 && refused > 50 && denied > 10 && permitted > 10,
+            "seed \(seed): \(adopted) \(refused) \(denied) \(permitted)")
+    }
+
     // MARK: Many locations that rules read
 
     private static let manyUsers = 1000
