@@ -38,6 +38,10 @@ package struct TokenMint: Sendable {
         if let uid {
             if !(1...Self.uidByteLimit).contains(uid.utf8Count) {
                 found.append("--uid: must have 1 to \(Self.uidByteLimit) bytes")
+            } else if !Key.isLegal(uid) {
+                // Rules could not name the user's node; and in a composed path `a/` would be `a` (rules §6).
+                found.append(
+                    "--uid: must not contain . # $ / [ ] or control characters, since no key of a node does")
             }
         } else if !isAdmin {
             found.append("--uid: missing; give one, or --admin")

@@ -45,7 +45,7 @@ final class AuthVariable: Sendable {
     let root: Claim
     /// `auth.uid`, which nearly every rule reads.
     let uid: Claim
-    /// `auth.uid` as a key; nil when it is no string, or contains a slash.
+    /// `auth.uid` as a key; nil when it is no string, or no legal key.
     let uidKey: Key?
 
     /// The nesting of arrays and objects, far more than issuers use. It bounds the recursion of parsing and
@@ -58,7 +58,7 @@ final class AuthVariable: Sendable {
         let bytes = Array(json.string.utf8)
         root = (try? Self.read(bytes)) ?? .object(ClaimObject([:]))
         uid = root["uid"]
-        if case .string(let text) = uid, text.utf8Count > 0, !text.string.utf8.contains(UInt8(ascii: "/")) {
+        if case .string(let text) = uid, Key.isLegal(text) {
             uidKey = Key(unchecked: text)
         } else {
             uidKey = nil

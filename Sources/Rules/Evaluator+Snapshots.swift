@@ -71,7 +71,7 @@ extension Evaluator {
             if Observer.isObserving { _ = try value(program, instruction.b) }
             return parent[key]
         }
-        var segments = PathSegments(try text(program, instruction.b))
+        var segments = try segments(program, instruction.b)
         var node = parent
         while !node.isEmpty, let key = segments.next() { node = node[key] }
         try spend(segments.offset + (segments.count + 1) * EvaluationBudget.perKey, index)
@@ -107,7 +107,7 @@ extension Evaluator {
             return place
         case .childByText:
             var place = try place(program, instruction.a)
-            var segments = PathSegments(try text(program, instruction.b))
+            var segments = try segments(program, instruction.b)
             while let key = segments.next() { place.append(key) }
             if segments.isLost {
                 place.missing += segments.skipRest()

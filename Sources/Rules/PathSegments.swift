@@ -7,15 +7,25 @@ import PandoTree
 /// The text may be of any length, so nothing is allocated for segments behind the first invalid key.
 struct PathSegments {
     private let text: Text
+    /// The whole text is one segment, slashes included.
+    private let isOneKey: Bool
     /// The number of bytes that were read.
     private(set) var offset = 0
     /// The number of keys that were returned.
     private(set) var count = 0
-    /// The path names no node: it is too deep, or the next key too long.
+    /// The path names no node: it is too deep, the next key is too long, or the only one not legal.
     private(set) var isLost = false
 
     init(_ text: Text) {
         self.text = text
+        isOneKey = false
+    }
+
+    /// The one key that a text is. A text that is no legal key names no node: otherwise the user `alice/`
+    /// would be `alice` wherever rules look a user up by `child(auth.uid)`.
+    init(oneKey text: Text) {
+        self.text = text
+        isOneKey = true
     }
 
     /// The next key. Nil at the end of the path, and when it ``isLost``.
@@ -23,7 +33,8 @@ struct PathSegments {
         guard !isLost else { return nil }
         let range = nextRange(byteLimit: Limits.keyByteCount + 1)
         guard !range.isEmpty else { return nil }
-        guard count < Limits.pathDepth, range.count <= Limits.keyByteCount else {
+        guard count < Limits.pathDepth, range.count <= Limits.keyByteCount, !isOneKey || Key.isLegal(text)
+        else {
             offset = range.lowerBound
             isLost = true
             return nil
@@ -44,6 +55,10 @@ struct PathSegments {
     /// The range of the next segment, or of its first `byteLimit` bytes. Moves `offset` behind it.
     private mutating func nextRange(byteLimit: Int) -> Range<Int> {
         let first = offset
+        if isOneKey {
+            offset = text.utf8Count
+            return first..<offset
+        }
         let range = text.withBytes { bytes -> Range<Int> in
             let slash = UInt8(ascii: "/")
             var start = first
@@ -54,5 +69,15 @@ struct PathSegments {
         }
         offset = range.upperBound
         return range
+    }
+}
+
+extension Evaluator {
+    /// The keys of an argument of `child`, `hasChild` or `hasChildren` that is computed. `auth.uid` is one
+    /// key, as `$x` is; every other text may be a path.
+    mutating func segments(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> PathSegments {
+        let text = try text(program, index)
+        return program.instructions[Int(index)].code == .uid
+            ? PathSegments(oneKey: text) : PathSegments(text)
     }
 }

@@ -266,4 +266,8 @@ func addressesCountedTogether(one: String, other: String, isSame: Bool) {
             == "admin")
     #expect(
         TokenMint(uid: nil, lifetime: 0, claims: [("iss", []), ("a", []), ("a", [])]).problems.count == 4)
+    for uid in ["", "a/", "/", "a.b", "$a", "[a]", "a#", "a\u{1}"] as [Text] {
+        #expect(TokenMint(uid: uid, lifetime: 60).problems.count == 1, "\(uid.string)")
+    }
+    #expect(TokenMint(uid: "ann@home: é", lifetime: 60).problems.isEmpty)
 }

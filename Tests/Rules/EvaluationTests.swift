@@ -489,6 +489,39 @@ func pathsWithoutKeys(name: String) throws {
     }
 }
 
+/// `auth.uid` names one key (auth §5.2): who is `a/` is not `a`, and what is no legal key names no node.
+@Test(arguments: ["a/", "/a", "//a//", "list/a", "/list", "a/x/..", ".", "a.b", "[a]", "a#"])
+func aUIDIsNoPath(uid: String) throws {
+    let auth = #"{"uid":"\#(uid)","token":{"name":"\#(uid)"}}"#
+    for expression in [
+        "root.child('list').child(auth.uid).exists()", "root.child('list').hasChild(auth.uid)",
+        "root.child('list').hasChildren([auth.uid])", "root.child('list').child(auth['uid']).exists()",
+        "root.child('list').child((auth.uid)).val() == true", "root.child(auth.uid).exists()",
+        "root.child(auth.uid).child('a').exists()", "root.child('list').parent().hasChild(auth.uid)",
+        "root.child('list').child(auth.uid).child('a').parent().exists()",
+    ] {
+        #expect(try outcome(of: expression, auth: auth) == "false", "\(expression)")
+    }
+    for expression in [
+        "!root.child('list').child(auth.uid).exists() && auth.uid == '\(uid)'",
+        "root.child('list').child(auth.uid).parent().child('a').exists()",
+    ] {
+        #expect(try outcome(of: expression, auth: auth) == "true", "\(expression)")
+    }
+}
+
+/// What is composed is a path, as are other claims: `a/` is `a` there.
+@Test func composedArgumentsArePaths() throws {
+    let auth = #"{"uid":"a/","token":{"name":"list/a"}}"#
+    for expression in [
+        "root.child('list/' + auth.uid).exists()", "root.child('list').child(auth.uid + '').exists()",
+        "root.child(auth.token.name).exists()",
+    ] {
+        #expect(try outcome(of: expression, auth: auth) == "true", "\(expression)")
+    }
+    #expect(try outcome(of: "root.child('list').hasChild(auth.uid)", auth: #"{"uid":"a"}"#) == "true")
+}
+
 /// A path is read only as far as there is data.
 @Test func longPathsAreNotReadCompletely() {
     let key = String(repeating: "k", count: Limits.keyByteCount)
@@ -503,6 +536,15 @@ func pathsWithoutKeys(name: String) throws {
     segments = PathSegments("a")
     #expect(segments.next() == "a" && segments.next() == nil && !segments.isLost)
     segments = PathSegments("///")
+    #expect(segments.next() == nil && !segments.isLost && segments.count == 0)
+    segments = PathSegments(oneKey: "a b")
+    #expect(segments.next() == "a b" && segments.next() == nil && !segments.isLost && segments.count == 1)
+    for text in ["/", "a/", "a/b", "a.b"] as [Text] {
+        segments = PathSegments(oneKey: text)
+        #expect(segments.next() == nil && segments.isLost && segments.count == 0)
+        #expect(segments.next() == nil && segments.skipRest() == 1 && segments.skipRest() == 0)
+    }
+    segments = PathSegments(oneKey: "")
     #expect(segments.next() == nil && !segments.isLost && segments.count == 0)
 }
 

@@ -165,6 +165,21 @@ struct NaiveEvaluator {
         path.reduce(isAfter ? after : before) { $0[Key(unchecked: Text($1))] }
     }
 
+    /// Whether it is `auth.uid`, which is one key and no path.
+    private func isUID(_ expression: Expression) -> Bool {
+        switch expression.form {
+        case .member(let target, let name, _):
+            if case .variable("auth") = target.form { name.string == "uid" } else { false }
+        case .index(let target, let index):
+            if case .variable("auth") = target.form, case .constant(.string("uid")) = index.form {
+                true
+            } else {
+                false
+            }
+        default: false
+        }
+    }
+
     private func call(_ name: String, on target: Expression, _ arguments: [Expression]) throws -> Value {
         switch try evaluate(target) {
         case .snapshot(let isAfter, let path): return try call(name, isAfter, path, arguments)
@@ -178,6 +193,11 @@ struct NaiveEvaluator {
     {
         let node = node(isAfter, path)
         func child(_ argument: Expression) throws -> [String] {
+            if isUID(argument) {
+                let uid = try string(argument)
+                // `.` is no legal key either.
+                return path + [Key.isLegal(Text(uid)) ? uid : "."]
+            }
             let keys = try string(argument).split(separator: "/").map(String.init)
             // A literal path without a key is the node itself; a computed one is null.
             if case .constant = argument.form { return path + keys }
