@@ -32,17 +32,6 @@ extension Text {
         return Value(string)
     }
 
-    /// As many characters from the beginning as have at most `byteCount` bytes. O(`byteCount`).
-    package func prefix(byteCount: Int) -> Text {
-        guard utf8Count > byteCount else { return self }
-        return withBytes { bytes in
-            var end = max(0, byteCount)
-            // Not inside of a character: continuation bytes are 10xxxxxx.
-            while end > 0, bytes[end] & 0xC0 == 0x80 { end -= 1 }
-            return Text(utf8: bytes.extracting(..<end))
-        }
-    }
-
     /// Whether the text is this one. O(its bytes); nothing is allocated.
     package func equals(_ literal: StaticString) -> Bool {
         guard utf8Count == literal.utf8CodeUnitCount else { return false }

@@ -23,13 +23,4 @@ struct TextBytesTests {
         let long = Text("auth_variable_override")
         #expect(long.equals("auth_variable_override") && !long.equals("auth_variable_overridE"))
     }
-
-    @Test(
-        arguments: [
-            ("abc", 5, "abc"), ("abc", 3, "abc"), ("abc", 2, "ab"), ("abc", 0, ""), ("a\u{E9}", 2, "a"),
-            ("\u{1F600}b", 3, ""), ("\u{1F600}b", 4, "\u{1F600}"), ("e\u{301}", 2, "e"),
-        ])
-    func prefixes(string: String, byteCount: Int, expected: String) {
-        #expect(Text(string).prefix(byteCount: byteCount) == Text(expected))
-    }
 }
