@@ -15,6 +15,9 @@ package struct InspectedRecord: Equatable, Sendable {
     package let payloadRange: Range<Int>
     /// Whether it is a record of a checkpoint. These have the sequence of the checkpoint, and no flags.
     package var isOfCheckpoint = false
+    /// Whether it is a record of a checkpoint that begins the journal anew: an import, or a restore. What such
+    /// a checkpoint holds is in no record of the journal.
+    package var beginsJournal = false
 }
 
 /// A checkpoint that was read to its end.
@@ -44,7 +47,8 @@ package struct InspectionReport: Equatable, Sendable {
 
 /// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and
 /// without the lock. After a problem it continues: in the journal at the next good record, in a checkpoint
-/// with the next file.
+/// with the next file. A server may be writing: what it removes meanwhile, because its checkpoints need it no
+/// more, is left out.
 ///
 /// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it;
 ///   then each record of every whole entry, in journal order; and its payload.
@@ -62,6 +66,7 @@ package func inspect<Storage: Disk>(
         do throws(JournalError) {
             report.checkpoints.append(try inspect(name, on: disk, record: record))
         } catch {
+            if try isRemoved(name, error, on: disk) { continue }
             try note(error, in: &report)
         }
     }
@@ -80,13 +85,12 @@ package func inspect<Storage: Disk>(
     }
     // Segments before the one that continues the oldest checkpoint are superseded. An interrupted removal may
     // have left any of them.
-    let oldestNeeded =
-        listing.checkpoints.first.flatMap { oldest in
-            listing.segments.lastIndex { $0.firstSequence <= oldest.sequence.successor }
-        } ?? 0
+    let oldestNeeded = listing.oldestNeeded
     var first: SegmentHeader?
-    for (index, name) in listing.segments.enumerated() {
-        let next = index + 1 < listing.segments.count ? listing.segments[index + 1] : nil
+    var segments = listing.segments[...]
+    var isBehindRemoved = false
+    while let name = segments.popFirst() {
+        let next = segments.first
         report.segmentCount += 1
         do throws(JournalError) {
             var reader = try SegmentReader.open(name, mode: .read, on: disk)
@@ -99,7 +103,9 @@ package func inspect<Storage: Disk>(
             // The beginning of the oldest segment was checked above. Without a checkpoint it must be the
             // first record.
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
-            let isFree = !listing.checkpoints.isEmpty && (first == nil || index <= oldestNeeded)
+            let isSuperseded = oldestNeeded.map { name <= $0 } ?? false
+            let isFree =
+                isBehindRemoved || !listing.checkpoints.isEmpty && (first == nil || isSuperseded)
             let last = isFree ? beginning : report.lastSequence
             if let flaw = reader.header.flaw(after: first, lastSequence: last),
                 !report.checkpoints.contains(where: { $0.begins(reader.header, behind: last) })
@@ -107,6 +113,7 @@ package func inspect<Storage: Disk>(
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
             if first == nil { first = reader.header }
+            isBehindRemoved = false
             report.lastSequence = beginning
             do throws(DiskFailure) {
                 try inspect(&reader, next: next, into: &report, record: record)
@@ -114,6 +121,12 @@ package func inspect<Storage: Disk>(
                 throw JournalError.disk(error)
             }
         } catch {
+            if let left = try segmentsLeft(behind: name, error, on: disk) {
+                report.segmentCount -= 1
+                segments = left[...]
+                isBehindRemoved = true
+                continue
+            }
             try note(error, in: &report)
         }
         if report.problems.count >= InspectionReport.problemLimit { break }
@@ -127,6 +140,39 @@ package func inspect<Storage: Disk>(
         report.problems.append(JournalProblem(file: name.text, byteOffset: 0, flaw: flaw))
     }
     return report
+}
+
+/// Whether a checkpoint that cannot be opened was removed because there are newer ones.
+private func isRemoved<Storage: Disk>(
+    _ name: CheckpointName, _ error: JournalError, on disk: Storage
+) throws(DiskFailure) -> Bool {
+    guard case .disk(let failure) = error, failure.isMissing else { return false }
+    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
+    guard let newest = listing.checkpoints.last else { return false }
+    return name < newest && !listing.checkpoints.contains(name)
+}
+
+/// The segments that are there now behind one that was removed because the oldest checkpoint does not need
+/// it.
+/// - Returns: Nil where it was not removed.
+private func segmentsLeft<Storage: Disk>(
+    behind name: SegmentName, _ error: JournalError, on disk: Storage
+) throws(DiskFailure) -> [SegmentName]? {
+    guard case .disk(let failure) = error, failure.isMissing else { return nil }
+    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
+    guard let needed = listing.oldestNeeded, name < needed, !listing.segments.contains(name) else {
+        return nil
+    }
+    return listing.segments.filter { needed <= $0 }
+}
+
+extension DirectoryListing {
+    /// The segment that continues the oldest checkpoint; nil where there is none.
+    fileprivate var oldestNeeded: SegmentName? {
+        checkpoints.first.flatMap { oldest in
+            segments.last { $0.firstSequence <= oldest.sequence.successor }
+        }
+    }
 }
 
 private func note(_ error: JournalError, in report: inout InspectionReport) throws(DiskFailure) {
@@ -151,7 +197,8 @@ private func inspect<Storage: Disk>(
                 file: name.text, byteOffset: byteOffset, kind: found.kind, flags: [],
                 namespace: found.namespace,
                 sequence: found.sequence, timestamp: found.timestamp, durable: found.sequence,
-                payloadRange: start..<start + found.payload.byteCount, isOfCheckpoint: true),
+                payloadRange: start..<start + found.payload.byteCount, isOfCheckpoint: true,
+                beginsJournal: header.beginsJournal),
             found.payload)
     }) {}
     return InspectedCheckpoint(

@@ -264,6 +264,32 @@ import Testing
         }
     }
 
+    /// `pando check data` beside a server finds no damage, whatever the server removes meanwhile.
+    @Test func filesAreRemovedWhileTheyAreInspected() throws {
+        let world = try World()
+        for number in 0..<100 {
+            world.time += 1
+            try world.put("a/\(number % 5)", "\"\(number)\(String(repeating: "x", count: 200))\"")
+            if number % 40 == 0 { try world.checkpoint() }
+        }
+        for count in 0..<60 {
+            let changing = ChangingDisk(world.disk, after: count) {
+                for number in 0..<3 {
+                    try? world.put("b", "\"\(count) \(number)\(String(repeating: "z", count: 3000))\"")
+                }
+                for _ in 0..<2 {
+                    world.time += 1
+                    try? world.put("a/9", "\(world.time)")
+                    try? world.checkpoint()
+                }
+            }
+            let report = try inspect(changing) { _, _ in }
+            let damage = report.problems.filter(\.isDamage)
+            #expect(damage.isEmpty, "a change after \(count) calls: \(damage)")
+            #expect(report.segmentCount > 0)
+        }
+    }
+
     @Test func aCancelledQuestionEndsAtOnce() throws {
         let world = try World()
         try world.put("a", "1")

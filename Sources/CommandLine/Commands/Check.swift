@@ -69,7 +69,7 @@ struct CheckData: ParsableCommand {
     var directory: String
 
     func run() throws {
-        var replay = CheckReplay()
+        var replay = CheckReplay(of: directory)
         let report: InspectionReport
         do throws(StorageError) {
             report = try DataDirectory.inspectRecords(directory) { record, payload in
@@ -127,16 +127,28 @@ struct CheckBackup: ParsableCommand {
 }
 
 /// Replays the records: each checkpoint into an empty state, and the journal into the oldest checkpoint, or
-/// into an empty state.
+/// into an empty state; and from the next checkpoint on that begins the journal anew, into that one.
 private struct CheckReplay {
+    private let directory: String
     private(set) var problems: [String] = []
     /// The state that the journal is replayed into.
     private var state = RecoveredState(access: .locked)
     private var covered = SequenceNumber.zero
+    /// Whether the records behind `covered` can be replayed: not where some before them are missing, which is
+    /// reported as damage, or which a running server has removed.
+    private var isComplete = true
+    /// The last record of the journal that was read.
+    private var last: SequenceNumber?
     /// The checkpoint being read.
     private var checkpoint = RecoveredState(access: .locked)
     private var file = ""
     private var isOldest = true
+    /// The checkpoints behind the oldest one, the oldest first.
+    private var later: [(file: String, sequence: SequenceNumber, beginsJournal: Bool)] = []
+
+    init(of directory: String) {
+        self.directory = directory
+    }
 
     mutating func add(_ record: InspectedRecord, _ payload: RawSpan) {
         if record.isOfCheckpoint {
@@ -144,11 +156,46 @@ private struct CheckReplay {
                 if !file.isEmpty { isOldest = false }
                 file = record.file
                 checkpoint.startOver()
+                if !isOldest { later.append((file, record.sequence, record.beginsJournal)) }
             }
             problems += Self.replay(record, payload, into: &checkpoint)
             if isOldest { (state, covered) = (checkpoint, record.sequence) }
-        } else if record.sequence > covered {
-            problems += Self.replay(record, payload, into: &state)
+        } else {
+            continueWith(record.sequence)
+            if isComplete, record.sequence > covered {
+                problems += Self.replay(record, payload, into: &state)
+            }
+        }
+    }
+
+    /// Chooses the state that a record of the journal changes.
+    private mutating func continueWith(_ sequence: SequenceNumber) {
+        let expected = max(last ?? .zero, covered).successor
+        last = sequence
+        let beginning = later.lastIndex {
+            $0.beginsJournal && $0.sequence < sequence && $0.sequence > covered
+        }
+        if let beginning { return begin(with: beginning) }
+        guard sequence > expected else { return }
+        // A checkpoint that has the records that are missing.
+        guard let index = later.firstIndex(where: { $0.sequence.successor >= sequence }) else {
+            isComplete = false
+            return
+        }
+        begin(with: index)
+    }
+
+    /// Reads a checkpoint once more: memory holds one state.
+    private mutating func begin(with index: Int) {
+        checkpoint.startOver()
+        state.startOver()
+        covered = later[index].sequence
+        do throws(StorageError) {
+            _ = try BackupFile.read(later[index].file, in: directory, into: &state)
+            isComplete = true
+        } catch {
+            // What is damaged was reported, and what a server has removed cannot be checked.
+            isComplete = false
         }
     }
 
