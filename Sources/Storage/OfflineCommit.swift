@@ -7,31 +7,32 @@ package enum OfflineCommit {
     /// Replaces the content of the directory by `state`, behind everything that its journal holds: a
     /// checkpoint is written beside the existing files, synced, and takes effect with one rename. After a
     /// crash the new state is there completely or not at all.
+    ///
+    /// Nothing is removed: how many checkpoints are kept is an option of the server, and so is the archive,
+    /// which may lack segments. The server removes what it does not need after its next checkpoint.
     /// - Parameters:
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
     ///   - progress: Called after each record with the bytes encoded so far.
-    ///   - warn: Gets a sentence for the operator where the change took effect, and old files could not be
-    ///     removed.
     /// - Returns: The header of the checkpoint.
     /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
     package static func commit(
         _ state: RecoveredState, to path: String, behind journal: borrowing Journal<SystemDisk>,
         at time: Int64,
-        progress: (_ byteCount: Int) -> Void, warn: (String) -> Void
+        progress: (_ byteCount: Int) -> Void
     ) throws(StorageError) -> CheckpointHeader {
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
             throw .disk(error.description)
         }
-        return try commit(state, to: disk, behind: journal, at: time, progress: progress, warn: warn)
+        return try commit(state, to: disk, behind: journal, at: time, progress: progress)
     }
 
     /// The same on any disk.
     /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
     static func commit<Storage: Disk>(
         _ state: RecoveredState, to disk: Storage, behind journal: borrowing Journal<Storage>, at time: Int64,
-        progress: (_ byteCount: Int) -> Void, warn: (String) -> Void
+        progress: (_ byteCount: Int) -> Void
     ) throws(StorageError) -> CheckpointHeader {
         let header = CheckpointHeader(
             directory: journal.directory, timeline: journal.timeline,
@@ -40,18 +41,8 @@ package enum OfflineCommit {
         do throws(DiskFailure) { try write(state, as: header, on: disk, progress: progress) } catch {
             throw .disk(error.description)
         }
-        do throws(DiskFailure) {
-            _ = try removeSuperseded(
-                on: disk, timeline: header.timeline, keepingCheckpoints: keptCheckpointCount)
-        } catch {
-            warn(
-                "everything is there, but old checkpoints and segments cannot be removed now; the server removes them after its next checkpoint: \(error)"
-            )
-        }
         return header
     }
-
-    private static let keptCheckpointCount = StorageOptions().keptCheckpointCount
 
     /// Writes `state` as a checkpoint, with a second thread for the disk.
     static func write(

@@ -152,6 +152,38 @@ def test_a_mistake_at_the_end_of_a_large_file_changes_nothing(filled, tmp_path, 
     assert exported(filled) == before
 
 
+def test_a_directory_with_imports_is_checked_from_the_last_one_on(tmp_path, servers):
+    """The first import is the oldest checkpoint; the database of the second is in no record of the journal."""
+    data, file = tmp_path / "data", write(tmp_path / "in.json", {"a": 1})
+    assert run("import", "--data", data, file).returncode == 0
+    assert run("import", "--data", data, "--namespace", "shop", file).returncode == 0
+    server = servers(data=data)
+    with Connection(server.port, "shop") as connection:
+        connection.must("p", {"p": "/b", "d": 5})
+    server.terminate()
+    check = run("check", "data", data)
+    assert check.returncode == 0, check.stdout
+    assert exported(data, "--namespace", "shop") == {"a": 1, "b": 5}
+
+
+def test_an_import_removes_no_checkpoint_and_no_journal(tmp_path, servers):
+    server = servers(arguments=["--keep-checkpoints", 50, "--checkpoint-bytes", 65536, "--segment-bytes", 65536])
+    with Connection(server.port, "default") as connection:
+        for number in range(24):
+            connection.must("p", {"p": f"/a{number}", "d": "x" * 30_000})
+    server.terminate()
+
+    def files():
+        return {path.name for path in server.data.iterdir() if path.name.startswith(("checkpoint-", "journal-"))}
+
+    before = files()
+    assert run("import", "--data", server.data, "--path", "/new", write(tmp_path / "in.json", {"a": 1})).returncode == 0
+    assert before < files()
+    done = run("restore", server.data, "--data", tmp_path / "restored", "--until-sequence", 3)
+    assert done.returncode == 0, done.stderr
+    assert run("check", "data", server.data).returncode == 0
+
+
 def test_damaged_gzip_is_no_data(tmp_path):
     packed = gzip.compress(json.dumps(many(2000)).encode())
     for name, content in (("cut", packed[:-20]), ("flipped", packed[:500] + bytes([packed[500] ^ 1]) + packed[501:])):

@@ -79,11 +79,10 @@ struct Import: ParsableCommand {
         if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
         directory.put(node, at: target, merging: merge)
         let header: CheckpointHeader
-        var warnings: [String] = []
         do throws(StorageError) {
             header = try OfflineCommit.commit(
                 directory.state, to: dataOptions.data, behind: directory.journal, at: Offline.milliseconds,
-                progress: { progress.update("writing", done: $0, of: nil) }, warn: { warnings.append($0) })
+                progress: { progress.update("writing", done: $0, of: nil) })
         } catch {
             progress.abandon()
             printError(error.description)
@@ -92,7 +91,6 @@ struct Import: ParsableCommand {
         progress.finish(
             "imported \(file) to \(target) of \(namespaceOptions.namespace), which is sequence \(header.sequence)"
         )
-        for warning in warnings { printError("warning: \(warning)") }
         if !quiet, BackupPlace.read(.archive, in: dataOptions.data) != nil {
             printError(
                 "an import is in no journal, so the archive of this directory has a gap before it: a restore from the archive needs a backup that is made from now on (with --backup-to, the next start makes one)"
