@@ -15,8 +15,8 @@ package struct InspectedRecord: Equatable, Sendable {
     package let payloadRange: Range<Int>
     /// Whether it is a record of a checkpoint. These have the sequence of the checkpoint, and no flags.
     package var isOfCheckpoint = false
-    /// Whether it is a record of a checkpoint that begins the journal anew: an import, or a restore. What such
-    /// a checkpoint holds is in no record of the journal.
+    /// Whether it is a record of a checkpoint that begins the journal anew: of an import or a restore. What
+    /// such a checkpoint holds is in no record of the journal.
     package var beginsJournal = false
 }
 

@@ -9,28 +9,16 @@ import PandoStorage
 enum RestoreTester {
     /// The running program, also where its file was replaced by a newer version.
     private static let program = "/proc/self/exe"
-    /// Backups are restored into PREFIX…SUFFIX in the directory of the backups. Only restore tests make such
-    /// directories.
-    private static let (scratchPrefix, scratchSuffix) = ("pando-restore-test-", ".scratch")
 
     /// - Parameter cancelled: Set when the server stops.
     static func test(cancelled: CancellationFlag) -> RestoreTest {
-        RestoreTest(run: { run($0, cancelled) }, clean: { clean($0) })
-    }
-
-    private static func clean(_ directory: String) {
-        let names = (try? FileManager.default.contentsOfDirectory(atPath: directory)) ?? []
-        for name in names where name.hasPrefix(scratchPrefix) && name.hasSuffix(scratchSuffix) {
-            try? FileManager.default.removeItem(atPath: directory + "/" + name)
-        }
+        RestoreTest(run: { run($0, cancelled) }, clean: { RestoreScratch.clean($0) })
     }
 
     private static func run(_ job: RestoreTest.Job, _ cancelled: CancellationFlag) -> RestoreTest.Outcome {
         // A name of its own: the process of a server that was killed may go on for a while, and then removes
         // its own.
-        let random = UInt64.random(in: .min ... .max)
-        let scratch =
-            job.directory + "/" + scratchPrefix + String(random, radix: 16) + scratchSuffix
+        let scratch = RestoreScratch.path(in: job.directory)
         defer { try? FileManager.default.removeItem(atPath: scratch) }
         var arguments = [
             "restore", "--verify", "--digest", job.digest, "--scratch", scratch,

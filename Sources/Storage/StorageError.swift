@@ -48,7 +48,7 @@ package enum StorageError: Error, CustomStringConvertible {
     private static let spaceAdvice =
         "a data directory needs up to three times the size of a checkpoint (a backup is as large) and 700 MB"
 
-    init(_ error: JournalError) {
+    package init(_ error: JournalError) {
         self =
             switch error {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)

@@ -1,5 +1,6 @@
 """Scheduled backups, the archive of the journal, restores from both along timelines, restore tests, disks that come and go."""
 
+import fcntl
 import json
 import re
 import shutil
@@ -273,6 +274,23 @@ class TestRestoreTest:
         assert there.exists()
         assert run("restore", "--verify", file, "--scratch", tmp_path / "new").returncode == 0
         assert not (tmp_path / "new").exists()
+
+    def test_what_a_killed_test_has_left_is_removed_before_the_next_one(self, file, tmp_path):
+        left = tmp_path / "pando-restore-test-1234.scratch"
+        (left / "data").mkdir(parents=True)
+        (left / "LOCK").write_text("left by a killed restore test")
+        earlier = tmp_path / "pando-20260101T000000.000Z-1-7.backup.1.restore-test"
+        earlier.mkdir()
+        others = [tmp_path / "pando-restore-test-1234", tmp_path / "monday.backup.1.restore-test"]
+        running = tmp_path / "pando-restore-test-5678.scratch"
+        for folder in [*others, running]:
+            folder.mkdir()
+        with open(running / "LOCK", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            done = run("restore", "--verify", file)
+        assert done.returncode == 0, done.stderr
+        assert not left.exists() and not earlier.exists()
+        assert running.exists() and all(folder.exists() for folder in others)
 
     @pytest.mark.parametrize("arguments", [
         [], ["--data", "d", "--verify"], ["--verify", "--replace"], ["--data", "d", "--scratch", "s"],

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import Glibc
 import PandoJournal
+import PandoServer
 import PandoStorage
 
 /// `pando restore`: creates a data directory from a backup, or from another directory as it was at some
@@ -193,14 +194,14 @@ struct Restore: ParsableCommand {
         var state = RecoveredState(access: .locked)
         do throws(StorageError) {
             let source = try read(into: &state, until: try? moment)
-            let place = URL(fileURLWithPath: source.path).standardizedFileURL.path
-            let scratch = self.scratch ?? "\(place).\(ProcessInfo.processInfo.processIdentifier).restore-test"
-            guard !FileManager.default.fileExists(atPath: scratch) else {
-                throw .locked("--scratch: \(scratch) exists already")
-            }
-            defer { try? FileManager.default.removeItem(atPath: scratch) }
+            let place = URL(fileURLWithPath: source.path).standardizedFileURL
+                .deletingLastPathComponent().path
+            RestoreScratch.clean(place)
+            let directory =
+                if let scratch { try RestoreScratch(at: scratch) } else { try RestoreScratch.make(in: place) }
+            defer { directory.remove() }
             let report = try RestoreTestReport(
-                restoring: &state, from: source.summary, in: scratch, directoryID: randomID,
+                restoring: &state, from: source.summary, in: directory.dataPath, directoryID: randomID,
                 logger: quietLogger)
             if let digest, report.digest != digest.lowercased() {
                 throw .badData("\(source.path): the digest is \(report.digest), not \(digest)")
