@@ -43,7 +43,7 @@ struct Restore: ParsableCommand {
 
     @Option(
         help: ArgumentHelp(
-            "The last moment to restore: 2026-11-21T18:30:00Z, or milliseconds since 1970.",
+            "The last moment to restore: 2026-11-21T18:30:00Z, with an offset instead of Z, or milliseconds since 1970.",
             valueName: "time"))
     var untilTime: String?
 
@@ -87,7 +87,7 @@ struct Restore: ParsableCommand {
             guard let untilTime else { return nil }
             guard let time = Moment.milliseconds(untilTime) else {
                 throw ValidationError(
-                    "--until-time: \"\(untilTime)\" is not a time; write 2026-11-21T18:30:00Z or milliseconds since 1970"
+                    "--until-time: \"\(untilTime)\" is not a time; write 2026-11-21T18:30:00Z, 2026-11-21T19:30:00+01:00 or milliseconds since 1970"
                 )
             }
             return .time(time)
@@ -95,6 +95,10 @@ struct Restore: ParsableCommand {
     }
 
     func run() throws {
+        // How the time was understood, before anything is written.
+        if !quiet, case .time(let milliseconds)? = try moment {
+            printError("--until-time: \(Moment.text(milliseconds)), \(milliseconds) ms since 1970")
+        }
         guard let data else { return try test() }
         var progress = Progress("restoring \(backup)", isQuiet: quiet)
         progress.step("reading")

@@ -102,7 +102,8 @@ package struct BackupName: Hashable, Comparable, Sendable {
     // Days and dates of the Gregorian calendar. Years begin in March here, so that a leap day is the last of
     // its year; 400 years have 146 097 days.
 
-    private static func daysSince1970(_ year: Int64, _ month: Int64, _ date: Int64) -> Int64 {
+    /// - Parameter date: The day of the month, from 1 on.
+    package static func daysSince1970(_ year: Int64, _ month: Int64, _ date: Int64) -> Int64 {
         let year = month <= 2 ? year - 1 : year
         let era = (year >= 0 ? year : year - 399) / 400
         let yearOfEra = year - era * 400
