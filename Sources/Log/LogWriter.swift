@@ -6,19 +6,21 @@ import Synchronization
 
 /// Writes the lines of the log to standard error: whole, and in order.
 ///
-/// The access log has a line for each request, and standard error is often a pipe: a thread that writes to it
-/// waits for the reader of the log. So with ``start(reporting:)`` lines go through a queue to a thread that
-/// only writes them, and no other thread waits:
+/// Standard error is often a pipe: a thread that writes to it waits for the reader of the log. And clients
+/// cause lines, with the access log one for each request. So the lines of a server go through a queue to a
+/// thread that only writes them (``start(reporting:)``), and no other thread waits:
 ///
 ///     any thread ──append──▶ queue ──pando-log──▶ standard error
 ///                            │    0 … 1 MiB   lines of requests, and all others
 ///                            │    1 … 2 MiB   only others: a flood of requests drops none of them
 ///
 /// Lines that find no place are dropped and counted; once there is place, the log says how many. ``flush()``
-/// and ``stop()`` write what is queued. Without ``start(reporting:)`` each line is written by the thread that
-/// appends it: other lines are rare. Where standard error takes nothing for ``flushTimeout``, that line is
-/// dropped, and further ones are as long as they could not be written at once: a reader of the log that hangs
-/// stops neither the server, nor its end after a failed disk.
+/// and ``stop()`` write what is queued. They wait for ``flushTimeout`` at most, so that the process ends,
+/// such as after a failed disk, also where the reader of the log hangs.
+///
+/// Before ``start(reporting:)`` and after ``stop()``, while no client is served, each line is written by the
+/// thread that appends it. Where standard error takes nothing for ``flushTimeout``, that line is dropped, and
+/// further ones are as long as they could not be written at once.
 package final class LogWriter: Sendable {
     private struct Queue {
         var bytes: [UInt8] = []
@@ -43,7 +45,7 @@ package final class LogWriter: Sendable {
     /// How long the thread waits for more lines before it writes: so it wakes up a hundred times a second at
     /// most.
     private static let gatherMicroseconds: UInt32 = 10_000
-    /// The longest that a fatal error, or the end of the process, waits for standard error.
+    /// The longest that the beginning and the end of the process, or a fatal error, wait for standard error.
     package static let flushTimeout: Duration = .seconds(3)
     /// Between two reports of dropped lines. Of lines that differ in a number only, five are logged in a
     /// minute.
@@ -80,8 +82,7 @@ package final class LogWriter: Sendable {
 
     // MARK: Any thread
 
-    /// Writes a line, or queues it. Waits for standard error only where no thread was started:
-    /// ``flushTimeout`` at most.
+    /// Queues a line. Waits for standard error only where the thread does not run: ``flushTimeout`` at most.
     /// - Parameters:
     ///   - line: With its line feed.
     ///   - isOfRequest: It is one of the access log.
@@ -114,7 +115,8 @@ package final class LogWriter: Sendable {
         queue.withLock { _ in droppedLines.add() }
     }
 
-    /// Writes what is queued, before the process ends. Waits ``flushTimeout`` at most.
+    /// Writes what is queued, such as before the process ends. Waits ``flushTimeout`` at most; what standard
+    /// error has not taken by then stays queued. No other thread waits meanwhile.
     package func flush() {
         let deadline = MonotonicTime.now + timeout
         while MonotonicTime.now < deadline {
@@ -165,10 +167,13 @@ package final class LogWriter: Sendable {
     }
 
     /// Appends what is said of lines that were dropped since the last report: not while the output is held.
-    /// - Returns: Whether there were any.
+    /// - Returns: Whether there were any. False also where so much is queued that the report might be dropped
+    ///   itself.
     @discardableResult
     private func reportDroppedLines() -> Bool {
-        let count = queue.withLock { exchange(&$0.unreportedCount, with: 0) }
+        let count = queue.withLock { queue in
+            queue.bytes.count > Self.requestByteLimit ? 0 : exchange(&queue.unreportedCount, with: 0)
+        }
         guard count > 0 else { return false }
         let report = report.withLock { $0 }
         report(count)
@@ -177,7 +182,11 @@ package final class LogWriter: Sendable {
 
     private func writeQueued(_ batch: inout [UInt8], until deadline: MonotonicTime?) {
         queue.withLock { swap(&$0.bytes, &batch) }
-        write(batch, until: deadline)
+        let writtenCount = write(batch, until: deadline)
+        if writtenCount < batch.count {
+            // What standard error has not taken in time is written before what came meanwhile.
+            queue.withLock { $0.bytes.insert(contentsOf: batch[writtenCount...], at: 0) }
+        }
         batch.removeAll(keepingCapacity: true)
     }
 

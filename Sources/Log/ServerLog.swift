@@ -40,7 +40,7 @@ package struct ServerLog: Sendable {
         self.level = level
     }
 
-    /// Starts the thread that writes, before the first request is logged. Does nothing where it runs.
+    /// Starts the thread that writes: from now on no other thread waits for standard error.
     /// - Throws: ``SocketError`` where the process has no free thread.
     package func startWriter() throws(SocketError) {
         try writer.start { [messages] count in

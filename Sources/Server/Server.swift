@@ -32,7 +32,7 @@ import Synchronization
 ///     pando-uploads     the same of larger ones
 ///     pando-history     what the journal holds of the past             (HistoryThread)
 ///     pando-admin       metrics, health, administration                (AdminServer)
-///     pando-log         writing of the log, with --access-log          (LogWriter)
+///     pando-log         writing of the log                             (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
 ///     pando-archive     copying the journal to another disk            (ArchiveThread)
 ///     pando-stop        at the end: makes everything durable
@@ -74,7 +74,7 @@ package final class Server: @unchecked Sendable {
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
     /// - Parameters:
     ///   - authenticator: Made from `configuration.identity`.
-    ///   - log: Its writer was started where `configuration.logsAccess`.
+    ///   - log: Its writer was started: no thread of the server waits for standard error.
     ///   - readOptions: Reads the options again, on SIGHUP; nil where none can have changed.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
     ///   thread began.
@@ -315,11 +315,6 @@ package final class Server: @unchecked Sendable {
             )
         }
         guard !options.changed.isEmpty else { return }
-        do throws(SocketError) {
-            if new.logsAccess { try resources.log.startWriter() }
-        } catch {
-            return logger.error("SIGHUP: \(error); the options stay as they were")
-        }
         clientLimiters = clientLimiters.updated(from: configuration, to: new)
         configuration.takeOver(from: new)
         resources.limiter.setCeiling(configuration.connectionCeiling(descriptors.connectionCeiling))

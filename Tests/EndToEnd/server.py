@@ -14,6 +14,7 @@ REPOSITORY = pathlib.Path(__file__).resolve().parents[2]
 BINARY = pathlib.Path(os.environ.get("PANDO_BINARY", REPOSITORY / ".build/release/pando")).resolve()
 START_DEADLINE = 30  # seconds until `listening on`; recovery of the tests' small journals is far below
 STOP_DEADLINE = 15  # seconds a drain may take
+LOG_DELAY = 0.05  # seconds until a line of the log is in its file: a thread of the server writes it, up to 10 ms later
 
 LISTENING = re.compile(r"^listening on (?:https?://(\S+):([0-9]+)|unix:.+)$")
 
@@ -145,5 +146,7 @@ class Server:
     def stderr(self, limit=8000):
         if not self.stderr_path.exists():
             return ""
+        if self.alive:
+            time.sleep(LOG_DELAY)  # what was just logged is to be in it
         text = self.stderr_path.read_text(errors="replace")
         return text if len(text) <= limit else "…" + text[-limit:]

@@ -1,5 +1,6 @@
 """What the server says on standard error, request ids, and what it says of its options."""
 
+import fcntl
 import http.client
 import json
 import os
@@ -8,6 +9,7 @@ import signal
 import socket
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -120,6 +122,39 @@ def test_a_log_that_is_not_read_delays_no_request(servers, form):
     requests = [line for line in found if line.endswith("request")]
     reports = [int(number) for line in found for number in re.findall(r"dropped (\d+) lines of the log", line)]
     assert sum(reports) == dropped == count - len(requests)
+    assert any("stopping" in line for line in found)
+
+
+def test_a_log_that_is_not_read_delays_no_client(servers, tmp_path):
+    """Standard error is a pipe that takes 4 KiB; ten denials log some 10 KiB. Requests are not logged."""
+    node = {}
+    for level in reversed(range(8)):
+        node = {f"$k{level}": {".read": f"root.child('somewhere').val() === $k{level}"} | node}
+    rules = tmp_path / "rules.json"
+    rules.write_text(json.dumps({"rules": node}))
+    server = servers(start=False, memory=True, arguments=["--rules", rules, "--log-level", "debug"])
+    os.mkfifo(server.stderr_path)
+    reader = os.open(server.stderr_path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        server.start()
+        with Wire(server.port) as rest:
+            began = time.monotonic()
+            for _ in range(10):
+                assert rest.ask("GET", "/a/b/c/d/e/f/g/h.json?ns=default").status == 401
+            assert time.monotonic() - began < 2, "a line that waits for standard error takes 3 s"
+        os.set_blocking(reader, True)
+        parts = []
+        drain = threading.Thread(target=lambda: parts.extend(iter(lambda: os.read(reader, 1 << 16), b"")))
+        drain.start()
+        assert server.terminate() == 0
+        drain.join()
+    finally:
+        server.kill()
+        os.close(reader)
+        os.unlink(server.stderr_path)
+    found = b"".join(parts).decode().splitlines()
+    assert len([line for line in found if "read of /a/b/c/d/e/f/g/h is refused" in line]) > 2
     assert any("stopping" in line for line in found)
 
 

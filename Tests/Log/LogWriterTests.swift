@@ -83,6 +83,42 @@ private let patience: Duration = .seconds(120)
         writer.stop()
     }
 
+    @Test func whatAFlushCannotWriteIsWrittenLater() throws {
+        let pipe = try Pipe()
+        let writer = try LogWriter(descriptor: pipe.writing, timeout: .milliseconds(20))
+        try writer.start { _ in }
+        // More than the pipe holds.
+        let filler = String(repeating: "x", count: 1000)
+        for number in 0..<200 { writer.append(line("\(number) \(filler)")) }
+        writer.flush()
+        writer.append(line("behind"))
+        #expect(pipe.lines(201) == (0..<200).map { "\($0) \(filler)" } + ["behind"])
+        writer.stop()
+        #expect(writer.droppedLineCount == 0)
+    }
+
+    /// Without a reader, no thread that appends waits, and there is no limit to how often it may.
+    @Test func noThreadWaitsForAReader() throws {
+        let pipe = try Pipe()
+        let writer = try LogWriter(descriptor: pipe.writing, timeout: patience)
+        try writer.start { [unowned writer] count in writer.append(Array("dropped \(count)\n".utf8)) }
+        let filler = String(repeating: "x", count: 1000)
+        for number in 0..<6000 { writer.append(line("\(number) \(filler)")) }
+        #expect(writer.droppedLineCount > 0)
+        let found = Mutex<[String]>([])
+        let reader = try NamedThread.start("reader") {
+            let lines = pipe.lines(until: "last")
+            found.withLock { $0 = lines }
+        }
+        writer.stop()
+        writer.append(line("last"))
+        reader.join()
+        let lines = found.withLock { $0 }
+        let dropped = lines.filter { $0.hasPrefix("dropped ") }.compactMap { Int($0.dropFirst(8)) }
+        #expect(UInt64(dropped.reduce(0, +)) == writer.droppedLineCount)
+        #expect(lines.count { $0.hasSuffix(filler) } == 6000 - dropped.reduce(0, +))
+    }
+
     /// Without a reader, lines of requests are dropped, and no thread waits. Then everything that was not
     /// dropped comes, other lines wholly, and in the log it says how many were dropped.
     @Test func linesThatFindNoPlaceAreDroppedAndCounted() throws {

@@ -24,7 +24,8 @@ enum ServerProcess {
         let isJSON = configuration.logFormat == .json
         let log: ServerLog
         do throws(SocketError) {
-            log = try openLog(configuration.logFormat, from: configuration.logLevel, configuration.logsAccess)
+            log = try openLog(configuration.logFormat, from: configuration.logLevel)
+            try log.startWriter()
         } catch {
             printError("\(error)")
             throw Exit.ourFault
@@ -37,7 +38,7 @@ enum ServerProcess {
         do throws(UnusableIdentity) {
             authenticator = try makeAuthenticator(configuration.identity, logger).get()
         } catch {
-            for problem in error.problems { report(problem, isJSON, logger) }
+            for problem in error.problems { report(problem, isJSON, log) }
             throw Exit.badConfiguration
         }
         let server: Server
@@ -45,24 +46,26 @@ enum ServerProcess {
             server = try Server(
                 starting: configuration, authenticator: authenticator, log: log, readOptions: readOptions)
         } catch {
-            for problem in error.problems { report(problem, isJSON, logger) }
+            for problem in error.problems { report(problem, isJSON, log) }
             throw ExitCode(error.exitCode)
         }
         do throws(SocketError) {
             try server.run {
-                // Scripts wait for these lines, so they are written without a buffer.
+                // Scripts wait for these lines, so they are written without a buffer; who reads them finds in
+                // the log what was said of the recovery.
+                log.writer.flush()
                 for url in server.urls { try? writeOutput(Array("listening on \(url)\n".utf8)) }
             }
         } catch {
-            report("\(error)", isJSON, logger)
+            report("\(error)", isJSON, log)
             throw Exit.ourFault
         }
     }
 
-    /// Standard error, through a thread where requests are logged.
-    private static func openLog(
-        _ format: Configuration.LogFormat, from level: Logger.Level, _ logsAccess: Bool
-    ) throws(SocketError) -> ServerLog {
+    /// Standard error. Its writer is not started.
+    private static func openLog(_ format: Configuration.LogFormat, from level: Logger.Level)
+        throws(SocketError) -> ServerLog
+    {
         let writer = try LogWriter()
         let level = LogLevel(level)
         func logger(isOfRequests: Bool) -> Logger {
@@ -74,26 +77,27 @@ enum ServerProcess {
                 return isOfRequests ? handler : LimitedLogHandler(handler)
             }
         }
-        let log = ServerLog(
+        return ServerLog(
             messages: logger(isOfRequests: false), requests: logger(isOfRequests: true), writer: writer,
             level: level)
-        if logsAccess { try log.startWriter() }
-        return log
     }
 
     /// Says why no server is started, in the form that the log would have, and ends the process.
     /// - Throws: Always, ``Exit/badConfiguration``.
     static func refuse(_ problems: [String], logFormat: Configuration.LogFormat) throws -> Never {
-        let log = try? openLog(logFormat, from: .info, false)
+        let log = try? openLog(logFormat, from: .info)
         for problem in problems {
-            if let log { report(problem, logFormat == .json, log.messages) } else { printError(problem) }
+            if let log { report(problem, logFormat == .json, log) } else { printError(problem) }
         }
         throw Exit.badConfiguration
     }
 
-    /// Says why the process ends: as a message of the log where that is read by a program.
-    private static func report(_ problem: String, _ isJSON: Bool, _ logger: Logger) {
-        if isJSON { logger.critical("\(problem)") } else { printError(problem) }
+    /// Says why the process ends, behind what was logged before: as a message of the log where that is read
+    /// by a program.
+    private static func report(_ problem: String, _ isJSON: Bool, _ log: ServerLog) {
+        if isJSON { return log.messages.critical("\(problem)") }
+        log.writer.flush()
+        printError(problem)
     }
 
     private static func makeAuthenticator(
