@@ -2,9 +2,10 @@
 /// origins.
 package enum LogLine {
     /// The bytes of a line and its line feed. Characters that would end the line, move the cursor, change the
-    /// order in which others are shown, or are not shown at all, are written as in a Swift literal:
-    /// `\u{1B}`, `\u{202E}`. So a client cannot add a line of its own. (A text may hold these characters
-    /// themselves, a backslash and so on; they stay as they are.)
+    /// order in which others are shown, look like a space, or are not shown at all, are written as in a Swift
+    /// literal: `\u{1B}`, `\u{202E}`, `\u{A0}`. So a client cannot add a line of its own, nor, where a
+    /// path has no space, a part of one, such as `status=200`. (A text may hold these characters themselves,
+    /// a backslash and so on; they stay as they are.)
     /// - Parameters:
     ///   - line: Ends with a line feed, which stays as it is.
     ///   - isJSON: They are written as JSON writes them, `\u202e`, so that JSON in the line stays JSON.
@@ -38,11 +39,15 @@ package enum LogLine {
     /// It says that the character before it is to be shown in colour, and stands in many texts.
     private static let emojiVariationSelector: Unicode.Scalar = "\u{FE0F}"
 
+    /// Symbols by their category that are blank: a braille pattern without dots, and a note without a head.
+    private static let blankSymbols: Set<Unicode.Scalar> = ["\u{2800}", "\u{1D159}"]
+
+    /// Not for ASCII: U+0020 is a space, too.
     private static func isShown(_ scalar: Unicode.Scalar) -> Bool {
         if scalar == emojiVariationSelector { return true }
-        if scalar.properties.isDefaultIgnorableCodePoint { return false }
+        if scalar.properties.isDefaultIgnorableCodePoint || blankSymbols.contains(scalar) { return false }
         switch scalar.properties.generalCategory {
-        case .control, .format, .lineSeparator, .paragraphSeparator: return false
+        case .control, .format, .lineSeparator, .paragraphSeparator, .spaceSeparator: return false
         default: return true
         }
     }

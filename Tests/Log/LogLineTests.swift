@@ -20,11 +20,33 @@ import Testing
         ("tab\there\n", #"tab\u{9}here"# + "\n"),
         // Characters that are not shown: a variation selector, a filler, one that joins others.
         ("a\u{FE01}b\u{3164}c\u{34F}d\u{E0100}\n", #"a\u{FE01}b\u{3164}c\u{34F}d\u{E0100}"# + "\n"),
-        // What people write stays.
+        // Spaces that are none: what is behind them would look like a part of the line of its own.
+        ("/a\u{2003}status=200\n", #"/a\u{2003}status=200"# + "\n"),
+        ("a\u{A0}b\u{1680}c\u{2000}d\u{200A}e\n", #"a\u{A0}b\u{1680}c\u{2000}d\u{200A}e"# + "\n"),
+        ("a\u{202F}b\u{205F}c\u{3000}d\u{2800}e\n", #"a\u{202F}b\u{205F}c\u{3000}d\u{2800}e"# + "\n"),
+        // What people write stays, also U+0020.
+        ("info pando: a b [PandoServer] c\n", "info pando: a b [PandoServer] c\n"),
         ("/räume/部屋/🎉/❤️\n", "/räume/部屋/🎉/❤️\n"),
         (#"\n \u{41}"# + "\n", #"\n \u{41}"# + "\n"),
     ])
     func lineStaysOneLine(line: String, written: String) {
         #expect(String(decoding: LogLine.bytes(line), as: UTF8.self) == written)
+    }
+
+    /// Of all characters that Unicode calls spaces, only U+0020 is written as it is.
+    @Test func onlyOneSpaceIsWritten() {
+        let spaces = (0...0xFFFF as ClosedRange<UInt32>).compactMap { Unicode.Scalar($0) }.filter {
+            $0.properties.generalCategory == .spaceSeparator || $0.properties.isWhitespace
+        }
+        #expect(spaces.contains(" ") && spaces.count > 20)
+        for space in spaces where space != " " {
+            let code = String(space.value, radix: 16, uppercase: true)
+            #expect(LogLine.bytes("a\(space)b") == Array("a\\u{\(code)}b".utf8), "U+\(code)")
+        }
+    }
+
+    @Test func inJSONSpacesAreEscapedAsJSON() {
+        let line = String(decoding: LogLine.bytes("\"/a\u{A0}b \u{1D159}\"\n", isJSON: true), as: UTF8.self)
+        #expect(line == #""/a\u00a0b \ud834\udd59""# + "\n")
     }
 }
