@@ -43,10 +43,8 @@ package final class LogTail: Sendable {
 
     /// Keeps a message in place of the oldest one.
     func note(_ level: Logger.Level, _ text: String, at time: Int64) {
-        let bytes = text.utf8
         let kept =
-            bytes.count > Self.byteLimit
-            ? String(decoding: bytes.prefix(Self.byteLimit), as: UTF8.self) + "…" : text
+            text.utf8.count > Self.byteLimit ? text.prefix(byteCount: Self.byteLimit) + "…" : text
         state.withLock { state in
             let place = Int(state.lastNumber % UInt64(Self.messageLimit))
             state.lastNumber += 1

@@ -22,7 +22,7 @@ package enum Writer: Hashable, Sendable {
         } else if credential.authVariable == nil {
             self = .anonymous
         } else if let uid = credential.uid, uid.utf8Count > 0 {
-            self = .user(uid.prefix(atMost: Self.uidByteLimit))
+            self = .user(uid.prefix(byteCount: Self.uidByteLimit))
         } else {
             self = .withoutUID
         }
@@ -90,7 +90,7 @@ extension [UInt8] {
         guard credential.authVariable != nil else { return append(WriterTag.anonymous | flag) }
         guard let uid = credential.uid, uid.utf8Count > 0 else { return append(WriterTag.withoutUID | flag) }
         append(WriterTag.user | flag)
-        append(counted: uid.prefix(atMost: Writer.uidByteLimit))
+        append(counted: uid.prefix(byteCount: Writer.uidByteLimit))
     }
 }
 
@@ -111,16 +111,5 @@ extension ByteCursor {
             return Authorship(.user(Text(string(range))), isOnDisconnect: isOnDisconnect)
         default: throw UnreadableRecord(reason: "unknown writer \(tag) before byte \(offset)")
         }
-    }
-}
-
-extension Text {
-    /// The text, cut between two characters where it is longer. O(1) unless it is cut.
-    fileprivate func prefix(atMost byteLimit: Int) -> Text {
-        guard utf8Count > byteLimit else { return self }
-        let bytes = string.utf8
-        var end = bytes.index(bytes.startIndex, offsetBy: byteLimit)
-        while end > bytes.startIndex, UTF8.isContinuation(bytes[end]) { end = bytes.index(before: end) }
-        return Text(String(string[..<end]))
     }
 }

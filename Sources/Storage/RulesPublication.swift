@@ -29,14 +29,14 @@ package struct RulesPublication: Equatable, Sendable {
     package var payload: [UInt8] {
         var bytes: [UInt8] = []
         for name in [uid, keyID] {
-            let kept = name.utf8.prefix(Self.nameByteLimit)
+            let kept = name.prefix(byteCount: Self.nameByteLimit).utf8
             bytes.append(varint: UInt64(kept.count))
             bytes += kept
         }
         return bytes + source
     }
 
-    /// Reads ``payload``; a name that was cut inside a character ends with U+FFFD.
+    /// Reads ``payload``. A name that an earlier version has cut inside a character ends with U+FFFD.
     /// - Throws: ``UnreadableRecord`` for other bytes.
     package init(reading payload: RawSpan) throws(UnreadableRecord) {
         let read: RulesPublication? = withCursor(over: payload) { cursor in

@@ -1,7 +1,9 @@
+import PandoBytes
+
 /// Why well-formed JSON cannot be stored (realtime §8). The write is refused; the connection stays open.
 package enum InvalidData: Error, Equatable, Sendable {
     /// A key is empty, longer than ``Limits/keyByteCount``, or holds a control character or one of
-    /// `.` `$` `#` `[` `]` `/`.
+    /// `.` `$` `#` `[` `]` `/`. Its beginning (``illegalKey(_:)``).
     case key(String)
     /// A path or the data below it has more than ``Limits/pathDepth`` segments.
     case tooDeep
@@ -29,6 +31,14 @@ package enum InvalidData: Error, Equatable, Sendable {
     case reservedPath
     /// A query object that is not valid (§7.1).
     case query(String)
+
+    /// Bytes of an illegal key that are quoted.
+    private static let quotedByteCount = 64
+
+    /// ``key(_:)`` with the beginning of the key. O(1), however long the key is.
+    package static func illegalKey(_ key: Text) -> InvalidData {
+        .key(key.prefix(byteCount: quotedByteCount).string)
+    }
 
     /// One English sentence for the response's `d`.
     package var message: String {

@@ -81,7 +81,7 @@ extension Key {
     /// - Throws: ``InvalidData/key(_:)`` for an empty or overlong key, a control character (U+0000–U+001F,
     ///   U+007F) or one of `.` `$` `#` `[` `]` `/` (§8.6).
     package init(validating text: Text) throws(InvalidData) {
-        guard Key.isLegal(text) else { throw .key(String(text.string.prefix(64))) }
+        guard Key.isLegal(text) else { throw .illegalKey(text) }
         self.init(unchecked: text)
     }
 

@@ -239,7 +239,7 @@ package struct NodeStreamParser {
         let name = try reader.readString()
         try reader.expect(UInt8(ascii: ":"))
         guard name.firstByte == UInt8(ascii: ".") else {
-            if !Key.isLegal(name) { reader.note(.key(String(name.string.prefix(64)))) }
+            if !Key.isLegal(name) { reader.note(.illegalKey(name)) }
             guard reader.invalidData == nil else { return false }
             keys.append(Key(unchecked: name))
             expectation = .value
@@ -268,7 +268,7 @@ package struct NodeStreamParser {
         case ".priority": reader.note(.priority)
         case ".value": reader.note(.value)
         case ".sv": reader.note(.serverValue)
-        default: reader.note(.key(String(name.string.prefix(64))))
+        default: reader.note(.illegalKey(name))
         }
         expectation = .commaOrEnd
         return reader.invalidData == nil

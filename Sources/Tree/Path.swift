@@ -115,7 +115,7 @@ extension Target {
             if segment.firstByte == UInt8(ascii: ".") {
                 guard segment == ".priority" else {
                     throw keys.isEmpty && segment == ".info"
-                        ? .reservedPath : .key(String(segment.string.prefix(64)))
+                        ? .reservedPath : .illegalKey(segment)
                 }
                 isPriority = true
                 continue

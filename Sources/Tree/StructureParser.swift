@@ -127,7 +127,7 @@ struct StructureParser {
             let name = try reader.readString()
             try reader.expect(UInt8(ascii: ":"))
             guard name.firstByte == UInt8(ascii: ".") else {
-                if !Key.isLegal(name) { reader.note(.key(String(name.string.prefix(64)))) }
+                if !Key.isLegal(name) { reader.note(.illegalKey(name)) }
                 keys.append(Key(unchecked: name))
                 return true
             }
@@ -305,7 +305,7 @@ struct StructureParser {
         case ".sv":
             frames[top].special.serverValue = try Self.readServerValue(&reader, depth: frames.count)
         default:
-            reader.note(.key(String(name.string.prefix(64))))
+            reader.note(.illegalKey(name))
             _ = try reader.skipValue(depth: frames.count)
         }
     }

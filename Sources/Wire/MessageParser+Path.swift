@@ -23,7 +23,7 @@ private struct PathBuilder {
             switch segment {
             case ".priority": isPriority = true
             case ".info" where keys.isEmpty: problem = .reservedPath
-            default: problem = .key(String(segment.string.prefix(64)))
+            default: problem = .illegalKey(segment)
             }
             return
         }

@@ -30,6 +30,15 @@ import Testing
                 String(repeating: "a", count: LogTail.byteLimit + 1),
                 String(repeating: "a", count: LogTail.byteLimit) + "…"
             ),
+            (
+                "a" + String(repeating: "é", count: LogTail.byteLimit / 2),
+                "a" + String(repeating: "é", count: LogTail.byteLimit / 2 - 1) + "…"
+            ),
+            // One character.
+            (
+                "e" + String(repeating: "\u{301}", count: LogTail.byteLimit),
+                "e" + String(repeating: "\u{301}", count: LogTail.byteLimit / 2 - 1) + "…"
+            ),
         ])
     func long(_ text: String, _ kept: String) {
         let tail = LogTail()

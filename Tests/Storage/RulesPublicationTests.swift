@@ -21,6 +21,10 @@ import Testing
         let read = try RulesPublication(reading: payload.rawSpan)
         #expect(read.uid.utf8.count == RulesPublication.nameByteLimit)
         #expect(read.keyID.hasPrefix("é") && read.keyID.utf8.count == RulesPublication.nameByteLimit)
+        let accents = "x" + String(repeating: "é", count: RulesPublication.nameByteLimit / 2)
+        let whole = try RulesPublication(
+            reading: RulesPublication(uid: accents, keyID: "", source: []).payload.rawSpan)
+        #expect(whole.uid == String(accents.dropLast()), "no half of a character")
         #expect(read.source == [1, 2])
     }
 

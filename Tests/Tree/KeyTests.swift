@@ -179,6 +179,11 @@ import Testing
                 "a/" + String(repeating: "k", count: 769), .key(String(repeating: "k", count: 64)),
                 "a long key"
             ),
+            (String(repeating: "€", count: 300), .key(String(repeating: "€", count: 21)), "cut by bytes"),
+            (
+                "e" + String(repeating: "\u{301}", count: 400),
+                .key("e" + String(repeating: "\u{301}", count: 31)), "one character"
+            ),
         ] as [(String, InvalidData, String)])
     func refused(text: String, problem: InvalidData, reason: String) {
         #expect(throws: problem, "\(reason)") { try Target(wire: Text(text)) }
