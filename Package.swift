@@ -267,8 +267,8 @@ let package = Package(
         tests(
             "Database",
             on: [
-                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "Journal", "SimulatedDisk",
-                "Reactor", "Time", "Random", "Bytes",
+                "Database", "Storage", "Engine", "Rules", "Tree", "Wire", "REST", "HTTP", "Journal",
+                "SimulatedDisk", "Reactor", "Time", "Random", "Bytes",
             ],
             c: ["CCounting"], libraries: [logging]),
         tests(

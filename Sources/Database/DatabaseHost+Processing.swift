@@ -174,7 +174,8 @@ extension DatabaseHost {
         let isDone = preparer.finish(prepared, endsAtOnce: sessions.isIdle, execute: execute)
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
-        case .printed, .write, .window, .hash, .superseded, .abandoned: processor.releaseLater(prepared)
+        case .printed, .write, .window, .hash, .rules, .superseded, .abandoned:
+            processor.releaseLater(prepared)
         case .index: break
         }
         guard isDone else { return .done }

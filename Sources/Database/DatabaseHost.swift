@@ -307,7 +307,10 @@ package final class DatabaseHost {
         case .suspended(let session, let database):
             backlog.suspend(session, databaseOf: databaseID, database: database)
         case .suspendedForChecks: suspendForChecks()
-        case .resumed(let session): backlog.resume(session)
+        case .resumed(let session):
+            backlog.resume(session)
+            // It may have brought new rules.
+            if access.hasUnsuspended { suspendForChecks() }
         case .checked(_, let finished): for session in finished { resumeAfterCheck(session) }
         }
     }

@@ -40,6 +40,8 @@ package final class RESTCall: Sendable {
     package let action: Action
     /// The key of the child that a POST makes, where it was chosen before the request is executed.
     let newKey: Key?
+    /// What became of the source of published rules, where another thread has compiled it.
+    let compiledRules: Result<Ruleset, InvalidRules>?
     /// See ``DatabaseMessage/isLight``.
     let isLight: Bool
     /// Whether it may change data, rules or settings.
@@ -52,16 +54,25 @@ package final class RESTCall: Sendable {
 
     /// - Parameter grant: What a large body takes of the process's memory.
     package convenience init(namespace: String?, action: Action, grant: ParsingBudget.Grant? = nil) {
-        self.init(namespace: namespace, action: action, newKey: nil, grant)
+        self.init(namespace: namespace, action: action, newKey: nil, compiledRules: nil, grant)
     }
 
     /// The same POST, with the key of its child.
     func choosing(_ key: Key) -> RESTCall {
-        RESTCall(namespace: namespace, action: action, newKey: key, grant)
+        RESTCall(namespace: namespace, action: action, newKey: key, compiledRules: nil, grant)
     }
 
-    private init(namespace: String?, action: Action, newKey: Key?, _ grant: ParsingBudget.Grant?) {
+    /// The same publication of rules, with what became of their source.
+    func publishing(_ rules: Result<Ruleset, InvalidRules>) -> RESTCall {
+        RESTCall(namespace: namespace, action: action, newKey: nil, compiledRules: rules, grant)
+    }
+
+    private init(
+        namespace: String?, action: Action, newKey: Key?, compiledRules: Result<Ruleset, InvalidRules>?,
+        _ grant: ParsingBudget.Grant?
+    ) {
         self.grant = grant
+        self.compiledRules = compiledRules
         self.namespace = namespace
         self.action = action
         self.newKey = newKey

@@ -40,7 +40,8 @@ final class RESTHandler {
                     request, body, byteCount: byteCount, newKey: call.newKey, credential, database, session)
             case .rules(let request, let publication, let credential):
                 guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(try rules(request, publication, database), to: session)
+                processor.encoder.respond(
+                    try rules(request, publication, call.compiledRules, database), to: session)
             case .setting(.profile, let request, _, let credential) where request.wantsStream:
                 guard credential.isAdmin else { throw .unauthorized }
                 watchOperations(on: database, session)
@@ -323,8 +324,10 @@ final class RESTHandler {
 
     // MARK: Rules and databases
 
+    /// - Parameter compiled: Of the source in `publication`; nil where it is to be compiled here.
     private func rules(
-        _ request: RESTRequest, _ publication: RulesPublication, _ database: StoredDatabase
+        _ request: RESTRequest, _ publication: RulesPublication,
+        _ compiled: Result<Ruleset, InvalidRules>?, _ database: StoredDatabase
     ) throws(RESTError) -> RESTCallResult {
         guard request.method == .put else {
             guard case .loaded(let rules) = database.engine.access else {
@@ -333,7 +336,13 @@ final class RESTHandler {
             return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
         }
         let rules: Ruleset
-        do throws(InvalidRules) { rules = try Ruleset(loading: publication.source) } catch {
+        do throws(InvalidRules) {
+            if let compiled {
+                rules = try compiled.get()
+            } else {
+                rules = try Ruleset(loading: publication.source)
+            }
+        } catch {
             return .failed(error.description)
         }
         if !request.isDryRun {

@@ -20,6 +20,13 @@ extension RequestPreparer {
     func finish(
         _ prepared: PreparedRequest, endsAtOnce: Bool, execute: (DatabaseMessage) -> Void
     ) -> Bool {
+        if case .rules(let rules) = prepared.preparation {
+            guard case .rest(let session, let call, let byteCount) = prepared.message else {
+                preconditionFailure("only REST publishes rules")
+            }
+            execute(.rest(session, call.publishing(rules), byteCount: byteCount))
+            return true
+        }
         guard let database = database(of: prepared) else {
             // The session that it was to end has ended.
             if case .open = prepared.message { execute(prepared.message) }
@@ -67,7 +74,7 @@ extension RequestPreparer {
             return executeUnlessSuspended(prepared, execute)
         case (.superseded, .hash): refuseAsStale(prepared, database)
         case (.abandoned, _): break
-        case (.superseded, _), (.window, _), (.hash, _), (.write, _), (.index, _):
+        case (.superseded, _), (.window, _), (.hash, _), (.write, _), (.rules, _), (.index, _):
             preconditionFailure("the result is not of the work that was asked for")
         }
         return true

@@ -8,13 +8,14 @@ import PandoWire
 
 /// Has long computations of requests done by worker threads, on snapshots, while other sessions go on: a
 /// compare-and-set hashes its location (realtime §11.2, rest §7), a listen through a query orders the
-/// children there, a write prints its data for the journal, and has its rules evaluated and its data ordered.
-/// Over a million children that takes up to a second.
+/// children there, a write prints its data for the journal, and has its rules evaluated and its data ordered;
+/// published rules are compiled. That takes up to a second.
 ///
 ///     request ──▶ suspended ──▶ worker ──▶ prepared ──▶ hash: the location is unchanged ──▶ decided with the hash
 ///                                               │             └─ it has changed ──▶ stale, whichever value was expected
 ///                                               ├─▶ query window: caught up with what has changed, then the listen begins
 ///                                               ├─▶ printed: executed, or suspended once more
+///                                               ├─▶ rules: published, or refused
 ///                                               ├─▶ write: what rules have read is unchanged: executed
 ///                                               │     └─ it has changed: suspended once more, and at last refused
 ///                                               └─▶ cancelled, since its session has ended: not executed
@@ -128,6 +129,9 @@ final class RequestPreparer {
         _ call: RESTCall, byteCount: Int, of session: SessionID,
         after stage: PreparationStage = PreparationStage(), following former: PreparedWrite? = nil
     ) -> RequestBacklog.DatabaseID? {
+        if case .rules = call.action {
+            return suspendPublication(call, byteCount: byteCount, of: session, after: stage)
+        }
         guard processor.environment.hasWorkers,
             case .data(let request, let body, let credential) = call.action,
             case .data(let target) = request.location,
@@ -197,6 +201,22 @@ final class RequestPreparer {
         return suspend(
             body.writes(at: target), replacing: isWeighed ? limit : nil, mergeBase: mergeBase, as: credential,
             session, message, in: database, stage.reaching(.decided), following: former)
+    }
+
+    /// Has the source of new rules compiled, also for a dry run. An administrator publishes them; under
+    /// `--dev` anybody may be one.
+    private func suspendPublication(
+        _ call: RESTCall, byteCount: Int, of session: SessionID, after stage: PreparationStage
+    ) -> RequestBacklog.DatabaseID? {
+        guard processor.environment.hasWorkers, stage.step < .decided,
+            case .rules(let request, let publication, let credential) = call.action, request.method == .put,
+            credential.isAdmin,
+            // Created where that is done on first use: otherwise it is refused before anything is compiled.
+            let database = try? processor.database(named: call.namespace)
+        else { return nil }
+        return prepare(
+            .rules(publication.source), for: session, .rest(session, call, byteCount: byteCount),
+            in: database, stage.reaching(.decided))
     }
 
     /// The same for the end of a session: its onDisconnect writes are decided, where they are many, and

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoEngine
 import PandoREST
 import PandoReactor
+import PandoRules
 import PandoTree
 import PandoWebSocket
 import PandoWire
@@ -95,6 +96,8 @@ package struct PreparationJob: Sendable {
         case write(WritePreparation)
         /// The journal needs them as text.
         case print([Node], heavierThan: Int)
+        /// The source of rules that are published.
+        case rules([UInt8])
         /// An engine needs it for an index; no request waits for it.
         case index(IndexJob)
     }
@@ -123,7 +126,7 @@ package struct PreparationJob: Sendable {
     /// Whether it is done although its session has ended: for writes, which are executed anyway, and indexes.
     var outlivesSession: Bool {
         switch work {
-        case .print, .index, .write: true
+        case .print, .index, .write, .rules: true
         case .hash, .window: false
         }
     }
@@ -142,6 +145,8 @@ package struct PreparationJob: Sendable {
         case .write(let preparation): finish(.write(preparation.perform()))
         case .print(let nodes, let byteCount):
             finish(.printed(PrintedNodes(nodes, heavierThan: byteCount)))
+        case .rules(let source):
+            finish(.rules(Result { () throws(InvalidRules) in try Ruleset(loading: source) }))
         case .index(let job): finish(.index(job.perform()))
         }
     }
@@ -168,6 +173,7 @@ package enum Preparation: Sendable {
     case window(Window, KeptIndex?)
     case write(PreparedWrite)
     case printed(PrintedNodes)
+    case rules(Result<Ruleset, InvalidRules>)
     case index(IndexJobResult)
     /// The session has ended: nothing was computed.
     case abandoned
@@ -308,10 +314,14 @@ extension SnapshotJob {
             case .write(let preparation):
                 job.evaluatesLongRules || preparation.isHeavier(than: byteLimit, childLimit)
             case .print(let nodes, _): nodes.contains { $0.isHeavier(than: byteLimit) }
+            case .rules(let source): source.count > byteLimit / Self.compilingCost
             case .index: true
             }
         // The rules for one request, or a page of children, take at most some milliseconds.
-        case .report: false
+        case .report(let job): job.sourceByteCount > byteLimit / Self.compilingCost
         }
     }
+
+    /// Bytes that are printed in the time in which one byte of rules is compiled, about.
+    private static var compilingCost: Int { 256 }
 }

@@ -18,6 +18,8 @@ struct PatternProgram {
     /// No two alike.
     private(set) var sets: [ScalarSet] = []
     private var setIndexes: [ScalarSet: Int32] = [:]
+    /// The set that was asked for last: a repetition asks for the same one up to ten thousand times.
+    private var lastIndex: (set: ScalarSet, index: Int32)?
     private let limit: Int
 
     private struct TooLarge: Error {}
@@ -32,7 +34,7 @@ struct PatternProgram {
             try emit(tree)
             try append(.accept)
         } catch { return nil }
-        setIndexes = [:]
+        (setIndexes, lastIndex) = ([:], nil)
         assert(isWellFormed)
     }
 
@@ -119,10 +121,16 @@ struct PatternProgram {
     }
 
     private mutating func index(of set: ScalarSet) -> Int32 {
-        if let index = setIndexes[set] { return index }
-        let index = Int32(sets.count)
-        sets.append(set)
-        setIndexes[set] = index
+        if let lastIndex, lastIndex.set == set { return lastIndex.index }
+        let index: Int32
+        if let known = setIndexes[set] {
+            index = known
+        } else {
+            index = Int32(sets.count)
+            sets.append(set)
+            setIndexes[set] = index
+        }
+        lastIndex = (set, index)
         return index
     }
 }
@@ -140,6 +148,7 @@ struct PatternAlphabet {
     private let members: [UInt64]
     private let wordCount: Int
 
+    /// - Complexity: O(intervals of all sets × log starts).
     init(_ sets: [ScalarSet]) {
         var bounds: Set<UInt32> = [0]
         for set in sets {
@@ -149,28 +158,31 @@ struct PatternAlphabet {
             }
         }
         let starts = bounds.sorted()
-        // For each set the classes are split into characters inside and outside of it.
+        // For each set the classes are split into characters inside and outside of it. Only intervals inside
+        // are visited: most of a thousand sets have one.
         var classes = [UInt16](repeating: 0, count: starts.count)
-        var count = 1
+        /// Intervals of each class.
+        var sizes = [starts.count]
         for set in sets {
+            let intervals = Self.intervals(of: set, startingAt: starts)
+            var insideSizes: [UInt16: Int] = [:]
+            for interval in intervals.joined() { insideSizes[classes[interval], default: 0] += 1 }
             var inside: [UInt16: UInt16] = [:]
-            var sizes = [Int](repeating: 0, count: count)
-            for interval in starts.indices { sizes[Int(classes[interval])] += 1 }
-            var insideSizes = [Int](repeating: 0, count: count)
-            let isInside = starts.map(set.contains)
-            for interval in starts.indices where isInside[interval] {
-                insideSizes[Int(classes[interval])] += 1
-            }
-            for interval in starts.indices where isInside[interval] {
+            for interval in intervals.joined() {
                 let old = classes[interval]
-                guard insideSizes[Int(old)] < sizes[Int(old)] else { continue }
-                if inside[old] == nil {
-                    inside[old] = UInt16(count)
-                    count += 1
+                guard let size = insideSizes[old], size < sizes[Int(old)] else { continue }
+                if let new = inside[old] {
+                    classes[interval] = new
+                } else {
+                    let new = UInt16(sizes.count)
+                    inside[old] = new
+                    classes[interval] = new
+                    sizes.append(size)
                 }
-                classes[interval] = inside[old] ?? old
             }
+            for (old, new) in inside { sizes[Int(old)] -= sizes[Int(new)] }
         }
+        let count = sizes.count
         assert(starts.first == 0, "a character before the first range has no class")
         self.starts = starts
         self.classes = classes
@@ -178,15 +190,31 @@ struct PatternAlphabet {
         wordCount = (count + 63) / 64
         var members = [UInt64](repeating: 0, count: sets.count * wordCount)
         for (index, set) in sets.enumerated() {
-            for interval in starts.indices where set.contains(starts[interval]) {
+            for interval in Self.intervals(of: set, startingAt: starts).joined() {
                 let place = Int(classes[interval])
                 members[index * wordCount + place / 64] |= 1 << UInt64(place % 64)
             }
         }
         self.members = members
-        asciiClasses = (0..<128).map { scalar in
-            classes[(starts.lastIndex { $0 <= scalar }) ?? 0]
+        var interval = 0
+        asciiClasses = (0..<128 as Range<UInt32>).map { scalar -> UInt16 in
+            while interval + 1 < starts.count, starts[interval + 1] <= scalar { interval += 1 }
+            return classes[interval]
         }
+    }
+
+    /// The intervals of a set, a range for each range of it, ascending. O(ranges × log starts).
+    /// - Precondition: Each of its ranges begins at a start, and so does what follows it.
+    private static func intervals(of set: ScalarSet, startingAt starts: [UInt32]) -> [Range<Int>] {
+        func index(of start: UInt32) -> Int {
+            var (low, high) = (0, starts.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if starts[middle] < start { low = middle + 1 } else { high = middle }
+            }
+            return low
+        }
+        return set.ranges.map { index(of: $0.lowerBound)..<index(of: $0.upperBound + 1) }
     }
 
     func contains(_ class: Int, in set: Int32) -> Bool {

@@ -210,6 +210,36 @@ func caseFoldingAgreesWithUnicode(seed: UInt64) {
     }
 }
 
+/// Which sets a character is in shows in its class.
+@Test(arguments: 0..<8 as Range<UInt64>)
+func classesAgreeWithSets(seed: UInt64) {
+    var generator = SeededGenerator(seed: seed)
+    for _ in 0..<50 {
+        let sets = (0..<Int.random(in: 0...20, using: &generator)).map { _ -> ScalarSet in
+            let set = ScalarSet(
+                (0..<Int.random(in: 1...4, using: &generator)).map { _ -> ClosedRange<UInt32> in
+                    let first = UInt32.random(in: 0..<300, using: &generator)
+                    return first...first + .random(in: 0..<60, using: &generator)
+                })
+            return generator.one(in: 3) ? set.inverted : set
+        }
+        let alphabet = PatternAlphabet(sets)
+        #expect(alphabet.classCount <= 1 + 2 * sets.reduce(0) { $0 + $1.ranges.count })
+        for value in 0..<400 as Range<UInt32> {
+            guard let scalar = Unicode.Scalar(value) else { continue }
+            let text = Text(String(Character(scalar)))
+            let place = text.withBytes { bytes -> Int in
+                var index = 0
+                return alphabet.nextClass(bytes, &index)
+            }
+            let isRight = sets.indices.allSatisfy {
+                alphabet.contains(place, in: Int32($0)) == sets[$0].contains(value)
+            }
+            #expect(isRight, "seed \(seed): \(value) in \(sets.map(\.ranges))")
+        }
+    }
+}
+
 /// A backtracking matcher for short texts, written after the grammar: the automaton must agree with it.
 private func backtrack(_ tree: PatternTree, _ text: [Unicode.Scalar], _ start: Int, _ rest: (Int) -> Bool)
     -> Bool
