@@ -31,6 +31,7 @@ import Synchronization
 ///     pando-bodies      inflating and reading of bodies up to 1 MiB    (BodyThread)
 ///     pando-uploads     the same of larger ones
 ///     pando-history     what the journal holds of the past             (HistoryThread)
+///     pando-certs       reading of changed certificates                (CertificateWatcher)
 ///     pando-admin       metrics, health, administration                (AdminServer)
 ///     pando-log         writing of the log                             (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
@@ -228,7 +229,7 @@ package final class Server: @unchecked Sendable {
                 "keys, secrets or revocations have changed: sessions whose key was removed or whose token was revoked are signed out, and their onDisconnect writes dropped"
             )
         }
-        reload.watchFiles()
+        try reload.watchFiles()
         for redirection in listeners.redirectPort?.redirections ?? [] {
             logger.info("http://\(redirection.acceptor.address) redirects to https://\(redirection.target)")
         }
@@ -240,6 +241,7 @@ package final class Server: @unchecked Sendable {
         main.run()
         if let ending { ending.join() } else { endStorage() }
         resources.stopWorkers()
+        reload.stop()
         trimmer.stop()
         meter.stop()
         admin.stop()
@@ -360,7 +362,7 @@ package final class Server: @unchecked Sendable {
         resources.eventLoops[0].submit { [self] in listeners.close() }
         guard configuration.drainTime > .zero else { return endSessions() }
         let (main, time) = (main, configuration.drainTime)
-        let dismissal = CountdownLatch(loopCount: ioLoops.count) { [self] in
+        let dismissal = CountdownLatch(count: ioLoops.count) { [self] in
             main.submit { self.endSessions() }
         }
         for loop in ioLoops { loop.loop.submit { loop.dismiss(over: time) { dismissal.countDown() } } }
@@ -369,7 +371,7 @@ package final class Server: @unchecked Sendable {
     /// Sessions end that are still there, and come while the server stops.
     private func endSessions() {
         let (main, ioLoops) = (main, ioLoops)
-        let sent = CountdownLatch(loopCount: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
+        let sent = CountdownLatch(count: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
         resources.database.post(
             .drain {
                 for loop in ioLoops { loop.loop.submit { loop.awaitClients { sent.countDown() } } }

@@ -17,6 +17,8 @@ final class ServerReload {
     private let authenticator: Authenticator
     /// nil without TLS.
     private let certificates: CertificateStore?
+    /// nil without TLS, and before ``watchFiles()``.
+    private var watcher: CertificateWatcher?
     private let site: StaticSiteHolder
     private let database: DatabaseExecutor
     private let logger: Logger
@@ -44,21 +46,26 @@ final class ServerReload {
     }
 
     /// Begins to look whether files have changed.
-    func watchFiles() {
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
+    func watchFiles() throws(SocketError) {
         watchKeys()
-        if let certificates { watch(certificates) }
+        if let certificates { watcher = try CertificateWatcher(certificates, logger) }
     }
+
+    /// Ends the thread that reads certificates.
+    func stop() { watcher?.stop() }
 
     /// SIGHUP: reads everything again. What has problems stays as it was, and the log says so.
     /// - Parameter done: Called on the main thread.
     func reloadAll(_ done: @escaping @Sendable () -> Void) {
         // The rest of what is read again is read on this thread, before it handles the message that all is
         // done.
-        Task.detached { [main, authenticator] in
+        let others = CountdownLatch(count: 2) { [main] in main.submit(done) }
+        Task.detached { [authenticator] in
             await authenticator.reload()
-            main.submit(done)
+            others.countDown()
         }
-        for message in certificates?.reload(at: wallTime() / 1000) ?? [] { logger.log(message) }
+        if let watcher { watcher.reload { others.countDown() } } else { others.countDown() }
         loadRulesAgain()
         loadSiteAgain()
     }
@@ -91,13 +98,6 @@ final class ServerReload {
         main.schedule(after: Self.keyInterval) { [self] in
             Task.detached { [authenticator] in await authenticator.reloadIfChanged() }
             watchKeys()
-        }
-    }
-
-    private func watch(_ certificates: CertificateStore) {
-        main.schedule(after: CertificateStore.checkInterval) { [self] in
-            for message in certificates.reloadIfChanged(at: wallTime() / 1000) { logger.log(message) }
-            watch(certificates)
         }
     }
 }

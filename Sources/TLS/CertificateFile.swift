@@ -34,14 +34,25 @@ package enum CertificateFile {
     /// All bytes of a regular file.
     /// - Throws: Why it can't be read: it is missing, too large (4 MiB), no file.
     package static func read(_ path: String) throws(InvalidCertificate) -> [UInt8] {
-        var bytes = [UInt8](repeating: 0, count: byteLimit)
-        // In bounds: it writes at most `byteLimit` bytes.
-        let count = unsafe pando_tls_file_read(path, &bytes, byteLimit)
-        guard count >= 0 else {
-            throw InvalidCertificate(reason: "can't be read: \(reason(Int32(truncatingIfNeeded: -count)))")
+        var stamp = pando_file_stamp()
+        // Where it can't be looked at, the read says why.
+        let isFound = unsafe pando_tls_file_stamp(path, &stamp) == 0
+        var capacity = isFound ? Int(min(stamp.byte_count, UInt64(byteLimit))) : 0
+        while true {
+            var bytes = [UInt8](repeating: 0, count: capacity)
+            // In bounds: it writes at most `capacity` bytes.
+            let count = unsafe pando_tls_file_read(path, &bytes, capacity)
+            if count >= 0 {
+                bytes.removeLast(capacity - Int(count))
+                return bytes
+            }
+            guard count == -Int64(PANDO_TLS_EFBIG), capacity < byteLimit else {
+                throw InvalidCertificate(
+                    reason: "can't be read: \(reason(Int32(truncatingIfNeeded: -count)))")
+            }
+            // It has grown since it was looked at.
+            capacity = byteLimit
         }
-        bytes.removeLast(byteLimit - Int(count))
-        return bytes
     }
 
     /// The names in a directory, sorted; nil where it can't be read.

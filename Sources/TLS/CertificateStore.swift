@@ -3,7 +3,8 @@ import Synchronization
 
 /// Reads certificates from files, and again when they change. Any thread.
 ///
-/// A bad new file never replaces a good one. Connections go on with what they began with.
+/// A bad new file never replaces a good one. Connections go on with what they began with. A reload may take
+/// long, where there are many certificates; what new connections use is replaced at its end, at once.
 package final class CertificateStore: Sendable {
     /// What an operator should know.
     package struct Message: Equatable, Sendable {
@@ -26,17 +27,35 @@ package final class CertificateStore: Sendable {
 
     private let locations: CertificateLocations
     private let tickets: TicketKeys
+    /// Locked for a copy or an exchange only: threads with connections ask for it.
+    private let published: Mutex<Published>
+    /// Locked for the whole of a reload.
     private let state: Mutex<State>
+
+    /// What a reload leads to.
+    private struct Published {
+        let context: TLSServerContext
+        let certificateCount: Int
+        let earliestExpirySeconds: Int64
+
+        /// nil where there is no certificate. O(names of all certificates).
+        init?(_ loaded: [CertificateSource: Loaded]) {
+            guard let context = CertificateStore.context(of: loaded) else { return nil }
+            self.context = context
+            certificateCount = loaded.count
+            earliestExpirySeconds = loaded.values.map(\.identity.expirySeconds).min() ?? 0
+        }
+    }
 
     private struct Loaded {
         var identity: TLSIdentity
-        /// Kept for the case that only the clients' issuers change.
-        var chain: [UInt8]
-        var key: [UInt8]
+        /// What the identity was made of: it is made again where one of them has changed.
+        let chain: [UInt8]
+        let key: [UInt8]
+        var clientIssuers: [UInt8]?
     }
 
     private struct State {
-        var context: TLSServerContext
         var loaded: [CertificateSource: Loaded]
         var clientIssuers: [UInt8]?
         /// What the last scan saw, whether it could be used or not.
@@ -76,7 +95,7 @@ package final class CertificateStore: Sendable {
         if !scan.isComplete { problems.append("\(locations.directory ?? ""): can't be read") }
         for source in scan.sources {
             do throws(InvalidCertificate) {
-                loaded[source] = try Self.load(source, clientIssuers: clientIssuers, tickets)
+                loaded[source] = try Self.load(source, nil, clientIssuers: clientIssuers, tickets)
             } catch {
                 problems.append(error.reason)
             }
@@ -84,23 +103,21 @@ package final class CertificateStore: Sendable {
         if problems.isEmpty, loaded.isEmpty {
             problems.append("\(locations.directory ?? ""): has no NAME/fullchain.pem")
         }
-        guard problems.isEmpty, let context = Self.context(of: loaded) else {
+        guard problems.isEmpty, let first = Published(loaded) else {
             throw Problems(texts: problems)
         }
-        state = Mutex(
-            State(context: context, loaded: loaded, clientIssuers: clientIssuers, seen: scan))
+        published = Mutex(first)
+        state = Mutex(State(loaded: loaded, clientIssuers: clientIssuers, seen: scan))
     }
 
-    /// What new connections use. One lock.
-    package var context: TLSServerContext { state.withLock { $0.context } }
+    /// What new connections use. One lock, which no reload holds while it reads.
+    package var context: TLSServerContext { published.withLock { $0.context } }
 
-    /// How many certificates there are.
-    package var certificateCount: Int { state.withLock { $0.loaded.count } }
+    /// How many certificates there are. One lock, as for ``context``.
+    package var certificateCount: Int { published.withLock { $0.certificateCount } }
 
-    /// When the first of the certificates ends, in seconds since 1970. O(certificates).
-    package var earliestExpirySeconds: Int64 {
-        state.withLock { state in state.loaded.values.map(\.identity.expirySeconds).min() ?? 0 }
-    }
+    /// When the first of the certificates ends, in seconds since 1970. One lock, as for ``context``.
+    package var earliestExpirySeconds: Int64 { published.withLock { $0.earliestExpirySeconds } }
 
     /// Warnings about what was read: keys that every user may read, certificates that end soon, directories
     /// that are left out. ``reloadIfChanged(at:)`` repeats them each day.
@@ -143,10 +160,14 @@ package final class CertificateStore: Sendable {
     // MARK: Reloading
 
     /// Looks at the files, and reads those that have changed and look the same as at the last call: a file
-    /// may be half written. Blocks for the time of some system calls. Also makes new ticket keys when it is
-    /// time, and repeats ``warnings(at:)`` each day.
-    /// - Parameter now: Seconds since 1970.
-    package func reloadIfChanged(at now: Int64) -> [Message] {
+    /// may be half written. Also makes new ticket keys when it is time, and repeats ``warnings(at:)`` each
+    /// day.
+    ///
+    /// Blocks for three system calls for each certificate, and about a millisecond for each that is read.
+    /// - Parameters:
+    ///   - now: Seconds since 1970.
+    ///   - goesOn: Called before each certificate; where it says false, nothing is changed.
+    package func reloadIfChanged(at now: Int64, while goesOn: () -> Bool = { true }) -> [Message] {
         let scan = CertificateScan(locations)
         return state.withLock { state in
             if now - (state.rotatedSeconds ?? now) >= Self.ticketKeySeconds { tickets.rotate() }
@@ -164,24 +185,23 @@ package final class CertificateStore: Sendable {
                 state.changing = scan
                 return repeated
             }
-            return repeated + reload(scan, &state, at: now, all: false)
+            return repeated + reload(scan, &state, at: now, all: false, while: goesOn)
         }
     }
 
-    /// Reads all files at once, and makes a new ticket key. Blocks for the time of some system calls.
-    /// - Parameter now: Seconds since 1970.
-    package func reload(at now: Int64) -> [Message] {
+    /// Reads all files at once, and makes a new ticket key. Blocks as ``reloadIfChanged(at:while:)``.
+    /// - Parameters: As there.
+    package func reload(at now: Int64, while goesOn: () -> Bool = { true }) -> [Message] {
         let scan = CertificateScan(locations)
         tickets.rotate()
-        return state.withLock { reload(scan, &$0, at: now, all: true) }
+        return state.withLock { reload(scan, &$0, at: now, all: true, while: goesOn) }
     }
 
-    private func reload(_ scan: CertificateScan, _ state: inout State, at now: Int64, all: Bool) -> [Message]
-    {
+    private func reload(
+        _ scan: CertificateScan, _ state: inout State, at now: Int64, all: Bool, while goesOn: () -> Bool
+    ) -> [Message] {
         var messages: [Message] = []
         let before = state.seen
-        state.seen = scan
-        state.changing = nil
         if !scan.isComplete {
             messages.append(
                 Message(
@@ -189,16 +209,21 @@ package final class CertificateStore: Sendable {
                     text: "\(locations.directory ?? ""): can't be read; its certificates stay as they were"))
         }
         if scan.leftOutCount != before.leftOutCount { messages += warnings(of: scan) }
-        let issuersChanged = reloadClientIssuers(scan, before, &state, &messages, all: all)
+        var clientIssuers = state.clientIssuers
+        let issuersChanged = reloadClientIssuers(scan, before, &clientIssuers, &messages, all: all)
         var loaded = state.loaded
         for source in scan.sources {
+            guard goesOn() else { return [] }
             let old = loaded[source]
             let isChanged = all || scan.stamps[source] != before.stamps[source] || old == nil
             guard isChanged || issuersChanged else { continue }
             loaded[source] = reload(
-                source, old, clientIssuers: state.clientIssuers, issuersChanged: issuersChanged, at: now,
+                source, old, clientIssuers: clientIssuers, issuersChanged: issuersChanged, at: now,
                 &messages)
         }
+        state.seen = scan
+        state.changing = nil
+        state.clientIssuers = clientIssuers
         if scan.isComplete {
             for source in CertificateSource.sorted(loaded.keys) where scan.stamps[source] == nil {
                 loaded[source] = nil
@@ -208,7 +233,7 @@ package final class CertificateStore: Sendable {
                         text: "\(source.certificate): the certificate was removed and is not used any more"))
             }
         }
-        guard let context = Self.context(of: loaded) else {
+        guard let new = Published(loaded) else {
             messages.append(
                 Message(
                     level: .error,
@@ -218,7 +243,12 @@ package final class CertificateStore: Sendable {
             return messages
         }
         state.loaded = loaded
-        state.context = context
+        // The former one is freed when the lock is released: it may be the last to hold many identities.
+        _ = published.withLock { current in
+            let former = current
+            current = new
+            return former
+        }
         return messages
     }
 
@@ -229,7 +259,7 @@ package final class CertificateStore: Sendable {
         at now: Int64, _ messages: inout [Message]
     ) -> Loaded? {
         do throws(InvalidCertificate) {
-            let new = try Self.load(source, clientIssuers: clientIssuers, tickets)
+            let new = try Self.load(source, old, clientIssuers: clientIssuers, tickets)
             guard new.chain != old?.chain || new.key != old?.key else { return new }
             messages.append(
                 Message(level: .notice, text: "\(source.certificate): the certificate was read again"))
@@ -246,6 +276,7 @@ package final class CertificateStore: Sendable {
                     chain: old.chain, key: old.key, clientIssuers: clientIssuers, tickets: tickets)
             {
                 old.identity = identity
+                old.clientIssuers = clientIssuers
             }
             return old
         }
@@ -253,16 +284,16 @@ package final class CertificateStore: Sendable {
 
     /// - Returns: Whether the issuers have changed.
     private func reloadClientIssuers(
-        _ scan: CertificateScan, _ before: CertificateScan, _ state: inout State, _ messages: inout [Message],
-        all: Bool
+        _ scan: CertificateScan, _ before: CertificateScan, _ clientIssuers: inout [UInt8]?,
+        _ messages: inout [Message], all: Bool
     ) -> Bool {
         guard let path = locations.clientIssuers, all || scan.clientIssuers != before.clientIssuers else {
             return false
         }
         do throws(InvalidCertificate) {
             let issuers = try Self.readIssuers(path)
-            guard issuers != state.clientIssuers else { return false }
-            state.clientIssuers = issuers
+            guard issuers != clientIssuers else { return false }
+            clientIssuers = issuers
             messages.append(
                 Message(
                     level: .notice,
@@ -276,16 +307,18 @@ package final class CertificateStore: Sendable {
 
     // MARK: Files
 
+    /// - Parameter old: Returned where the files are the same.
     /// - Throws: A reason that names the files.
-    private static func load(_ source: CertificateSource, clientIssuers: [UInt8]?, _ tickets: TicketKeys)
-        throws(InvalidCertificate) -> Loaded
-    {
+    private static func load(
+        _ source: CertificateSource, _ old: Loaded?, clientIssuers: [UInt8]?, _ tickets: TicketKeys
+    ) throws(InvalidCertificate) -> Loaded {
         let chain = try read(source.certificate)
         let key = try read(source.key)
+        if let old, old.chain == chain, old.key == key, old.clientIssuers == clientIssuers { return old }
         do throws(InvalidCertificate) {
             let identity = try TLSIdentity(
                 chain: chain, key: key, clientIssuers: clientIssuers, tickets: tickets)
-            return Loaded(identity: identity, chain: chain, key: key)
+            return Loaded(identity: identity, chain: chain, key: key, clientIssuers: clientIssuers)
         } catch {
             throw InvalidCertificate(reason: "\(source.certificate) and \(source.key): \(error.reason)")
         }

@@ -71,16 +71,16 @@ package final class TLSIdentity: @unchecked Sendable {
         unsafe self.context = context
         self.tickets = tickets
         var names: [String] = []
-        for index in 0..<Self.nameLimit {
-            var name = [CChar](repeating: 0, count: Self.nameByteLimit + 1)
-            let count = unsafe pando_tls_context_name(context, index, &name, Self.nameByteLimit)
-            guard count >= 0 else { break }
-            if count > 0 {
-                names.append(
-                    HostName.canonical(
-                        String(decoding: name.prefix(Int(count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
-                    ))
-            }
+        unsafe withUnsafeMutablePointer(to: &names) { list in
+            unsafe pando_tls_context_names(
+                context, Self.nameLimit, Self.nameByteLimit,
+                { list, name, count in
+                    guard let name = unsafe name, let list = unsafe list else { return }
+                    // In bounds: libcrypto's string of `count` bytes.
+                    let bytes = unsafe UnsafeRawBufferPointer(start: name, count: count)
+                    unsafe list.assumingMemoryBound(to: [String].self).pointee.append(
+                        HostName.canonical(String(decoding: bytes, as: UTF8.self)))
+                }, list)
         }
         self.names = names
         expirySeconds = unsafe pando_tls_context_expiry(context)

@@ -130,6 +130,45 @@ final class Folder {
         #expect(names(store, "one").first == "*.example.com")
     }
 
+    /// The I/O threads ask for the context while another thread reads thousands of files.
+    @Test func contextIsTheFormerOneUntilAllIsRead() throws {
+        write("localhost", as: "a")
+        write("rsa", as: "b")
+        let store = try CertificateStore(directory())
+        write("wild", as: "a")
+        var seen: [[String]] = []
+        let messages = store.reload(
+            at: now,
+            while: {
+                seen.append(names(store, "a"))
+                #expect(store.certificateCount == 2 && store.earliestExpirySeconds > now)
+                return true
+            })
+        #expect(messages.map(\.level) == [.notice])
+        #expect(seen == [["localhost"], ["localhost"]], "asked before each certificate")
+        #expect(names(store, "a").first == "*.example.com")
+    }
+
+    @Test func reloadThatIsGivenUpChangesNothingAndIsMadeUpFor() throws {
+        write("localhost", as: "a")
+        let store = try CertificateStore(directory())
+        write("wild", as: "a")
+        let givenUp = store.reload(at: now, while: { false })
+        #expect(givenUp == [] && names(store, "a") == ["localhost"])
+        _ = store.reloadIfChanged(at: now)
+        let messages = store.reloadIfChanged(at: now)
+        #expect(messages.map(\.level) == [.notice] && names(store, "a").first == "*.example.com")
+    }
+
+    @Test func filesThatAreTheSameKeepTheirIdentity() throws {
+        write("localhost", as: "a")
+        let store = try CertificateStore(directory())
+        let identity = store.context.identity(for: "a")
+        write("localhost", as: "a")
+        #expect(store.reload(at: now) == [])
+        #expect(store.context.identity(for: "a") === identity)
+    }
+
     @Test func problemsAtTheStart() throws {
         var locations = directory()
         #expect(throws: CertificateStore.Problems.self) { try CertificateStore(locations) }

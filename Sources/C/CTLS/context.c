@@ -319,31 +319,29 @@ int32_t pando_tls_context_trust_system(pando_tls_context *opaque) {
     return result;
 }
 
-int32_t pando_tls_context_name(pando_tls_context *opaque, int32_t index, char *name, size_t capacity) {
+void pando_tls_context_names(
+    pando_tls_context *opaque, int32_t limit, size_t byte_limit, void (*body)(void *list, const char *name, size_t count),
+    void *list
+) {
     X509 *certificate = SSL_CTX_get0_certificate(AS_SSL_CTX(opaque));
-    if (!certificate || index < 0) return -1;
-    int32_t length = -1;
+    if (!certificate) return;
     GENERAL_NAMES *names = X509_get_ext_d2i(certificate, NID_subject_alt_name, NULL, NULL);
     if (names) {
-        if (index < sk_GENERAL_NAME_num(names)) {
-            const GENERAL_NAME *found = sk_GENERAL_NAME_value(names, index);
-            length = 0;
-            if (found->type == GEN_DNS) {
-                int count = ASN1_STRING_length(found->d.dNSName);
-                if (count > 0 && (size_t)count <= capacity) {
-                    memcpy(name, ASN1_STRING_get0_data(found->d.dNSName), (size_t)count);
-                    length = count;
-                }
-            }
+        for (int i = 0; i < sk_GENERAL_NAME_num(names) && i < limit; i++) {
+            const GENERAL_NAME *found = sk_GENERAL_NAME_value(names, i);
+            if (found->type != GEN_DNS) continue;
+            int count = ASN1_STRING_length(found->d.dNSName);
+            if (count > 0 && (size_t)count <= byte_limit)
+                body(list, (const char *)ASN1_STRING_get0_data(found->d.dNSName), (size_t)count);
         }
         GENERAL_NAMES_free(names);
-    } else if (index == 0) {
+    } else {
+        char name[256];
         int count = X509_NAME_get_text_by_NID(
-            X509_get_subject_name(certificate), NID_commonName, name, capacity > 255 ? 255 : (int)capacity);
-        length = count > 0 ? count : 0;
+            X509_get_subject_name(certificate), NID_commonName, name, sizeof name);
+        if (count > 0 && (size_t)count <= byte_limit) body(list, name, (size_t)count);
     }
     ERR_clear_error();
-    return length;
 }
 
 int64_t pando_tls_context_expiry(pando_tls_context *opaque) {

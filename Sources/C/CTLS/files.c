@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+_Static_assert(PANDO_TLS_EFBIG == EFBIG, "EFBIG");
+
 int32_t pando_tls_file_stamp(const char *path, pando_file_stamp *stamp) {
     struct stat status;
     if (stat(path, &status) < 0) return -errno;

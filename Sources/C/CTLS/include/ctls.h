@@ -47,9 +47,11 @@ int32_t pando_tls_context_ask_clients(pando_tls_context *context, const void *is
 int32_t pando_tls_context_trust(pando_tls_context *context, const void *issuers, size_t count, char *error);
 /// As a client: trusts the system's issuers.
 int32_t pando_tls_context_trust_system(pando_tls_context *context);
-/// The name number `index` of the certificate: DNS names of its subjectAltName, or its common name where it has none.
-/// The name's bytes, not terminated; its length, or -1 beyond the last name, or 0 for a name to skip.
-int32_t pando_tls_context_name(pando_tls_context *context, int32_t index, char *name, size_t capacity);
+/// Calls `body` with each host name of the certificate: the first `limit` names of its subjectAltName, as far as they are
+/// DNS names of at most `byte_limit` bytes, or its common name where it has none. A name is not terminated.
+void pando_tls_context_names(
+    pando_tls_context *context, int32_t limit, size_t byte_limit, void (*body)(void *list, const char *name, size_t count),
+    void *list);
 /// When the certificate ends, in seconds since 1970.
 int64_t pando_tls_context_expiry(pando_tls_context *context);
 /// Limits what a client offers, for tests: versions as 0x0303 and 0x0304, 0 for no limit; ciphers by OpenSSL's names of
@@ -145,6 +147,8 @@ typedef struct pando_file_stamp {
 } pando_file_stamp;
 /// 0, or -errno.
 int32_t pando_tls_file_stamp(const char *path, pando_file_stamp *stamp);
+/// EFBIG.
+static const int32_t PANDO_TLS_EFBIG = 27;
 /// Reads a regular file into `bytes`: how many, or -errno; -EFBIG where it has more than `capacity`.
 int64_t pando_tls_file_read(const char *path, void *bytes, size_t capacity);
 /// Calls `body` with each name in a directory but `.` and `..`: 0, or -errno.
