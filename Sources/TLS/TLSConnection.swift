@@ -87,7 +87,7 @@ package final class TLSConnection {
     /// is not complete, of which an array may take twice as many. (Its capacity depends on the allocator, and
     /// a simulation with the same seed must be the same run.) O(1).
     package var heldByteCount: Int {
-        2 * partial.count + (handshake != nil ? Handshake.memoryByteCount : 0)
+        2 * partial.count + (handshake?.memoryByteCount ?? 0)
     }
 
     // MARK: Receiving
@@ -366,6 +366,16 @@ package final class TLSConnection {
         hasClosed = true
     }
 
+    /// A fatal alert before there are keys. Its version is the one that all versions write (RFC 8446 §5.1).
+    private func append(plain alert: Alert, to output: SealedBuffer) {
+        let record: [UInt8] = [RecordType.alert, 3, 3, 0, 2, Self.fatalLevel, alert.rawValue]
+        unsafe output.append(atMost: record.count) { target in
+            // In bounds: `output` has space for as many bytes.
+            unsafe target.copyMemory(from: record, byteCount: record.count)
+            return record.count
+        }
+    }
+
     private func fail(_ error: TLSError, _ replies: SealedBuffer) {
         let alert: Alert? =
             switch error {
@@ -377,6 +387,9 @@ package final class TLSConnection {
             }
         if let alert, isEstablished {
             try? seal(RecordType.alert, [Self.fatalLevel, alert.rawValue], to: replies)
+        } else if case .violation(let alert) = error, facts == nil {
+            // A ClientHello that is too long: nothing is encrypted yet.
+            append(plain: alert, to: replies)
         }
         hasFailed = true
         handshake = nil

@@ -211,8 +211,13 @@ def test_plain_http_on_the_secure_port(server):
 
 @pytest.mark.parametrize(
     "garbage",
-    [b"\x80\x2e\x01\x00\x02" + b"\0" * 43, b"\0" * 64, b"\x16\x03\x01\xff\xff\x01", b"\x17\x03\x03\x00\x01a"],
-    ids=["a hello of SSL 2", "zeros", "a record that is too long", "data without a handshake"],
+    [
+        b"\x80\x2e\x01\x00\x02" + b"\0" * 43, b"\0" * 64, b"\x16\x03\x01\xff\xff\x01", b"\x17\x03\x03\x00\x01a",
+        b"\x16\x03\x01\x00\x0a\x01\x02\x01\x40\x03\x03" + b"\0" * 4,
+    ],
+    ids=[
+        "a hello of SSL 2", "zeros", "a record that is too long", "data without a handshake", "a hello that announces 128 KiB",
+    ],
 )
 def test_garbage_is_closed(server, garbage):
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:

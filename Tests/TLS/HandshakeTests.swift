@@ -219,10 +219,71 @@ import Testing
         let context = TLSServerContext(standard: try identity("localhost"))
         // Records of one byte of a ClientHello that says that it is long.
         let server = Side(TLSConnection(server: context))
-        for byte in [1, 0, 0xFF, 0xFF] + [UInt8](repeating: 0, count: 200) {
+        for byte in [1, 0, 0x3F, 0xFF] + [UInt8](repeating: 0, count: 200) {
             server.receive([22, 3, 1, 0, 1, byte])
         }
         #expect(server.failure == .handshakeTooLong)
         #expect(server.tls.heldByteCount == 0)
+    }
+
+    /// libssl would reserve what a ClientHello announces, up to 131 396 bytes, before any of them is there.
+    @Test(
+        arguments: [
+            // length            is refused
+            ([0x00, 0x40, 0x00], false),
+            ([0x00, 0x40, 0x01], true),
+            ([0x02, 0x01, 0x40], true),
+            ([0xFF, 0xFF, 0xFF], true),
+        ] as [([UInt8], Bool)])
+    func helloThatAnnouncesMuch(length: [UInt8], isRefused: Bool) throws {
+        let context = TLSServerContext(standard: try identity("localhost"))
+        let beginning: [UInt8] = [1] + length + [3, 3, 0, 0, 0, 0]
+        for size in 1...beginning.count {
+            let server = Side(TLSConnection(server: context))
+            for piece in pieces(beginning, size) {
+                server.receive([22, 3, 1, 0, UInt8(piece.count)] + piece)
+            }
+            #expect(server.failure == (isRefused ? .violation(.illegalParameter) : nil), "records of \(size)")
+            #expect(server.takeOutput() == (isRefused ? [21, 3, 3, 0, 2, 2, 47] : []))
+            #expect(isRefused == (server.tls.heldByteCount == 0))
+        }
+    }
+
+    @Test func secondHelloIsLimitedAndOtherMessagesAreNot() {
+        func expect(_ isAdmitted: Bool, _ payload: [UInt8], _ limit: inout ClientHelloLimit, _ reason: String)
+        {
+            let found = unsafe payload.withUnsafeBytes { unsafe limit.admits($0) }
+            #expect(found == isAdmitted, "\(reason)")
+        }
+        let hello: [UInt8] = [1, 0, 0, 3, 9, 9, 9]
+        for size in 1...hello.count {
+            var limit = ClientHelloLimit()
+            for (index, piece) in pieces(hello, size).enumerated() {
+                #expect(!limit.isFirstMessageRead, "piece \(index) of \(size)")
+                expect(true, piece, &limit, "a part of a hello")
+            }
+            #expect(limit.isFirstMessageRead)
+            expect(true, [11, 2, 0], &limit, "of a certificate libssl's limit counts")
+            expect(true, [0], &limit, "the end of the header")
+            expect(true, [UInt8](repeating: 1, count: 2 << 16) + hello, &limit, "what it has is no header")
+            expect(false, [1, 0, 0x40, 1], &limit, "the second hello")
+        }
+        var together = ClientHelloLimit()
+        expect(false, hello + [1, 1, 0, 0], &together, "two in one record")
+    }
+
+    @Test(arguments: [4, 5, 7, 100])
+    func helloInManyRecords(size: Int) throws {
+        for version in [0x0303, 0x0304] as [Int32] {
+            let pair = try Pair(
+                TLSServerContext(standard: try identity("localhost")),
+                try clientContext { $0.versions = version...version })
+            let hello = pair.client.takeOutput()
+            for piece in pieces(Array(hello[5...]), size) {
+                pair.server.receive([22, 3, 1, 0, UInt8(piece.count)] + piece)
+            }
+            pair.exchange()
+            #expect(pair.client.tls.isEstablished && pair.server.tls.isEstablished, "\(version)")
+        }
     }
 }

@@ -147,6 +147,10 @@ pando_tls_progress pando_tls_handshake_advance(
     return PANDO_TLS_HAS_FAILED;
 }
 
+int32_t pando_tls_handshake_is_13(pando_tls_handshake *handshake) {
+    return SSL_version(handshake->ssl) == TLS1_3_VERSION;
+}
+
 size_t pando_tls_handshake_output_count(pando_tls_handshake *handshake) {
     return BIO_ctrl_pending(handshake->output);
 }

@@ -97,6 +97,8 @@ void pando_tls_handshake_free(pando_tls_handshake *handshake);
 /// Gives whole records, or what cannot begin one, and goes on with the handshake. Not after it is done or has failed.
 pando_tls_progress pando_tls_handshake_advance(
     pando_tls_handshake *handshake, const void *bytes, size_t count, char *error);
+/// Whether TLS 1.3 was agreed on. Of a server, once it has read a ClientHello.
+int32_t pando_tls_handshake_is_13(pando_tls_handshake *handshake);
 /// Bytes to send that were not taken yet; also after a failure: an alert.
 size_t pando_tls_handshake_output_count(pando_tls_handshake *handshake);
 /// Takes bytes to send.
