@@ -1,7 +1,7 @@
 import PandoRules
 import PandoTree
 
-// Large writes. Rules visit all of the data that is written, which takes up to a tenth of a second, server
+// Large writes. Rules visit all of the data that is written, which takes up to half a second, server
 // values are resolved, and indexes and windows of the location order it. Before the caller executes such a
 // write it may have another thread do that, on a snapshot:
 //

@@ -84,6 +84,11 @@ struct EvaluationContext {
         level -= 1
     }
 
+    /// The keys that ``node(isAfter:depth:)`` looks up.
+    func lookupCount(isAfter: Bool, depth: Int) -> Int {
+        depth == level && (isAfter || data != nil) ? 0 : depth
+    }
+
     /// The ancestor of the rule's node at a depth, or the node itself, in the tree before or after.
     mutating func node(isAfter: Bool, depth: Int) -> Node {
         if isAfter {

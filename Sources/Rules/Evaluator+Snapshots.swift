@@ -1,6 +1,20 @@
+import PandoBytes
 import PandoTree
 
 // The nodes of snapshots: `data`, `newData` and `root`, and the results of `child` and `parent` (rules §6).
+
+/// A node, and where it is.
+struct LocatedNode {
+    var node: Node
+    var isAfter = false
+    /// Nil where that is not known, or so deep that no data can be there, before and after any write.
+    var keys: [Key]?
+
+    mutating func append(_ key: Key) {
+        guard let count = keys?.count else { return }
+        if count <= Limits.pathDepth { keys?.append(key) } else { keys = nil }
+    }
+}
 
 extension Evaluator {
     /// - Parameter part: What of the node is used.
@@ -8,45 +22,88 @@ extension Evaluator {
     mutating func node(
         _ program: RuleProgram, _ index: Int32, _ part: ReadLocations.Part = .all
     ) throws(RuleError) -> Node {
-        if Observer.isTracking { noteRead(program, index, part) }
-        return try bareNode(program, index)
+        guard isTracked(program, index) else { return try bareNode(program, index) }
+        let located = try locatedNode(program, index)
+        note(located, part)
+        return located.node
     }
 
-    /// The same, where the caller notes what is read of it.
+    /// Whether reads of a snapshot are noted: unless it is below the written location, whose data the write
+    /// brings.
+    @inline(__always)
+    func isTracked(_ program: RuleProgram, _ index: Int32) -> Bool {
+        Observer.isTracking && !isBelowWritten(program, index)
+    }
+
+    private func isBelowWritten(_ program: RuleProgram, _ index: Int32) -> Bool {
+        var instruction = program.instructions[Int(index)]
+        while true {
+            switch instruction.code {
+            case .child, .childByKey, .childByText: instruction = program.instructions[Int(instruction.a)]
+            case .base: return instruction.a != 0 && Int(instruction.b) >= writtenLevel
+            default: return false
+            }
+        }
+    }
+
+    mutating func note(_ located: LocatedNode, _ part: ReadLocations.Part) {
+        if let keys = located.keys { observer.didRead(keys[...], part, isAfter: located.isAfter) }
+    }
+
+    /// The same as ``node(_:_:_:)``, where the caller notes what is read of it, or nothing has to be noted.
     mutating func bareNode(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Node {
         let instruction = program.instructions[Int(index)]
         switch instruction.code {
-        case .base: return scene.node(isAfter: instruction.a != 0, depth: Int(instruction.b))
+        case .base: return try base(instruction, index)
         case .child, .childByKey, .childByText:
+            try spend(EvaluationBudget.perInstruction, index)
             return try step(program, index, from: try bareNode(program, instruction.a))
         case .choice:
+            try spend(EvaluationBudget.perInstruction, index)
             return try bareNode(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
-        case .parent, .aboveRoot:
-            let place = try place(program, index)
-            return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
+        case .parent, .aboveRoot: return try node(at: try place(program, index), index)
         default: throw RuleError(reason: .noValue, instruction: index)
         }
     }
 
-    /// Notes a location that is read, unless the written one brings its data. The steps for finding it are
-    /// not counted: the observer changes no result.
-    mutating func noteRead(_ program: RuleProgram, _ index: Int32, _ part: ReadLocations.Part) {
-        var instruction = program.instructions[Int(index)]
-        while true {
-            switch instruction.code {
-            case .child, .childByKey, .childByText:
-                instruction = program.instructions[Int(instruction.a)]
-                continue
-            case .base where instruction.a != 0 && Int(instruction.b) >= writtenLevel: return
-            default: break
-            }
-            break
+    /// The same with its location. Each instruction is evaluated once, as in ``bareNode(_:_:)``, and takes as
+    /// many steps: the observer changes no result.
+    mutating func locatedNode(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> LocatedNode {
+        let instruction = program.instructions[Int(index)]
+        switch instruction.code {
+        case .base:
+            return LocatedNode(
+                node: try base(instruction, index), isAfter: instruction.a != 0,
+                keys: Array(scene.keys[..<Int(instruction.b)]))
+        case .child, .childByKey, .childByText:
+            try spend(EvaluationBudget.perInstruction, index)
+            return try locatedStep(program, index, from: try locatedNode(program, instruction.a))
+        case .choice:
+            try spend(EvaluationBudget.perInstruction, index)
+            return try locatedNode(
+                program, try operand(program, instruction.a) ? instruction.b : instruction.c)
+        case .parent, .aboveRoot:
+            let place = try place(program, index)
+            return LocatedNode(
+                node: try node(at: place, index), isAfter: place.isAfter,
+                keys: place.missing == 0 ? place.keys : nil)
+        default: throw RuleError(reason: .noValue, instruction: index)
         }
-        let saved = work
-        defer { work = saved }
-        guard let place = try? place(program, index) else { return }
-        // A location deeper than data can be has none, before and after any write.
-        if place.missing == 0 { observer.didRead(place.keys[...], part, isAfter: place.isAfter) }
+    }
+
+    @inline(__always)
+    private mutating func base(
+        _ instruction: RuleProgram.Instruction, _ index: Int32
+    ) throws(RuleError) -> Node {
+        let (isAfter, depth) = (instruction.a != 0, Int(instruction.b))
+        let lookups = scene.lookupCount(isAfter: isAfter, depth: depth)
+        try spend(EvaluationBudget.perInstruction &+ lookups &* EvaluationBudget.perKey, index)
+        return scene.node(isAfter: isAfter, depth: depth)
+    }
+
+    private mutating func node(at place: Place, _ index: Int32) throws(RuleError) -> Node {
+        try spend(place.keys.count * EvaluationBudget.perKey, index)
+        return scene.node(isAfter: place.isAfter, at: place.keys, isMissing: place.missing > 0)
     }
 
     /// The node of a `.child…` below another.
@@ -54,24 +111,75 @@ extension Evaluator {
         _ program: RuleProgram, _ index: Int32, from parent: Node
     ) throws(RuleError) -> Node {
         let instruction = program.instructions[Int(index)]
-        if instruction.code == .child {
+        switch instruction.code {
+        case .child:
+            try spend(Int(instruction.c) &* EvaluationBudget.perKey, index)
             var node = parent
             for slot in instruction.b..<(instruction.b &+ instruction.c) {
                 if node.isEmpty { break }
                 node = node[program.keys[Int(slot)]]
             }
             return node
-        }
-        if instruction.code == .childByKey {
-            if Observer.isObserving { _ = try value(program, instruction.c) }
+        case .childByKey:
+            try spendStep(by: instruction.c, program, index)
             return parent[scene.keys[Int(instruction.b)]]
-        }
-        // `child(auth.uid)`: its key is known.
-        if program.instructions[Int(instruction.b)].code == .uid, let key = scene.auth?.uidKey {
-            if Observer.isObserving { _ = try value(program, instruction.b) }
+        default:
+            guard let key = knownKey(program, instruction) else {
+                return try node(along: try segments(program, instruction.b), from: parent, index)
+            }
+            try spendStep(by: instruction.b, program, index)
             return parent[key]
         }
-        var segments = try segments(program, instruction.b)
+    }
+
+    /// The same with its location.
+    mutating func locatedStep(
+        _ program: RuleProgram, _ index: Int32, from parent: LocatedNode
+    ) throws(RuleError) -> LocatedNode {
+        let instruction = program.instructions[Int(index)]
+        var child = parent
+        if instruction.code == .childByText, knownKey(program, instruction) == nil {
+            var segments = try segments(program, instruction.b)
+            child.node = try node(along: segments, from: parent.node, index)
+            while let key = segments.next() { child.append(key) }
+            // There is no such node.
+            if segments.isLost || segments.count == 0 { child.keys = nil }
+            return child
+        }
+        child.node = try step(program, index, from: parent.node)
+        switch instruction.code {
+        case .child:
+            for slot in instruction.b..<(instruction.b &+ instruction.c) {
+                child.append(program.keys[Int(slot)])
+            }
+        case .childByKey: child.append(scene.keys[Int(instruction.b)])
+        default: if let key = knownKey(program, instruction) { child.append(key) }
+        }
+        return child
+    }
+
+    /// The key of `child(auth.uid)`, which is known; nil for any other text.
+    private func knownKey(_ program: RuleProgram, _ instruction: RuleProgram.Instruction) -> Key? {
+        program.instructions[Int(instruction.b)].code == .uid ? scene.auth?.uidKey : nil
+    }
+
+    /// Spends the steps of a lookup by a key that needs no evaluation. Observers get its value.
+    private mutating func spendStep(
+        by operand: Int32, _ program: RuleProgram, _ index: Int32
+    ) throws(RuleError) {
+        if Observer.isObserving {
+            _ = try value(program, operand)
+            try spend(EvaluationBudget.perKey, index)
+        } else {
+            try spend(EvaluationBudget.perInstruction &+ EvaluationBudget.perKey, index)
+        }
+    }
+
+    /// The node below another along a computed path.
+    private mutating func node(
+        along path: PathSegments, from parent: Node, _ index: Int32
+    ) throws(RuleError) -> Node {
+        var segments = path
         var node = parent
         while !node.isEmpty, let key = segments.next() { node = node[key] }
         try spend(segments.offset + (segments.count + 1) * EvaluationBudget.perKey, index)
@@ -93,6 +201,7 @@ extension Evaluator {
 
     private mutating func place(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Place {
         let instruction = program.instructions[Int(index)]
+        try spend(EvaluationBudget.perInstruction, index)
         switch instruction.code {
         case .base: return Place(isAfter: instruction.a != 0, keys: Array(scene.keys[..<Int(instruction.b)]))
         case .child:

@@ -53,6 +53,7 @@ struct Evaluator<Observer: RuleObserver> {
     // MARK: Booleans
 
     private mutating func boolean(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> Bool {
+        try spend(EvaluationBudget.perInstruction, index)
         let result = try bareBoolean(program, index)
         if Observer.isObserving { observer.value(index, .boolean(result)) }
         return result
@@ -134,11 +135,13 @@ struct Evaluator<Observer: RuleObserver> {
         return try equals(try value(program, instruction.a), try value(program, instruction.b), index)
     }
 
-    /// Compares a key with a text, as in `$user === auth.uid`, without making a text of the key.
+    /// Compares a key with a text, as in `$user === auth.uid`, without making a text of the key. It takes as
+    /// many steps as with one.
     private mutating func equals(
         _ program: RuleProgram, _ key: Key, _ other: Int32, _ index: Int32
     ) throws(RuleError) -> Bool {
         let other = try value(program, other)
+        try spend(EvaluationBudget.perInstruction, index)
         guard case .string(let text) = other else { return try equals(.string(key.text), other, index) }
         try spend(min(key.utf8Count, text.utf8Count) / EvaluationBudget.bytesPerStep, index)
         return key.isSpelled(text)
@@ -189,16 +192,26 @@ struct Evaluator<Observer: RuleObserver> {
     private mutating func hasAllChildren(
         _ program: RuleProgram, _ instruction: RuleProgram.Instruction
     ) throws(RuleError) -> Bool {
-        let parent = try bareNode(program, instruction.a)
+        let isTracked = isTracked(program, instruction.a)
+        let parent =
+            isTracked
+            ? try locatedNode(program, instruction.a)
+            : LocatedNode(node: try bareNode(program, instruction.a))
         var hasAll = true
         for slot in instruction.b..<(instruction.b &+ instruction.c) {
-            let child = program.lists[Int(slot)]
-            if Observer.isTracking { noteRead(program, child, .existence) }
+            let index = program.lists[Int(slot)]
+            try spend(EvaluationBudget.perInstruction, index)
             // An empty name is the node itself.
-            let found =
-                child == instruction.a
-                ? parent : try step(program, child, from: parent)
-            if found.isEmpty { hasAll = false }
+            var child = parent
+            if index != instruction.a {
+                if isTracked {
+                    child = try locatedStep(program, index, from: parent)
+                } else {
+                    child.node = try step(program, index, from: parent.node)
+                }
+            }
+            note(child, .existence)
+            if child.node.isEmpty { hasAll = false }
         }
         return hasAll
     }
@@ -206,6 +219,7 @@ struct Evaluator<Observer: RuleObserver> {
     // MARK: Values
 
     mutating func value(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> RuleValue {
+        try spend(EvaluationBudget.perInstruction, index)
         let result = try bareValue(program, index)
         if Observer.isObserving { observer.value(index, result) }
         return result
@@ -309,9 +323,12 @@ struct Evaluator<Observer: RuleObserver> {
         case .uid: return scene.auth?.uid ?? .null
         case .claim:
             guard var claim = scene.auth?.root else { return .null }
-            for name in program.claimPaths[Int(instruction.a)] { claim = claim[name] }
+            let names = program.claimPaths[Int(instruction.a)]
+            try spend(names.count &* EvaluationBudget.perKey, index)
+            for name in names { claim = claim[name] }
             return claim
         case .claimMember:
+            try spend(EvaluationBudget.perInstruction &+ EvaluationBudget.perKey, index)
             let object = try claim(program, instruction.a)
             switch try value(program, instruction.b) {
             case .string(let name):
@@ -322,6 +339,7 @@ struct Evaluator<Observer: RuleObserver> {
             default: throw RuleError(reason: .noText, instruction: instruction.b)
             }
         case .choice:
+            try spend(EvaluationBudget.perInstruction, index)
             return try claim(program, try operand(program, instruction.a) ? instruction.b : instruction.c)
         default: throw RuleError(reason: .noValue, instruction: index)
         }

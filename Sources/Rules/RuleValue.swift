@@ -77,8 +77,10 @@ extension RuleValue {
     @inline(__always)
     static func sumStepCount(_ left: RuleValue, _ right: RuleValue) -> Int {
         switch (left, right) {
-        case (.string(let a), .string(let b)): (a.utf8Count + b.utf8Count) / EvaluationBudget.bytesPerStep
-        case (.string(let text), _), (_, .string(let text)): text.utf8Count / EvaluationBudget.bytesPerStep
+        case (.string(let a), .string(let b)):
+            EvaluationBudget.perText + (a.utf8Count + b.utf8Count) / EvaluationBudget.bytesPerStep
+        case (.string(let text), _), (_, .string(let text)):
+            EvaluationBudget.perText + text.utf8Count / EvaluationBudget.bytesPerStep
         default: 0
         }
     }

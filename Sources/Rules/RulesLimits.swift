@@ -25,10 +25,10 @@ package enum RulesLimits {
     package static let patternStepCount = 10_000_000
     /// UTF-8 bytes of a text that a rule computes: the limit of texts in data.
     package static let textByteCount = Limits.stringByteCount
-    /// Steps of about a nanosecond for one read or write with all of its paths: some 100 ms, or two million
-    /// evaluated rules. Our own limit, since one thread serves all clients of a database. A write of 16 MB,
-    /// the most that clients send, stays below it with a few rules for each of its texts.
-    package static let requestStepCount = 1 << 27
+    /// Steps of about a nanosecond for one write with all of its paths: half a second of another thread, or
+    /// five million short rules. Our own limit: a write of 16 MB, the most that clients send, stays below it
+    /// with a few rules for each of its texts.
+    package static let requestStepCount = 1 << 29
     /// Steps of a write on the thread that serves all clients of a database: some millisecond. A write that
     /// takes more is judged by another thread.
     package static let stepsAtOnce = 1 << 20

@@ -51,7 +51,9 @@ struct RuleCascade<Observer: RuleObserver> {
                 grantedLevel = level
             }
             if validLevel > shared {
-                guard isValid(from: shared + 1) else { return RuleRefusal(path: path, isGranted: true) }
+                guard isValid(from: shared + 1), !evaluator.work.isUsedUp else {
+                    return RuleRefusal(path: path, isGranted: true)
+                }
                 validLevel = path.count
             }
         }
@@ -73,7 +75,7 @@ struct RuleCascade<Observer: RuleObserver> {
             {
                 return level
             }
-            guard level < count, let next = node[evaluator.scene.keys[level]] else { return nil }
+            guard level < count, let next = node[evaluator.scene.keys[level]], mayLookUp() else { return nil }
             evaluator.scene.descend()
             node = next
         }
@@ -99,6 +101,7 @@ struct RuleCascade<Observer: RuleObserver> {
             if level >= first, let rule = node.validate, !evaluator.holds(rule, .validate) { return false }
             guard level < count else { return isValid(below: node) }
             guard let next = node[evaluator.scene.keys[level]] else { return true }
+            guard mayLookUp() else { return false }
             evaluator.scene.descend()
             node = next
         }
@@ -111,16 +114,34 @@ struct RuleCascade<Observer: RuleObserver> {
         guard let wildcard = rules.wildcard?.node,
             Observer.isObserving ? wildcard.hasValidate : wildcard.mayRefuse
         else {
-            // Only a few children have rules: the others are not visited.
-            for (key, rules) in rules.childrenInOrder {
-                let child = parent[key]
-                if !child.isEmpty, !isValid(rules, key, child, in: parent) { return false }
+            let children = parent.children
+            // Either only a few children have rules, or only a few of those with rules are there: the others
+            // are not visited.
+            guard rules.childrenInOrder.count > children.count else {
+                for (key, rules) in rules.childrenInOrder {
+                    guard mayLookUp() else { return false }
+                    let child = parent[key]
+                    if !child.isEmpty, !isValid(rules, key, child, in: parent) { return false }
+                }
+                return true
             }
-            return true
+            return children.forEach { key, child in
+                guard mayLookUp() else { return false }
+                return rules.children[key].map { isValid($0, key, child, in: parent) } ?? true
+            }
         }
         return parent.children.forEach { key, child in
-            rules[key].map { isValid($0, key, child, in: parent) } ?? true
+            guard mayLookUp() else { return false }
+            return rules[key].map { isValid($0, key, child, in: parent) } ?? true
         }
+    }
+
+    /// Spends the steps of a lookup, or of a child that is visited.
+    /// - Returns: Whether the walk goes on. Without steps it ends; for observers it goes on to the next rule,
+    ///   which fails for that reason.
+    @inline(__always)
+    private mutating func mayLookUp() -> Bool {
+        evaluator.work.spend(EvaluationBudget.perKey) || Observer.isObserving
     }
 
     private mutating func isValid(_ rules: RuleNode, _ key: Key, _ child: Node, in parent: Node) -> Bool {
@@ -154,7 +175,7 @@ extension Ruleset {
             observer = cascade.evaluator.observer
             left = cascade.evaluator.work.remaining
         }
-        return cascade.grantingLevel(.read) != nil
+        return cascade.grantingLevel(.read) != nil && !cascade.evaluator.work.isUsedUp
     }
 
     /// Why a write of these paths, after which the tree is `after`, is denied (§2.3, §2.4); nil when it is

@@ -32,7 +32,7 @@ private func isRefused(_ validate: String, _ count: Int, stepCount: Int) throws 
     return isRefused
 }
 
-/// Each rule, each walk over a text and each lookup by a computed name is charged.
+/// Each rule, each walk over a text and each lookup is charged.
 @Test(arguments: [
     "root.child('big').val().length == 4000", "root.child('big').val().contains('b') == false",
     "!root.child('big').val().contains(root.child('other').val())",
@@ -55,16 +55,78 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
     #expect(try isRefused("\(expression) || true", 200, stepCount: 200 * 300), "\(expression)")
 }
 
+/// Of the way to the list.
+private let stepsToList = EvaluationBudget.perKey
+/// Of a child in it, and its rule.
+private let stepsPerChild = EvaluationBudget.perKey + EvaluationBudget.perRule
+
 @Test func rulesAreCounted() throws {
-    #expect(try !isRefused("newData.exists()", 100, stepCount: 100 * EvaluationBudget.perRule))
-    #expect(try isRefused("newData.exists()", 101, stepCount: 100 * EvaluationBudget.perRule))
-    // Constants are not evaluated.
-    #expect(try !isRefused("true || newData.exists()", 101, stepCount: 0))
+    let all = stepsToList + 100 * (stepsPerChild + 2 * EvaluationBudget.perInstruction)
+    #expect(try !isRefused("newData.exists()", 100, stepCount: all))
+    #expect(try isRefused("newData.exists()", 100, stepCount: all - 1))
+    #expect(try isRefused("newData.exists()", 101, stepCount: all))
+    // Constants are not evaluated, nor is what they are for visited.
+    #expect(try !isRefused("true || newData.exists()", 101, stepCount: stepsToList))
+}
+
+/// The instructions of a rule that are evaluated, and the keys that they look up.
+@Test(arguments: [
+    ("newData.val() === 0", 4, 0), ("newData.isNumber() && newData.val() < 9", 7, 0),
+    // Evaluated only as far as that decides.
+    ("newData.isNumber() || newData.val() < 9", 3, 0),
+    ("root.child('l/i0').val() === 0", 5, 2), ("root.child('a/b/c/d').val() === null", 5, 4),
+    ("root.hasChildren(['l','big'])", 4, 2), ("root.child('l').child($i).exists()", 5, 2),
+    ("data.exists() && data.val() === 0", 7, 2), ("newData.parent().child('i0').exists()", 3, 2),
+    ("$i === 'i0'", 3, 0), ("auth.uid === 'u1'", 3, 0), ("auth.token.a === null", 3, 2),
+])
+func instructionsAndLookupsAreCounted(rule: String, instructionCount: Int, keyCount: Int) throws {
+    let all =
+        stepsToList + stepsPerChild + instructionCount * EvaluationBudget.perInstruction
+        + keyCount * EvaluationBudget.perKey
+    #expect(try !isRefused(rule, 1, stepCount: all))
+    #expect(try isRefused(rule, 1, stepCount: all - 1))
+}
+
+/// Rules for many names that the data does not have cost nothing; nor does much data that no rule is for.
+@Test func theFewerAreVisited() throws {
+    let names = (0..<1000).map { #""n\#($0)":{".validate":"newData.isString()"}"# }
+    let many = Access.loaded(try rules(#"{".write":true,"l":{"$i":{\#(names.joined(separator: ","))}}}"#))
+    let one = Access.loaded(
+        try rules(#"{".write":true,"l":{"$i":{"n1":{".validate":"newData.isString()"}}}}"#))
+    func stepCount(_ json: String, in access: Access) throws -> Int {
+        var after = Node.empty
+        for index in 0..<100 { after.set(try data(json), at: Path(trusted: "l/i\(index)")) }
+        var left = RulesLimits.requestStepCount
+        let isAllowed = access.allowsWrite(at: ["/l"], after: after, in: scope(user), spending: &left)
+        #expect(isAllowed)
+        return RulesLimits.requestStepCount - left
+    }
+    let expected = stepsToList + 100 * 2 * EvaluationBudget.perKey
+    #expect(try stepCount(#"{"a":1}"#, in: many) == expected)
+    #expect(try stepCount(#"{"a":1,"b":1,"c":1}"#, in: one) == expected)
+}
+
+/// Lookups are limited also where no rule is evaluated.
+@Test func lookupsWithoutRulesAreLimited() throws {
+    let rules = try rules(
+        #"{".write":true,"l":{"$i":{"n1":{".validate":"newData.isString()"}}}}"#)
+    let access = Access.loaded(rules)
+    var after = Node.empty
+    for index in 0..<100 { after.set(try data(#"{"a":1}"#), at: Path(trusted: "l/i\(index)")) }
+    for limit in [0, 50 * EvaluationBudget.perKey] {
+        var left = limit
+        let isAllowed = access.allowsWrite(at: ["/l"], after: after, in: scope(user), spending: &left)
+        #expect(!isAllowed && left < 0)
+        let denial = access.explainWrite(at: ["/l"], after: after, in: scope(user), stepLimit: limit)
+        #expect(denial?.cause == .invalid)
+    }
 }
 
 /// A path without data costs only the keys that are read.
 @Test func invalidPathsTakeFewSteps() throws {
-    let allowance = EvaluationBudget.perRule + 3 * EvaluationBudget.perKey + Limits.keyByteCount
+    let allowance =
+        stepsToList + stepsPerChild + 3 * EvaluationBudget.perKey + 8 * EvaluationBudget.perInstruction
+        + Limits.keyByteCount
     #expect(try !isRefused("!root.child(root.child('big').val()).exists()", 1, stepCount: allowance))
     #expect(
         try !isRefused(
@@ -74,8 +136,8 @@ func whatIsWalkedOverIsCounted(expression: String) throws {
 /// A request over the limit of steps is refused, and the explanation and the coverage agree. The next request
 /// has the full limit again.
 @Test func requestWithTooManyStepsIsDenied() throws {
-    let search = "root.child('big').val().contains(root.child('other').val())"
-    let rules = try rules(#"{".write":true,"l":{"$i":{".validate":"!\#(search)"}}}"#)
+    let rules = try rules(
+        #"{".write":true,"l":{"$i":{".validate":"root.child('accents').val().toUpperCase() != ''"}}}"#)
     let (access, coverage) = (Access.loaded(rules), RuleCoverage(of: rules))
     let after = list(100, textByteCount: 1 << 19)
     let scope = scope(user, root: after)
