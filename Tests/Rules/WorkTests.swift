@@ -182,3 +182,25 @@ func sharedAncestorsAreEvaluatedOnce(isMixed: Bool) throws {
     #expect(access.allowsWrite(at: paths, after: after, in: scope(user)))
     #expect(!access.allowsWrite(at: paths, after: after, in: scope(.anonymous)))
 }
+
+/// Locations that depend on what is read elsewhere, which does so too: each is evaluated once, also where
+/// what is read is noted. Twice on each level would take hours.
+@Test(arguments: [("", 40), (".parent().child('k')", 22)])
+func nestedLocationsAreEvaluatedOnce(way: String, depth: Int) throws {
+    let text = (0..<depth).reduce("'k'") { inner, _ in "root.child('m/' + \(inner))\(way).val()" }
+    let access = Access.loaded(try rules(#"{".write":"\#(text) == 'k'"}"#))
+    let root = try data(#"{"m":{"k":"k"}}"#)
+    var after = root
+    after.set(.integer(1), at: "/a")
+    let scope = scope(user, root: root)
+    var (left, trackedLeft) = (1 << 20, 1 << 20)
+    let isAllowed = access.allowsWrite(at: ["/a"], after: after, in: scope, spending: &left)
+    let decision = access.decision(ofWritingAt: ["/a"], after: after, in: scope, spending: &trackedLeft)
+    #expect(isAllowed && decision.isAllowed && left == trackedLeft)
+    #expect((1 << 20) - left < depth * 400)
+    var now = root
+    now.set(.integer(1), at: "/beside")
+    #expect(decision.reads.areUnchanged(from: root, to: now))
+    now.set(.string("l"), at: "/m/k")
+    #expect(!decision.reads.areUnchanged(from: root, to: now))
+}

@@ -61,7 +61,7 @@ extension Node {
 @Test(arguments: 0..<16 as Range<UInt64>)
 func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
     var writer = ExpressionWriter(generator: SeededGenerator(seed: seed))
-    var (allowed, refused) = (0, 0)
+    var (allowed, refused, kept, lost) = (0, 0, 0, 0)
     for _ in 0..<25 {
         var model = Model(before: .empty, after: .empty, auth: .null)
         var texts: [[String?]] = []
@@ -103,7 +103,8 @@ func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
             let auth: Text? = writer.generator.pick([nil, #"{"uid":"u1"}"#, #"{"uid":"/"}"#])
             model.auth = auth.map { AuthVariable(json: $0).root } ?? .null
             model.before = writer.tree(4)
-            model.after = writer.generator.one(in: 3) ? writer.tree(4) : model.before
+            let isOther = writer.generator.one(in: 3)
+            model.after = isOther ? writer.tree(4) : model.before
             var paths: [[String]] = []
             for _ in 0..<Int.random(in: 1...6, using: &writer.generator) {
                 paths.append(
@@ -112,7 +113,8 @@ func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
                     })
             }
             let keys = paths.map { Path($0.map { Key(unchecked: Text($0)) }) }
-            for path in keys { model.after.set(writer.tree(2), at: path) }
+            let values = keys.map { _ in writer.generator.one(in: 3) ? Node.empty : writer.tree(2) }
+            for (path, value) in zip(keys, values) { model.after.set(value, at: path) }
             let scope = RuleScope(
                 credential: Credential(authVariable: auth), milliseconds: 1000, root: model.before)
             let expected = paths.allSatisfy(model.allowsWrite)
@@ -128,7 +130,34 @@ func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
             let recorded = access.allowsWrite(at: keys, after: model.after, in: scope, recording: coverage)
             #expect(recorded == expected, "\(context)")
             if expected { allowed += 1 } else { refused += 1 }
+
+            // To note what rules read changes neither the result nor the steps that it takes.
+            var (left, trackedLeft) = (1 << 26, 1 << 26)
+            _ = access.allowsWrite(at: keys, after: model.after, in: scope, spending: &left)
+            let decision = access.decision(
+                ofWritingAt: keys, after: model.after, in: scope, spending: &trackedLeft)
+            #expect(decision.isAllowed == expected && trackedLeft == left, "\(context)")
+            if isOther { continue }
+            // While nothing of that has changed, the result is the same.
+            var changed = scope
+            for _ in 0..<Int.random(in: 1...2, using: &writer.generator) {
+                let path = (0..<Int.random(in: 1...3, using: &writer.generator)).map { _ in
+                    Key(unchecked: writer.generator.pick(["a", "b", "c", "k1", "u1"]))
+                }
+                changed.root.set(writer.generator.one(in: 2) ? .empty : writer.tree(1), at: Path(path))
+            }
+            guard decision.reads.areUnchanged(from: model.before, to: changed.root) else {
+                lost += 1
+                continue
+            }
+            kept += 1
+            var after = changed.root
+            for (path, value) in zip(keys, values) { after.set(value, at: path) }
+            #expect(
+                access.allowsWrite(at: keys, after: after, in: changed) == expected,
+                "\(context), over \(changed.root)")
         }
     }
     #expect(allowed > 10 && refused > 10, "\(allowed) allowed, \(refused) refused")
+    #expect(kept > 10 && lost > 10, "\(kept) decisions still hold, \(lost) do not")
 }
