@@ -273,12 +273,13 @@ final class RESTHandler {
             || database.engine.mayRead(target.path, nil, as: credential, at: processor.clock.last)
     }
 
-    /// Locations of one PATCH whose rules are evaluated one by one where its base may not be read; each may
-    /// cost as much as a request. The values of further ones are returned as they were sent.
+    /// Locations of one PATCH whose rules are evaluated one by one where its base may not be read. The values
+    /// of further ones are returned as they were sent.
     private static let askedLocationLimit = 32
 
     /// What a PATCH has written, one value for each of its writes: as it is stored where that may be read,
-    /// otherwise as it was sent. Nil where all of it is stored as it was sent.
+    /// otherwise as it was sent. Nil where all of it is stored as it was sent. All rules together take no
+    /// more steps than those of one read: where that is not enough, values are returned as they were sent.
     private func shownValues(
         of writes: [Write], below base: Path, _ credential: Credential, _ database: StoredDatabase
     ) -> [Node]? {
@@ -287,17 +288,20 @@ final class RESTHandler {
         let isSecret = { (write: Write) in !write.draft.placeholders.isEmpty || write.target.isPriority }
         guard writes.contains(where: isSecret) else { return nil }
         let root = database.engine.root
-        guard !database.engine.mayRead(base, nil, as: credential, at: processor.clock.last) else {
+        let time = processor.clock.last
+        var stepsLeft = database.engine.readStepCount
+        guard !database.engine.mayRead(base, nil, as: credential, at: time, spending: &stepsLeft) else {
             return writes.map { root.value(at: $0.target.fullPath) }
         }
         var askedCount = 0
         return writes.map { write in
             guard isSecret(write) else { return write.draft.node }
             askedCount += 1
-            let mayShow =
-                askedCount <= Self.askedLocationLimit
-                && database.engine.mayRead(write.target.path, nil, as: credential, at: processor.clock.last)
-            return mayShow ? root.value(at: write.target.fullPath) : write.draft.unresolved
+            guard askedCount <= Self.askedLocationLimit, stepsLeft > 0,
+                database.engine.mayRead(
+                    write.target.path, nil, as: credential, at: time, spending: &stepsLeft)
+            else { return write.draft.unresolved }
+            return root.value(at: write.target.fullPath)
         }
     }
 

@@ -45,12 +45,25 @@ extension Engine {
     ///   - query: Nil for none. A query that only names the default order is not none.
     ///   - time: `now`, for the rules.
     package func mayRead(_ path: Path, _ query: Query?, as credential: Credential, at time: Int64) -> Bool {
-        var left = ruleStepBudget.readStepCount
-        defer { ruleStepBudget.spentCount += ruleStepBudget.readStepCount - left }
+        var left = readStepCount
         return mayRead(path, query, as: credential, at: time, spending: &left)
     }
 
-    private func mayRead(
+    /// The same where several reads have one limit of steps together.
+    /// - Parameter left: The steps that there are, at first ``readStepCount``; what is left of them
+    ///   afterwards, negative where they did not suffice: then it may not be read.
+    package func mayRead(
+        _ path: Path, _ query: Query?, as credential: Credential, at time: Int64, spending left: inout Int
+    ) -> Bool {
+        let given = left
+        defer { ruleStepBudget.spentCount += given - left }
+        return isReadable(path, query, as: credential, at: time, spending: &left)
+    }
+
+    /// The steps that the rules of one read may take.
+    package var readStepCount: Int { ruleStepBudget.readStepCount }
+
+    private func isReadable(
         _ path: Path, _ query: Query?, as credential: Credential, at time: Int64, spending left: inout Int
     ) -> Bool {
         access.decisionWithoutRules(for: credential)
@@ -87,7 +100,7 @@ extension Engine {
         while left > 0, work > 0, steps > 0, let listen = cursor.next(of: own) {
             left -= 1
             var stepsLeft = ruleStepBudget.readStepCount
-            let isAllowed = mayRead(
+            let isAllowed = isReadable(
                 listen.path, Self.visible(listen.query), as: credential, at: time, spending: &stepsLeft)
             steps -= ruleStepBudget.readStepCount - stepsLeft
             if isAllowed { continue }

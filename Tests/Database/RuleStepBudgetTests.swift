@@ -1,5 +1,7 @@
 import PandoBytes
 import PandoEngine
+import PandoHTTP
+import PandoREST
 import PandoRules
 import PandoTree
 import PandoWire
@@ -16,6 +18,7 @@ import Testing
           "v":{".write":true,".validate":"root.child('t').val().contains('z')"},
           "s":{".write":"newData.val() >= 0 && !root.child('t').val().contains('z')"},
           "seen":{".read":"root.child('t').val().contains('z')"},
+          "own":{"$k":{".read":"root.child('t').val().contains('z')",".write":true}},
           "secret":{".read":"\#(six)"}}}
         """#
     /// Together more steps than a read may take.
@@ -134,5 +137,37 @@ import Testing
         #expect(bench.takeMessages() == [Self.reply(2, 3, "permission_denied")])
         bench.process([try Bench.request(2, #"{"t":"d","d":{"r":4,"a":"g","b":{"p":"/seen"}}}"#)])
         #expect(bench.takeMessages() == [#"2 {"t":"d","d":{"r":4,"b":{"s":"ok","d":null}}}"#])
+    }
+
+    private static func patch(_ target: String, _ json: String) throws -> DatabaseMessage {
+        var reader = RequestHeadReader()
+        var offset = 0
+        let bytes = Array("PATCH \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
+        guard let head = try reader.read(bytes.rawSpan, from: &offset) else { throw TruncatedBytes() }
+        let request = try RESTRequest(head)
+        let body = try request.readBody(Array(json.utf8).rawSpan)
+        return .rest(
+            Bench.session(9),
+            RESTCall(namespace: "demo", action: .data(request, body, .anonymous)),
+            byteCount: json.utf8.count)
+    }
+
+    @Test("all that the response to an update shows takes no more steps than one read")
+    func responsesToUpdates() throws {
+        let bench = try Self.bench()
+        let text = String(repeating: "x", count: Self.byteCount) + "z"
+        try Self.put(bench, 2, "/t", "\"\(text)\"")
+        bench.work()
+        _ = bench.takeMessages()
+        let members = (0..<5).map { #""k\#($0)":{".sv":"timestamp"}"# }.joined(separator: ",")
+        let database = try #require(bench.host.processor.databases["demo"])
+        _ = database.engine.takeRuleStepCount()
+        bench.process([try Self.patch("/own.json?ns=demo", "{\(members)}")])
+        #expect(database.engine.takeRuleStepCount() <= RulesLimits.readStepCount + RulesLimits.stepsAtOnce)
+        let messages = bench.takeMessages()
+        #expect(messages.count == 1)
+        // The first is shown as it is stored: there are steps for one search.
+        #expect(messages.first?.ranges(of: "timestamp").count == 4, "\(messages)")
+        #expect(database.engine.root["own" as Key].children.count == 5)
     }
 }
