@@ -103,4 +103,25 @@ import Testing
         ]
             as [(Double, String)])
     func ages(value: Double, text: String) { #expect(TopScreen.age(value) == text) }
+
+    @Test(
+        arguments: [
+            (0, 0), (2.5, 3), (-2, -2), (.nan, 0), (1e300, 1_000_000_000_000_000_000),
+            (.infinity, 1_000_000_000_000_000_000),
+        ] as [(Double, Int)])
+    func integers(value: Double, integer: Int) { #expect(TopScreen.integer(value) == integer) }
+
+    /// Another program at the address says what it likes.
+    @Test func hostileReadingIsShown() throws {
+        let names = ["connections", "disk_size_bytes", "disk_free_bytes", "requests_total"]
+        let metrics = names.map { #""pando_\#($0)":[{"labels":{},"value":1e300}]"# }.joined(separator: ",")
+        let start = #""version":"1\u001b[2J","phase":"\u001b]0;x\u0007","start_time":-1e300"#
+        let json = "{\(start),\"metrics\":{\(metrics)}}"
+        let reading = try TopReading(Array(json.utf8), at: Date(timeIntervalSince1970: 1_000_000))
+        let screen = TopScreen(url: "", previous: reading, current: reading, usage: [])
+        let lines = screen.lines(pathCount: 20, width: nil)
+        #expect(lines.count == TopScreen.headerLineCount)
+        #expect(lines[0].hasPrefix("pando 1\u{FFFD}[2J  \u{FFFD}]0;x\u{FFFD}  up 1000000000 d"))
+        #expect(!lines.joined().unicodeScalars.contains("\u{1B}"))
+    }
 }

@@ -118,6 +118,41 @@ def terminator(servers, tmp_path):
     made.stop()
 
 
+@pytest.mark.parametrize("piece, pause", [(b" ", 0.2), (b" " * 65536, 0)], ids=["slow", "endless"])
+def test_a_health_check_ends_whatever_answers(recorder, piece, pause):
+    def answer(handler):
+        handler.send_response(200)
+        handler.end_headers()
+        while True:
+            handler.wfile.write(piece)
+            handler.wfile.flush()
+            time.sleep(pause)
+
+    began = time.monotonic()
+    done = run("check", "health", recorder(answer).url, "--timeout", 2)
+    assert done.returncode == 1 and done.stdout, done.stderr
+    assert time.monotonic() - began < 20
+    assert ("within 2 s" in done.stdout) == (pause > 0), done.stdout
+
+
+@pytest.mark.parametrize("body", [b'{"a":[1,2', b'{"a":"b', b"<html>Bad Gateway</html>", b"", b"{} {}"])
+def test_an_export_of_a_response_that_is_no_whole_value_fails(recorder, tmp_path, body):
+    """The response ends with its connection, so only its content says whether it is whole."""
+
+    def answer(handler):
+        handler.close_connection = True
+        handler.send_response(200)
+        handler.send_header("Connection", "close")
+        handler.end_headers()
+        handler.wfile.write(body)
+
+    out = tmp_path / "out.json"
+    out.write_text("kept")
+    done = run("export", "--url", recorder(answer).url, "--output", out)
+    assert done.returncode == BAD_DATA and "whole JSON value" in done.stderr, done.stderr
+    assert out.read_text() == "kept" and [path.name for path in tmp_path.iterdir()] == ["out.json"]
+
+
 @pytest.mark.skipif(
     not pathlib.Path("/etc/ssl/certs/ca-certificates.crt").exists(), reason="ca-certificates is not installed")
 def test_import_export_and_backup_over_https(terminator, tmp_path):

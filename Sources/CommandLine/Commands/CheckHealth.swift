@@ -15,6 +15,8 @@ struct CheckHealth: ParsableCommand {
     /// The admin port's variable, as `pando serve` in the same container reads it.
     private static let listenVariable = "PANDO_ADMIN_LISTEN"
     private static let standardURL = "http://127.0.0.1:9001"
+    /// More than the admin port says.
+    private static let answerByteLimit = 64 << 10
 
     @Argument(
         help:
@@ -25,7 +27,7 @@ struct CheckHealth: ParsableCommand {
     @Flag(help: "Ask only whether the process answers (/livez): it does so during recovery, too.")
     var live = false
 
-    @Option(help: ArgumentHelp("How long an answer may take.", valueName: "seconds"))
+    @Option(help: ArgumentHelp("How long the whole answer may take.", valueName: "seconds"))
     var timeout = 5
 
     func validate() throws {
@@ -36,10 +38,18 @@ struct CheckHealth: ParsableCommand {
 
     func run() throws {
         let address = url ?? Self.url(listening: ProcessInfo.processInfo.environment[Self.listenVariable])
-        let client = try ServerClient(address, token: nil, silenceSeconds: timeout, name: "the address")
+        let client = try ServerClient(
+            address, token: nil, silenceSeconds: timeout, totalSeconds: timeout, name: "the address")
         var answer: [UInt8] = []
         do {
-            try client.get(live ? "/livez" : "/readyz") { answer += $0 }
+            try client.get(live ? "/livez" : "/readyz") {
+                answer += $0
+                guard answer.count <= Self.answerByteLimit else {
+                    throw ServerClient.Failure(
+                        text: "\(address): the answer is longer than that of an admin port",
+                        exitCode: Exit.checkFailed)
+                }
+            }
         } catch let failure as ServerClient.Failure {
             return try conclude([failure.text], otherwise: "")
         }

@@ -59,15 +59,25 @@ struct Export: ParsableCommand {
         _ location: Path, from client: ServerClient, to file: inout OutputFile, _ progress: inout Progress
     ) throws {
         let target = RESTTarget(location, of: namespaceOptions.namespace)
+        // A response that ends with its connection may be cut off, and a proxy may answer with a page.
+        var ends = JSONEnds()
         do {
             try client.get(target.text("format=export" + (pretty ? "&print=pretty" : ""))) { piece in
                 try file.write(piece)
+                ends.read(piece)
                 progress.update("receiving", done: file.byteCount, of: nil)
             }
         } catch let error as ServerClient.Failure {
             progress.abandon()
             printError(error.text)
             throw error.exitCode
+        }
+        guard ends.isComplete else {
+            progress.abandon()
+            printError(
+                "the response is not one whole JSON value: it was cut off, or something else than the server has answered"
+            )
+            throw Exit.badData
         }
         if !pretty { try file.write([UInt8(ascii: "\n")]) }
     }

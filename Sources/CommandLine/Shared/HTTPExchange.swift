@@ -29,6 +29,8 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable 
     private var isCancelled = false
     private var outcome: Result<Void, URLError>?
     private var session: URLSession?
+    /// Nil for none.
+    private let deadline: Date?
 
     /// Turns proxies off, so that a request and its token go only to the server of `--url`. URLSession on
     /// Linux is libcurl, which would send both to the proxy that `http_proxy`, `https_proxy` or `all_proxy`
@@ -38,8 +40,11 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable 
     }()
 
     /// Sends the request.
-    /// - Parameter silence: Seconds without a byte after which the exchange fails.
-    init(_ request: URLRequest, silence: TimeInterval) {
+    /// - Parameters:
+    ///   - silence: Seconds without a byte after which the exchange fails.
+    ///   - deadline: When it fails, complete or not; nil for never.
+    init(_ request: URLRequest, silence: TimeInterval, deadline: Date? = nil) {
+        self.deadline = deadline
         super.init()
         _ = Self.useNoProxy
         let configuration = URLSessionConfiguration.ephemeral
@@ -55,11 +60,19 @@ final class HTTPExchange: NSObject, URLSessionDataDelegate, @unchecked Sendable 
     }
 
     /// Waits for what comes next; ``Event/end`` is the last.
-    /// - Throws: Why the response is not there or not complete.
+    /// - Throws: Why the response is not there or not complete; `.timedOut` also at the deadline. Then
+    ///   ``cancel()`` ends the request.
     func next() throws(URLError) -> Event {
         condition.lock()
         defer { condition.unlock() }
-        while events.isEmpty, outcome == nil { condition.wait() }
+        while events.isEmpty, outcome == nil {
+            guard let deadline else {
+                condition.wait()
+                continue
+            }
+            guard condition.wait(until: deadline) else { throw URLError(.timedOut) }
+        }
+        if let deadline, deadline < Date() { throw URLError(.timedOut) }
         if !events.isEmpty {
             let event = events.removeFirst()
             if case .piece(let data) = event {

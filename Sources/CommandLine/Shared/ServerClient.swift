@@ -23,6 +23,7 @@ struct ServerClient {
     private let isSecure: Bool
     private let token: String?
     private let silenceSeconds: Int
+    private let totalSeconds: Int?
 
     /// The bytes that are kept of a response that is only shown.
     private static let keptByteLimit = 64 << 10
@@ -33,9 +34,13 @@ struct ServerClient {
     ///   - token: Sent with every request, as a bearer token.
     ///   - silenceSeconds: How long the server may send nothing. A write may take that long to become
     ///     durable.
+    ///   - totalSeconds: How long a response may take until it is complete; nil for any time.
     ///   - name: How the command calls `url`, for messages.
     /// - Throws: `ValidationError` when `url` has another form.
-    init(_ url: String, token: String?, silenceSeconds: Int = 120, name: String = "--url") throws {
+    init(
+        _ url: String, token: String?, silenceSeconds: Int = 120, totalSeconds: Int? = nil,
+        name: String = "--url"
+    ) throws {
         guard let parts = URLComponents(string: url), let host = parts.host, !host.isEmpty,
             parts.path.isEmpty || parts.path == "/", parts.query == nil, parts.user == nil,
             let httpURL = Self.httpURL(url)
@@ -49,6 +54,7 @@ struct ServerClient {
         isSecure = httpURL.hasPrefix("https:")
         self.token = token
         self.silenceSeconds = silenceSeconds
+        self.totalSeconds = totalSeconds
     }
 
     /// The URL with the scheme of HTTP; nil for another scheme.
@@ -113,7 +119,9 @@ struct ServerClient {
         request.setValue("identity", forHTTPHeaderField: "Accept-Encoding")
         if let token { request.setValue("Bearer \(token)", forHTTPHeaderField: "Authorization") }
         if let content { request.httpBody = Data(content) }
-        let exchange = HTTPExchange(request, silence: TimeInterval(silenceSeconds))
+        let exchange = HTTPExchange(
+            request, silence: TimeInterval(silenceSeconds),
+            deadline: totalSeconds.map { Date(timeIntervalSinceNow: TimeInterval($0)) })
         var status: Int?
         do {
             while true {
@@ -124,6 +132,8 @@ struct ServerClient {
                 }
             }
         } catch let error as URLError {
+            // At the deadline the response may still be coming.
+            if totalSeconds != nil, error.code == .timedOut { exchange.cancel() }
             throw failure(error, hasHead: status != nil)
         } catch {
             exchange.cancel()
@@ -134,7 +144,9 @@ struct ServerClient {
     private func failure(_ error: URLError, hasHead: Bool) -> Failure {
         let words =
             switch error.code {
-            case .timedOut: "it sent nothing for \(silenceSeconds) s"
+            case .timedOut:
+                totalSeconds.map { "no complete response within \($0) s" }
+                    ?? "it sent nothing for \(silenceSeconds) s"
             default: error.localizedDescription
             }
         let isUnreachable =

@@ -26,8 +26,8 @@ struct TopScreen {
 
     private var header: [String] {
         [
-            "pando \(current.version)  \(current.phase)  up \(Self.age(now - current.startTime))  \(url)  "
-                + current.time.formatted(.iso8601),
+            "pando \(Self.printable(current.version))  \(Self.printable(current.phase))  "
+                + "up \(Self.age(now - current.startTime))  \(url)  " + current.time.formatted(.iso8601),
             line(
                 "connections",
                 [
@@ -120,7 +120,8 @@ struct TopScreen {
         let size = current.sum("pando_disk_size_bytes")
         guard size > 0 else { return "no disk" }
         if current.sum("pando_disk_full") > 0 { return "disk full" }
-        return "disk \(Int(100 * current.sum("pando_disk_free_bytes") / size)) % free"
+        let percent = 100 * current.sum("pando_disk_free_bytes") / size
+        return "disk \(Self.integer(percent.rounded(.down))) % free"
     }
 
     private var backups: [String] {
@@ -173,7 +174,8 @@ struct TopScreen {
             + zip(rows, usage).map { join($0, "\(Self.printable($1.database)):\(Self.printable($1.path))") }
     }
 
-    /// A client chooses keys: nothing in them may change what the terminal does.
+    /// A client chooses keys, and another program may answer at the address: nothing in a text may change
+    /// what the terminal does.
     private static func printable(_ text: String) -> String {
         String(
             String.UnicodeScalarView(
@@ -199,12 +201,17 @@ struct TopScreen {
     private func bytes(_ name: String) -> String { Self.bytes(current.sum(name)) }
 
     private func count(_ name: String, _ labels: [String: String] = [:]) -> String {
-        String(Int(clamping: Int64(current.sum(name, labels).rounded())))
+        String(Self.integer(current.sum(name, labels)))
     }
 
     private func latency(_ name: String) -> String {
         let before = current.startTime == previous.startTime ? previous.histograms(name)[""] : nil
         return Self.time(current.histograms(name)[""]?.percentile99(since: before))
+    }
+
+    /// The nearest integer, up to 10^18, which is shown for all that is greater; 0 for what is no number.
+    static func integer(_ value: Double) -> Int {
+        value.isNaN ? 0 : Int(min(max(value, -1e18), 1e18).rounded())
     }
 
     /// Three digits: `0`, `0.25`, `12`, `1234`.
@@ -239,7 +246,7 @@ struct TopScreen {
 
     /// `12 s`, `5 min`, `3 h`, `2 d`.
     static func age(_ seconds: Double) -> String {
-        let seconds = max(0, seconds.rounded())
+        let seconds = seconds.isNaN ? 0 : max(0, seconds.rounded())
         switch seconds {
         case ..<120: return "\(Int(seconds)) s"
         case ..<7200: return "\(Int(seconds / 60)) min"
