@@ -221,6 +221,7 @@ def lags(name, count, long, labels="", seconds=0.5):
 # Causes that take longer than a test, or another machine: what the server would print, and when the alert fires.
 SERIES = [
     ("PandoDown", {'up{job="pando",instance="a"}': "1 0x10"}, "3m", {'job="pando"'}),
+    ("PandoRestarts", {'pando_start_time_seconds{instance="a"}': "0+60x20"}, "15m", set()),
     ("PandoNotReady", {'pando_ready{instance="a"}': "1 0x10"}, "7m", set()),
     ("PandoBackupsFail", {
         'pando_scheduled_backup_interval_seconds{instance="a"}': "60x20",
@@ -237,6 +238,9 @@ SERIES = [
         'pando_archive_enabled{instance="a"}': "1x10", 'pando_archive_timestamp_seconds{instance="a"}': "0x10"}, "5m", set()),
     ("PandoArchiveConflict", {'pando_archive_failures_total{instance="a",reason="conflict"}': "0 1x10"}, "5m",
      {'reason="conflict"'}),
+    # Counted before the first scrape.
+    ("PandoArchiveDamaged", {'pando_archive_failures_total{instance="a",reason="damaged"}': "1x10"}, "5m",
+     {'reason="damaged"'}),
     ("PandoArchiveBehind", {'pando_archive_gaps_total{instance="a"}': "0 1x10"}, "5m", set()),
     ("PandoSlowClients", {'pando_slow_client_disconnects_total{instance="a",cause="stalled"}': "0+120x20"}, "15m", set()),
     ("PandoCertificateEnds", {
@@ -267,9 +271,13 @@ SILENT = [
     ("PandoLoopLag", lags("pando_loop_tick_seconds", 60, 6, ',thread="main"')),
     ("PandoDatabaseLag", lags("pando_database_turn_seconds", 60, 6)),
     ("PandoLoopLag", lags("pando_loop_tick_seconds", 60, 60, ',thread="pando-admin"')),
+    ("PandoRestarts", {'pando_start_time_seconds{instance="a"}': "0x3 60x4 120x4 180x9"}),
+    ("PandoArchiveDamaged", {'pando_archive_failures_total{instance="a",reason="disk"}': "1x20"}),
 ]
 QUIET = {
     'up{job="pando",instance="a"}': "1x40", 'pando_ready{instance="a"}': "1x40",
+    'pando_start_time_seconds{instance="a"}': "60x40",
+    'pando_archive_failures_total{instance="a",reason="damaged"}': "0x40",
     'pando_scheduled_backup_interval_seconds{instance="a"}': "0x40",
     'pando_scheduled_backup_timestamp_seconds{instance="a"}': "0x40",
     'pando_backup_download_timestamp_seconds{instance="a"}': "0x40", 'pando_archive_timestamp_seconds{instance="a"}': "0x40",
