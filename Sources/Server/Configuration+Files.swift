@@ -1,3 +1,4 @@
+import Foundation
 import PandoSettings
 import PandoStaticFiles
 import PandoTLS
@@ -21,4 +22,21 @@ extension Configuration {
         }
         return found
     }
+
+    /// Warnings about the files of secrets: those that every user of the machine may read. Those of
+    /// certificates are `CertificateStore`'s.
+    package var fileWarnings: [String] {
+        identity.secrets.compactMap { secret in
+            guard case .file(let path) = secret.place,
+                let mode = (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions]
+                    as? NSNumber,
+                mode.uint32Value & Self.readableByOthers != 0
+            else { return nil }
+            return
+                "\(path): every user of this machine may read the secret, and sign tokens with it; chmod o-r it"
+        }
+    }
+
+    /// S_IROTH.
+    private static var readableByOthers: UInt32 { 0o004 }
 }

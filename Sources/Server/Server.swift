@@ -286,6 +286,7 @@ package final class Server: @unchecked Sendable {
                 "\(open.address) is reached from other machines without encryption: give --tls-cert and --tls-key, or name the proxy in front of it in --trusted-proxy"
             )
         }
+        for warning in configuration.fileWarnings { logger.warning("\(warning)") }
         if configuration.identity.isEmpty, !configuration.isDevelopment {
             logger.notice("no secret, key or issuer is configured: no user can sign in")
         }

@@ -829,6 +829,19 @@ def test_check_config_looks_at_the_auth_object(tmp_path, secret):
         assert word in bad.stdout, word
 
 
+@pytest.mark.parametrize("mode, warns", [(0o600, False), (0o640, False), (0o644, True)])
+def test_a_secret_that_everybody_may_read(serve, tmp_path, secret, mode, warns):
+    secret.path.chmod(mode)
+    server = serve("--auth-secret-file", secret.path)
+    if warns:
+        server.wait_for_log("may read the secret")
+    server.terminate()
+    assert ("may read the secret" in server.stderr()) == warns
+    path = tmp_path / "checked.json"
+    path.write_text(json.dumps({"data": "d", "auth-secret-file": [str(secret.path)]}))
+    assert ("may read the secret" in server_module.run("check", "config", path).stderr) == warns
+
+
 def test_check_config_warns_of_shared_uids(tmp_path, secret):
     path = tmp_path / "pando.json"
     issuers = [{"issuer": f"https://{name}.example.org", "audience": "x"} for name in ("a", "b")]

@@ -49,7 +49,7 @@ struct CheckConfiguration: ParsableCommand {
         if let data = FileManager.default.contents(atPath: file) {
             sources.readFile(Array(data), &problems)
             let configuration = sources.configuration(&problems)
-            warnings = configuration.identity.warnings
+            warnings = configuration.identity.warnings + configuration.fileWarnings
             problems += waitFor { await Authenticator.fileProblems(of: configuration.identity) }
             problems += configuration.fileProblems
         } else {
