@@ -498,13 +498,15 @@ import Testing
             world.options, open: { disk },
             test: RestoreTest(run: { _ in .passed("fine") }, clean: { _ in }), metrics: world.metrics,
             logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, cancelled: world.cancelled)
-        #expect(writer.write(try world.job(at: 60_000, sequence: 9)))
+        let isWritten = writer.write(try world.job(at: 60_000, sequence: 9))
+        #expect(isWritten)
         let own = BackupName(try world.job(at: 60_000, sequence: 9).header).text
         #expect(world.backups == [names[0], names[1], own])
         #expect(world.metrics.unreadableBackups.value == 1)
         #expect(world.metrics.removalFailures.value == 1)
         (disk.unreadable, disk.unremovable) = (nil, nil)
-        #expect(writer.write(try world.job(at: 61_000, sequence: 10)))
+        let isWrittenAgain = writer.write(try world.job(at: 61_000, sequence: 10))
+        #expect(isWrittenAgain)
         #expect(world.backups == [BackupName(try world.job(at: 61_000, sequence: 10).header).text])
         #expect(world.metrics.unreadableBackups.value == 0)
     }
