@@ -10,6 +10,8 @@ extension Engine {
     package static let judgedQueueCountAtOnce = 128
     /// The same in bytes, where rules are asked.
     package static let judgedQueueByteCountAtOnce = 64 << 10
+    /// More of them are tried out first: are there steps enough at once?
+    private static let (untriedQueueCount, untriedQueueByteCount) = (16, 4 << 10)
 
     /// The number of writes that the session has queued, and about their bytes in the journal. O(1).
     package func queueSize(of session: SessionID) -> (count: Int, byteCount: Int) {
@@ -17,7 +19,7 @@ extension Engine {
     }
 
     /// What another thread should do before a session ends; nil where that is nothing. O(listens and indexes
-    /// on the way to the first queued write).
+    /// on the way to the first queued write), and ``RulesLimits/stepsAtOnce`` of the rules.
     /// - Parameter countAtOnce: Queued writes that need no other thread.
     package func preparation(
         forEndOf session: SessionID, at time: Int64, moreThan countAtOnce: Int = Engine.queueCountAtOnce
@@ -27,11 +29,23 @@ extension Engine {
         guard
             queue.count > (asksRules ? min(countAtOnce, Self.judgedQueueCountAtOnce) : countAtOnce)
                 || asksRules
-                    && (access.searchesTexts || queue.byteCount > Self.judgedQueueByteCountAtOnce)
+                    && (access.searchesTexts || queue.byteCount > Self.judgedQueueByteCountAtOnce
+                        || rulesTakeLong(for: queue, at: time))
         else { return nil }
         return WritePreparation(
             of: QueuedEnd(session: session, queue: queue), time, tree.root, access,
             indexBuilds(onTheWayTo: queue.firstPath))
+    }
+
+    /// Whether to decide about the queued writes takes more steps of the rules than there are at once.
+    private func rulesTakeLong(for queue: DisconnectQueue, at time: Int64) -> Bool {
+        guard queue.count > Self.untriedQueueCount || queue.byteCount > Self.untriedQueueByteCount else {
+            return false
+        }
+        var writes = QueuedWrites(
+            access: access, root: tree.root, at: time, isTracking: false, stepCount: RulesLimits.stepsAtOnce)
+        _ = writes.permitted(queue.pending)
+        return writes.isExhausted
     }
 
     /// The end of this session as it was prepared, if it was.

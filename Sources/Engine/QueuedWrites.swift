@@ -9,7 +9,9 @@ struct QueuedWrites {
     /// `now`, for the rules and for server values: milliseconds since 1970.
     private let time: Int64
     /// Steps that the rules may take for all writes together.
-    private var stepsLeft = RulesLimits.queueStepCount
+    private var stepsLeft: Int
+    /// Whether they would have taken more, so that writes count as not permitted for that reason.
+    private(set) var isExhausted = false
     /// Notes what rules read.
     private let isTracking: Bool
     private var reads = ReadLocations()
@@ -20,7 +22,11 @@ struct QueuedWrites {
     /// before, must not cost the square of its length.
     private static let roundLimit = 16
 
-    init(access: Access, root: Node, at time: Int64, isTracking: Bool) {
+    init(
+        access: Access, root: Node, at time: Int64, isTracking: Bool,
+        stepCount: Int = RulesLimits.queueStepCount
+    ) {
+        stepsLeft = stepCount
         self.access = access
         self.root = root
         self.time = time
@@ -81,7 +87,10 @@ struct QueuedWrites {
         let scope = RuleScope(credential: credential, milliseconds: time, root: root)
         let given = min(stepsLeft, RulesLimits.requestStepCount)
         var left = given
-        defer { stepsLeft -= given - max(0, left) }
+        defer {
+            stepsLeft -= given - max(0, left)
+            if left < 0 { isExhausted = true }
+        }
         guard isTracking else {
             return access.allowsWrite(at: paths, after: after, in: scope, spending: &left)
         }

@@ -108,4 +108,24 @@ import Testing
         #expect(isPrepared(1, "root.child('t').val().contains('x')"))
         #expect(!isPrepared(0, "root.child('t').val().contains('x')"))
     }
+
+    @Test("writes whose rules take many steps need another thread, though they are few and small")
+    func whenRulesTakeLong() throws {
+        let lookups = (0..<400).map { "root.child('c/a/b/c\($0)').val() !== 1" }.joined(separator: " && ")
+        for (rule, count, isPrepared) in [
+            (lookups, 8, false), (lookups, 32, true), ("auth == null", 32, false),
+        ] {
+            let text = #"{"rules":{"l":{"$k":{".write":"\#(rule)"}}}}"#
+            let held = Held(Engine(access: .loaded(try Ruleset(loading: Array(text.utf8)))))
+            for number in 0..<count {
+                _ = held.engine.execute(
+                    Command(
+                        session: SessionID(1), credential: .anonymous, time: 1,
+                        operation: .onDisconnect([Write("l/k\(number)", "1")])))
+            }
+            #expect(held.engine.queueSize(of: SessionID(1)).count == count)
+            let preparation = held.engine.preparation(forEndOf: SessionID(1), at: 1)
+            #expect((preparation != nil) == isPrepared, "\(count)")
+        }
+    }
 }
