@@ -89,11 +89,13 @@ final class AccessManager {
     }
 
     /// Gives a session another credential (realtime §4.7). The onDisconnect writes that it has queued keep
-    /// theirs.
-    func change(_ session: SessionID, to credential: Credential) -> CredentialChange {
-        guard let hosted = processor.sessions[session], hosted.credential != credential else {
-            return .applied
-        }
+    /// theirs. Nothing happens for a credential that is over already.
+    func change(_ session: SessionID, to credential: Credential, number: UInt32) -> CredentialChange {
+        guard let hosted = processor.sessions[session],
+            number == 0 || number > hosted.endedCredentialNumber
+        else { return .applied }
+        hosted.credentialNumber = number
+        guard hosted.credential != credential else { return .applied }
         hosted.credential = credential
         guard hosted.database.engine.access.decisionWithoutRules(for: credential) != true else {
             return .applied
@@ -105,6 +107,16 @@ final class AccessManager {
         var left = Self.checkedAtOnce
         check(session, hosted, &left)
         return checks[session] == nil ? .applied : .checking
+    }
+
+    /// The credential of a session, and all that it had before, are over (auth §4.2, §5.3): it is signed out,
+    /// also while its own requests wait. Those of them that were sent under one of these credentials are
+    /// refused when it is their turn (``CommandProcessor/refuseIfCredentialEnded(_:)``).
+    func endCredential(_ number: UInt32, of session: SessionID) -> CredentialChange {
+        guard let hosted = processor.sessions[session] else { return .applied }
+        hosted.endedCredentialNumber = max(hosted.endedCredentialNumber, number)
+        guard hosted.credentialNumber <= number else { return .applied }
+        return change(session, to: .anonymous, number: 0)
     }
 
     // MARK: Checks

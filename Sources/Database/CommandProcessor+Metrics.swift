@@ -146,7 +146,7 @@ extension Operation {
 }
 
 extension Action {
-    fileprivate var metric: RequestKind {
+    var metric: RequestKind {
         switch self {
         case .listen: .listen
         case .unlisten: .unlisten

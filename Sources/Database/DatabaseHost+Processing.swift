@@ -39,6 +39,10 @@ extension DatabaseHost {
         if !sessions.isIdle { sessions.performDeferredIfPossible() }
         switch consume message {
         case .request(let request):
+            if processor.refuseIfCredentialEnded(request) {
+                processedByteCount += request.byteCount
+                return .done
+            }
             if !isLight, let database = preparer.suspend(request) {
                 return .suspended(request.session, database)
             }
@@ -60,8 +64,12 @@ extension DatabaseHost {
         case .caughtUp(let session):
             if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
         case .open(let session, let request): return open(session, request)
-        case .identity(let session, let credential): return changeIdentity(of: session, to: credential)
-        case .revoked(let session, let signIns): sessions.revoke(signIns, of: session)
+        case .identity(let session, let credential, let number):
+            return progress(after: access.change(session, to: credential, number: number), of: session)
+        case .credentialEnded(let session, let number):
+            return progress(after: access.endCredential(number, of: session), of: session)
+        case .revoked(let session, let signIns, let number):
+            sessions.revoke(signIns, upTo: number, of: session)
         case .closed(let session): return close(session)
         case .rules(let rulesets):
             access.load(rulesets)
@@ -139,8 +147,10 @@ extension DatabaseHost {
         return .done
     }
 
-    private func changeIdentity(of session: SessionID, to credential: Credential) -> Progress {
-        switch access.change(session, to: credential) {
+    private func progress(
+        after change: AccessManager.CredentialChange, of session: SessionID
+    ) -> Progress {
+        switch change {
         case .applied: break
         case .checking: return .suspendedForChecks
         case .tooManyChecks:
@@ -171,7 +181,12 @@ extension DatabaseHost {
 
     /// Executes a request that was suspended, with what was computed for it.
     private func resume(_ prepared: PreparedRequest) -> Progress {
-        let isDone = preparer.finish(prepared, endsAtOnce: sessions.isIdle, execute: execute)
+        let isDone =
+            if case .request(let request) = prepared.message, processor.refuseIfCredentialEnded(request) {
+                true
+            } else {
+                preparer.finish(prepared, endsAtOnce: sessions.isIdle, execute: execute)
+            }
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
         case .printed, .write, .window, .hash, .rules, .superseded, .abandoned:

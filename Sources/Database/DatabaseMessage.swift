@@ -11,16 +11,23 @@ import PandoWire
 /// A message to the databases: from connections, from the journal, from workers, and from the operator.
 ///
 /// Messages of one session are processed in the order in which they were posted, and their outputs are posted
-/// in that order (``OutputBatch``). Three words: what takes more is behind a reference.
+/// in that order (``OutputBatch``). Only the end of a credential overtakes what waits. Three words: what
+/// takes more is behind a reference.
 package enum DatabaseMessage: Sendable {
     /// A realtime session begins.
     indirect case open(SessionID, OpenRequest)
     /// A request of a realtime session.
     case request(PostedRequest)
     /// The credential of the session from now on.
-    indirect case identity(SessionID, Credential)
-    /// These sign-ins of the session, by its own numbers, are revoked (``Operation/revokeOnDisconnect(_:)``).
-    case revoked(SessionID, Set<UInt32>)
+    /// - number: Which of its credentials that is: 1 for the first; 0 where it is signed out.
+    indirect case identity(SessionID, Credential, number: UInt32 = 0)
+    /// The credential of that number, and all before it, are over: the session is signed out, and what it has
+    /// sent under one of them is refused. Overtakes the requests of the session.
+    case credentialEnded(SessionID, number: UInt32)
+    /// These sign-ins of the session, by its own numbers, are revoked (``Operation/revokeOnDisconnect(_:)``):
+    /// what they have queued is dropped. Overtakes the requests of the session.
+    /// - upTo: What was sent under credentials up to this number is not queued any more either.
+    case revoked(SessionID, Set<UInt32>, upTo: UInt32 = .max)
     /// A REST request, on a session of its own.
     indirect case rest(SessionID, RESTCall, byteCount: Int)
     /// The reply to a request that needs no database; it keeps its place among the others.
@@ -70,8 +77,8 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .revoked, .rules, .storage, .outputsDelivered,
-            .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup,
+        case .caughtUp, .closed, .identity, .credentialEnded, .revoked, .rules, .storage,
+            .outputsDelivered, .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup,
             .trees:
             false
         }
@@ -130,6 +137,9 @@ package class PostedRequest: @unchecked Sendable {
     /// See ``DatabaseMessage/isLight``.
     final let isLight: Bool
     private final var isActionTaken = false
+    /// Which of the session's credentials ``credential`` is (``DatabaseMessage/identity(_:_:number:)``). Here
+    /// it takes no space of its own.
+    final let credentialNumber: UInt32
     /// When it was read from its socket; the latest time there is where that is not known.
     final let received: MonotonicTime
 
@@ -137,10 +147,11 @@ package class PostedRequest: @unchecked Sendable {
     package final var byteCount: Int { Int(byteCount32) }
 
     package init(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
-        byteCount: Int, received: MonotonicTime
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential,
+        credentialNumber: UInt32, signIn: UInt32, byteCount: Int, received: MonotonicTime
     ) {
         self.received = received
+        self.credentialNumber = credentialNumber
         self.session = session
         number = request.number
         // Moved out, so that no reference is counted.
@@ -171,35 +182,39 @@ private final class LargeRequest: PostedRequest, @unchecked Sendable {
     private let grant: ParsingBudget.Grant
 
     init(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32,
-        byteCount: Int, received: MonotonicTime, _ grant: ParsingBudget.Grant
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential,
+        credentialNumber: UInt32, signIn: UInt32, byteCount: Int, received: MonotonicTime,
+        _ grant: ParsingBudget.Grant
     ) {
         self.grant = grant
         super.init(
-            session, request, credential, signIn: signIn, byteCount: byteCount, received: received)
+            session, request, credential, credentialNumber: credentialNumber, signIn: signIn,
+            byteCount: byteCount, received: received)
     }
 }
 
 extension DatabaseMessage {
     /// - Parameters:
+    ///   - credentialNumber: Which of the session's credentials it is; 0 for none.
     ///   - signIn: Which of the session's sign-ins the credential belongs to, for requests that queue writes.
     ///   - byteCount: Bytes of the request's message.
     ///   - received: When it was read from its socket.
     ///   - grant: What a large one takes of the process's memory.
     package static func request(
-        _ session: SessionID, _ request: consuming Request, _ credential: Credential, signIn: UInt32 = 0,
-        byteCount: Int, received: MonotonicTime = MonotonicTime(nanoseconds: .max),
-        grant: ParsingBudget.Grant? = nil
+        _ session: SessionID, _ request: consuming Request, _ credential: Credential,
+        credentialNumber: UInt32 = 0, signIn: UInt32 = 0, byteCount: Int,
+        received: MonotonicTime = MonotonicTime(nanoseconds: .max), grant: ParsingBudget.Grant? = nil
     ) -> DatabaseMessage {
         if let grant {
             return .request(
                 LargeRequest(
-                    session, request, credential, signIn: signIn, byteCount: byteCount, received: received,
-                    grant))
+                    session, request, credential, credentialNumber: credentialNumber, signIn: signIn,
+                    byteCount: byteCount, received: received, grant))
         }
         return .request(
             PostedRequest(
-                session, request, credential, signIn: signIn, byteCount: byteCount, received: received))
+                session, request, credential, credentialNumber: credentialNumber, signIn: signIn,
+                byteCount: byteCount, received: received))
     }
 }
 
@@ -211,6 +226,16 @@ extension Action {
         case .listen, .unlisten, .get, .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck,
             .unknown,
             .invalid:
+            false
+        }
+    }
+
+    /// Whether it depends on whose it is; not for what only takes back.
+    var usesCredential: Bool {
+        switch self {
+        case .listen, .get, .put, .transaction, .merge, .onDisconnectPut, .onDisconnectMerge: true
+        case .unlisten, .onDisconnectCancel, .statistics, .authenticate, .unauthenticate, .appCheck,
+            .dropAppCheck, .unknown, .invalid:
             false
         }
     }

@@ -7,9 +7,9 @@ import PandoEngine
 ///                                                          and databases in turn
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
-/// order. Changed rules, finished preparations (hash, query window, print) and reports that a client lags
-/// come first; a drain comes last. A step of a check of listens may take longer than a turn: between two of
-/// them, the others have as much time as one took.
+/// order. Changed rules, ends of credentials, finished preparations (hash, query window, print) and reports
+/// that a client lags come first; a drain comes last. A step of a check of listens may take longer than a
+/// turn: between two of them, the others have as much time as one took.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
 /// cannot know whether they were (SDKs send again what was not acknowledged).
@@ -206,7 +206,10 @@ final class RequestBacklog {
         case .closed(let session):
             dropReads(of: session)
             if scheduler.isSuspended(session) { endedSessions.append(session) }
-        case .request, .open, .identity, .rest, .reply, .windowMark, .revoked: break
+        case .credentialEnded, .revoked:
+            // It does not wait for what its session has sent before; only for the beginning of the session.
+            if databaseOf(message) != 0 { return urgent.append(message) }
+        case .request, .open, .identity, .rest, .reply, .windowMark: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
@@ -226,9 +229,9 @@ extension DatabaseMessage {
     fileprivate var session: SessionID? {
         switch self {
         case .request(let request): request.session
-        case .open(let session, _), .identity(let session, _), .rest(let session, _, _),
-            .reply(let session, _, _),
-            .windowMark(let session), .revoked(let session, _), .lagging(let session),
+        case .open(let session, _), .identity(let session, _, _), .credentialEnded(let session, _),
+            .rest(let session, _, _), .reply(let session, _, _),
+            .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
         case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
@@ -242,8 +245,9 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
-        case .open, .identity, .revoked, .windowMark, .lagging, .caughtUp, .closed, .rules, .listenChecks,
-            .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
+        case .open, .identity, .credentialEnded, .revoked, .windowMark, .lagging, .caughtUp, .closed,
+            .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
+            .usage, .backup, .trees:
             0
         }
     }
@@ -251,10 +255,10 @@ extension DatabaseMessage {
     /// Whether it is processed also when the server has begun to stop.
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
-        case .closed, .listenChecks, .prepared, .storage, .outputsDelivered, .drain, .statistics, .usage,
-            .backup, .trees:
+        case .closed, .credentialEnded, .revoked, .listenChecks, .prepared, .storage, .outputsDelivered,
+            .drain, .statistics, .usage, .backup, .trees:
             true
-        case .request, .open, .identity, .revoked, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
+        case .request, .open, .identity, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
             false
         }
@@ -265,7 +269,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite || call.isRefused
-        case .open, .identity, .revoked, .closed: true
+        case .open, .identity, .credentialEnded, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .listenChecks, .storage,
             .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
             false

@@ -113,10 +113,11 @@ final class SessionManager {
         return true
     }
 
-    /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. Everything
-    /// that the session does next comes after it.
-    func revoke(_ signIns: Set<UInt32>, of session: SessionID) {
+    /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. What it has
+    /// asked to queue under them, and waits, is refused (``CommandProcessor/refuseIfCredentialEnded(_:)``).
+    func revoke(_ signIns: Set<UInt32>, upTo credentialNumber: UInt32, of session: SessionID) {
         guard let hosted = processor.sessions[session] else { return }
+        hosted.revoke(signIns, upTo: credentialNumber)
         deferred.append(.revokeOnDisconnect(signIns), of: session, in: hosted.database)
         performDeferred()
     }

@@ -12,6 +12,13 @@ final class HostedSession {
     let publicID: PublicSessionID?
     /// Whose rights it has: its listens are checked again when the rules change.
     var credential = Credential.anonymous
+    /// Which of its credentials that is (``DatabaseMessage/identity(_:_:number:)``).
+    var credentialNumber: UInt32 = 0
+    /// The credentials up to this number are over; 0 for none.
+    var endedCredentialNumber: UInt32 = 0
+    /// The sign-ins that are revoked, by the numbers of ``PostedRequest/signIn``, each with the number of the
+    /// session's last credential before that.
+    private var revokedSignIns: [UInt32: UInt32] = [:]
     /// Listens that were checked again in this minute because the credential changed.
     var rechecks: (minute: UInt32, count: UInt32) = (0, 0)
     /// The queries of its filtered listens by tag, as the client spelled them: a revoked listen is named by
@@ -29,6 +36,19 @@ final class HostedSession {
         self.database = database
         self.publicID = publicID
         self.credential = credential
+    }
+
+    /// These sign-ins are revoked, as far as they were shown with credentials up to `number`.
+    func revoke(_ signIns: Set<UInt32>, upTo number: UInt32) {
+        for signIn in signIns { revokedSignIns[signIn] = number }
+    }
+
+    /// Whether nothing may be done any more with the credential of that number, of that sign-in; each is 0
+    /// for none.
+    func isOver(_ credentialNumber: UInt32, signIn: UInt32) -> Bool {
+        if credentialNumber > 0, credentialNumber <= endedCredentialNumber { return true }
+        guard let last = revokedSignIns[signIn] else { return false }
+        return credentialNumber <= last
     }
 }
 

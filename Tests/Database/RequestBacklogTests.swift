@@ -28,6 +28,24 @@ import Testing
         backlog.finish(work: 1)
         #expect(!backlog.hasNext && backlog.isIdle)
     }
+
+    /// The end of a credential comes before what its session has sent; but not before the session.
+    @Test(arguments: [true, false]) func endsOfCredentialsOvertake(isOpen: Bool) throws {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(isOpen ? 1 : 0) }
+        var batch = [
+            try Bench.put(1, 1, "/a", "1"), .credentialEnded(Bench.session(1), number: 1),
+            .revoked(Bench.session(1), [1]),
+        ]
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        var order: [Int64?] = []
+        while backlog.hasNext {
+            order.append(backlog.next()?.requestNumber)
+            backlog.finish(work: 1)
+        }
+        #expect(order == (isOpen ? [nil, nil, 1] : [1, nil, nil]))
+    }
 }
 
 extension DatabaseMessage {

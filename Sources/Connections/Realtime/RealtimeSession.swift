@@ -69,6 +69,8 @@ package struct RealtimeSession {
     private var refusalCount: UInt8 = 0
     /// Whose ``credential`` is; nil for a client that is not signed in.
     private var identity: Box<Identity>?
+    /// Credentials with which the client has signed in so far: the last one has this number.
+    private var credentialCount: UInt32 = 0
     /// The sign-ins that have queued onDisconnect writes, each once; the number of a sign-in is its index
     /// plus one. They stay here after a sign-out, as their writes do.
     private var signIns: [SignIn] = []
@@ -248,8 +250,8 @@ package struct RealtimeSession {
         // In one place only: it is moved there, not copied.
         context.post(
             .request(
-                id, request, credential, signIn: signIn, byteCount: byteCount, received: context.now,
-                grant: grant),
+                id, request, credential, credentialNumber: credentialNumber, signIn: signIn,
+                byteCount: byteCount, received: context.now, grant: grant),
             byteCount: byteCount)
         markWindow(byteCount, &context)
     }
@@ -295,8 +297,20 @@ package struct RealtimeSession {
 
     // MARK: The credential
 
+    /// The number of ``credential``; 0 for a client that is not signed in.
+    private var credentialNumber: UInt32 { identity == nil ? 0 : credentialCount }
+
     /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
     private mutating func become(
+        _ credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
+    ) {
+        // A client that signs in for hours on end must not make the server trap.
+        if identity != nil { credentialCount &+= 1 }
+        assume(credential, identity, &context)
+        context.post(.identity(id, credential, number: credentialNumber))
+    }
+
+    private mutating func assume(
         _ credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
     ) {
         let oldExpiry = expiry
@@ -304,7 +318,6 @@ package struct RealtimeSession {
         self.credential = credential
         self.identity = identity.map { Box($0) }
         if expiry != oldExpiry { context.append(.expire(at: expiry)) }
-        context.post(.identity(id, credential))
     }
 
     /// The client has shown an administrator's certificate with its connection: it need not sign in.
@@ -314,12 +327,15 @@ package struct RealtimeSession {
     }
 
     /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch
-    /// a fresh one at once, and back off when that one is refused, too.
+    /// a fresh one at once, and back off when that one is refused, too. The databases learn of it before they
+    /// execute what the client has sent, and refuse that.
     /// - Returns: The message that says so.
     mutating func signOut(_ reason: SignOutReason, _ context: inout ConnectionContext) -> [UInt8] {
         var message: [UInt8] = []
         message.append(authRevoked: .expiredToken, reason: reason.text)
-        become(.anonymous, nil, &context)
+        let number = credentialNumber
+        assume(.anonymous, nil, &context)
+        context.post(.credentialEnded(id, number: number))
         return message
     }
 
@@ -328,7 +344,9 @@ package struct RealtimeSession {
     /// - Returns: Whether the client must be signed out.
     mutating func recheck(_ revocations: RevocationState, _ context: inout ConnectionContext) -> Bool {
         let revoked = signIns.indices.filter { !revocations.allows(signIns[$0]) }
-        if !revoked.isEmpty { context.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 }))) }
+        if !revoked.isEmpty {
+            context.post(.revoked(id, Set(revoked.map { UInt32($0) + 1 }), upTo: credentialCount))
+        }
         guard let identity = identity?.value else { return false }
         return !revocations.allows(identity)
     }

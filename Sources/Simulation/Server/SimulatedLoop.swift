@@ -203,9 +203,8 @@ final class SimulatedLoop {
             (session, input) = (id, isAdmission ? .admission(id) : .rest(id))
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
-        case .identity, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared, .indexed, .rules,
-            .storage,
-            .outputsDelivered, .drain, .statistics, .usage, .backup, .trees:
+        case .identity, .credentialEnded, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared,
+            .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup, .trees:
             return
         }
         observer?.posted(input, from: link(of: session))

@@ -197,7 +197,7 @@ import Testing
                         "accepted",
                         ["expire at 99", "identity as ada", #"reply 1 authenticated {"uid":"ada"} until 99"#]
                     ) { $0.verified(.accepted(user("ada", validUntil: 99)), &$1) },
-                    .event("expired", ["cancel expiry", "identity"]) { $0.expired(&$1) },
+                    .event("expired", ["cancel expiry", "credential 1 ended"]) { $0.expired(&$1) },
                 ]),
             PollingConversation(
                 "what one client posts is bounded: the rest waits for its marks",

@@ -256,7 +256,7 @@ import Testing
                     .accepted(
                         user("ada", validUntil: 1_700_000_100), "expire at 1700000100", "identity as ada",
                         #"reply 1 authenticated {"uid":"ada"} until 1700000100"#),
-                    .expired("cancel expiry", revoked("Auth token is expired."), "identity"),
+                    .expired("cancel expiry", revoked("Auth token is expired."), "credential 1 ended"),
                     .client(putMessage(2), "request 2 put /a 1"),
                 ]),
             WebSocketConversation(
@@ -361,7 +361,7 @@ import Testing
         #expect(driver.event { $0.recheck(state, &$1) } == ["revoked [1]"], "the session is bob's")
         state.revokedBefore = ["bob": 200]
         let lines = driver.event { $0.recheck(state, &$1) }
-        #expect(lines.contains("revoked [2]") && lines.contains("identity"), "bob is signed out")
+        #expect(lines.contains("revoked [2]") && lines.contains("credential 2 ended"), "bob is signed out")
         #expect(lines.contains(Self.revoked("Auth token is no longer accepted.")))
         #expect(
             driver.receive(ask(5, "om", #"{"p":"/a","d":{"b":1}}"#)) == ["request 5 onDisconnect merge /a"])

@@ -125,8 +125,9 @@ extension DatabaseMessage {
         case .request(let request):
             "request \(request.number) \(request.action.summary)" + request.credential.summary
                 + (request.signIn > 0 ? ", sign-in \(request.signIn)" : "")
-        case .identity(_, let credential): "identity" + credential.summary
-        case .revoked(_, let signIns): "revoked \(signIns.sorted())"
+        case .identity(_, let credential, _): "identity" + credential.summary
+        case .credentialEnded(_, let number): "credential \(number) ended"
+        case .revoked(_, let signIns, _): "revoked \(signIns.sorted())"
         case .rest(_, let call, _): call.summary
         case .reply(_, let reply, _): reply.summary
         case .windowMark: "window mark"
