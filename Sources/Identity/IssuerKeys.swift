@@ -9,7 +9,8 @@ import PandoTree
 /// - A stale set is used at once, and fetched again meanwhile. So no verification waits for a known key.
 /// - A `kid` that a fresh set does not have means that the issuer has new keys: the set is fetched again, but
 ///   at most once a minute. Otherwise invented key ids would cause a fetch each.
-/// - Only one fetch is in progress at a time. A verification that needs an unknown key waits for it.
+/// - Only one fetch is in progress at a time. A verification that needs an unknown key waits for it; where
+///   many wait, further ones are refused at once, and may be repeated.
 /// - After a failed fetch the next one is delayed, twice as long each time.
 actor IssuerKeys {
     typealias Fetch = @Sendable (FetchURL) async throws(FetchError) -> FetchedDocument
@@ -27,6 +28,11 @@ actor IssuerKeys {
     /// The delay after the first failed fetch. Each further one doubles it, up to ``longestRetryInterval``.
     static let retryInterval: Duration = .seconds(10)
     static let longestRetryInterval: Duration = .seconds(80)
+    /// Verifications that wait for a fetch while there is no set. Each takes a place of those that a loop has
+    /// under way, which other issuers and secrets need, too: half of them.
+    static let waitingLimit = 512
+    /// The same for a key that the set does not have, whose id may be invented.
+    static let unknownKeyWaitingLimit = 256
 
     nonisolated let issuer: Issuer
     private let source: IdentityConfiguration.RemoteIssuer.Keys
@@ -43,6 +49,8 @@ actor IssuerKeys {
     private var retryAt: Duration = .zero
     private var fetchedForUnknownAt: Duration?
     private(set) var fetchInProgress: Task<Void, Never>?
+    /// Verifications that wait for ``fetchInProgress``.
+    private(set) var waitingCount = 0
     private var jwksAddress: FetchURL?
 
     init(
@@ -59,16 +67,23 @@ actor IssuerKeys {
 
     /// The keys among which to search. Waits for the issuer only where there is no set, or none with that
     /// key.
-    /// - Throws: ``TokenError/keysUnavailable``.
+    /// - Throws: ``TokenError/keysUnavailable``; also where too many wait already.
     func keys(for id: Text?) async throws(TokenError) -> KeySet {
         if let keys = cachedKeys() {
             guard let id, !keys.mayHold(id), mayFetchForUnknownKey() else { return keys }
-            await refresh().value
+            try await wait(for: refresh(), amongAtMost: Self.unknownKeyWaitingLimit)
         } else if let task = refreshUnlessFailing() {
-            await task.value
+            try await wait(for: task, amongAtMost: Self.waitingLimit)
         }
         guard let keys = cachedKeys() else { throw .keysUnavailable }
         return keys
+    }
+
+    private func wait(for fetch: Task<Void, Never>, amongAtMost limit: Int) async throws(TokenError) {
+        guard waitingCount < limit else { throw .keysUnavailable }
+        waitingCount += 1
+        await fetch.value
+        waitingCount -= 1
     }
 
     /// The cached set. A stale one is fetched again meanwhile. Nil when there is none that may be used.

@@ -11,8 +11,8 @@ struct VerificationQueue {
         let digest: SHA256Digest
     }
 
-    /// Verifications at the same time, of one loop. Each may wait for an issuer, and holds a token of at most
-    /// 8 KiB: 8 MiB in all.
+    /// Verifications at the same time, of one loop. Each may wait for an issuer (at most half as many, in all
+    /// loops, for the same one), and holds a token of at most 8 KiB: 8 MiB in all.
     static let underWayLimit = 1024
     /// Entries from which on those of ended connections are removed.
     private static let leastCountToPrune = 1024

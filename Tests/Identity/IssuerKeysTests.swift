@@ -114,6 +114,31 @@ func maxAge(seconds: Int, fresh: Int, stale: Int) async throws {
     #expect(world.issuer.keyRequestCount == 1)
 }
 
+/// Invented key ids, or an issuer that has not responded yet: few wait for its fetch, so that they do not
+/// take the places of all verifications. Known keys are not affected.
+@Test(arguments: [true, false]) func fewWaitForAFetch(hasSet: Bool) async throws {
+    let issuer = FakeIssuer()
+    try issuer.publish([("k1", TestKeys.rsa)])
+    let keys = IssuerKeys(
+        IdentityConfiguration.whole.issuers[0],
+        fetch: { url throws(FetchError) in try await issuer.fetch(url) },
+        now: { issuer.state.withLock { $0.time } }, report: { _ in })
+    if hasSet { _ = try await keys.keys(for: "k1") }
+    issuer.hang()
+    let limit = hasSet ? IssuerKeys.unknownKeyWaitingLimit : IssuerKeys.waitingLimit
+    await withTaskGroup(of: Void.self) { group in
+        for number in 0..<limit {
+            group.addTask { _ = try? await keys.keys(for: Text("invented \(number)")) }
+        }
+        while await keys.waitingCount < limit { await Task.yield() }
+        await #expect(throws: TokenError.keysUnavailable) { try await keys.keys(for: "k2") }
+        if hasSet { #expect((try? await keys.keys(for: "k1")) != nil) }
+        issuer.answer()
+    }
+    #expect(await keys.waitingCount == 0)
+    #expect((try? await keys.keys(for: "k1")) != nil)
+}
+
 /// The last good set is used for a day.
 @Test func issuerIsDown() async throws {
     let world = try await World()
