@@ -130,9 +130,7 @@ final class AdminConnection: ChannelDelegate {
     /// Goes on with `next` if the request's token, or without one the certificate, is an administrator's.
     private func authenticate(_ head: RequestHead, _ query: QueryString, _ next: @escaping () -> Void) {
         guard let token = RESTCredential(head.fields, query).token else {
-            if channel.tlsFacts?.isAdministrator == true, head.mayUseCertificate(inScript: false) {
-                return next()
-            }
+            if hasAdministratorsCertificate, head.mayUseCertificate(inScript: false) { return next() }
             return refuse("an administrator's token is needed: Authorization: Bearer …\n", .unauthorized)
         }
         if let result = authenticator.verifyAtOnce(token) { return settle(result, next) }
@@ -143,6 +141,13 @@ final class AdminConnection: ChannelDelegate {
         Task.detached { [authenticator] in
             answer.giveFromElsewhere(await authenticator.verify(token, at: wallTime() / 1000, from: peer))
         }
+    }
+
+    /// As ``SocketStatus/isAdministrator`` at the server's own port: the certificate of a trusted proxy is not
+    /// its clients'.
+    private var hasAdministratorsCertificate: Bool {
+        guard channel.tlsFacts?.isAdministrator == true, let peer = channel.peerAddress else { return false }
+        return !reports.configuration.trustedProxies.contains(peer)
     }
 
     private func settle(_ result: VerificationResult, _ next: () -> Void) {

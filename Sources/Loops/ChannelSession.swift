@@ -56,6 +56,12 @@ class ChannelSession: LoopSession, ChannelDelegate {
 
     final override var isReserved: Bool { channel.isReserved }
 
+    /// The client has shown a certificate that administrators have (`--tls-client-ca`). A trusted proxy's own
+    /// says nothing of its clients.
+    final var hasAdministratorsCertificate: Bool {
+        !isTrustedProxy && channel.tlsFacts?.isAdministrator == true
+    }
+
     /// Before an event: sets the time and the state of the socket in the context.
     final func prepareSocket() {
         prepare()
@@ -63,9 +69,8 @@ class ChannelSession: LoopSession, ChannelDelegate {
         services.context.socket.writtenByteCount = channel.writtenByteCount
         services.context.socket.isOpen = channel.isOpen
         services.context.socket.isTrustedProxy = isTrustedProxy
-        let tls = channel.tlsFacts
-        services.context.socket.isSecure = tls != nil
-        services.context.socket.isAdministrator = tls?.isAdministrator ?? false
+        services.context.socket.isSecure = channel.tlsFacts != nil
+        services.context.socket.isAdministrator = hasAdministratorsCertificate
     }
 
     /// The same with what the client's system has acknowledged: a system call.

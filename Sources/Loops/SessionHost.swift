@@ -127,13 +127,16 @@ final class SessionHost {
             addresses?.refuse(channel)
             return
         }
+        let hasCertificate =
+            connection.hasAdministratorsCertificate && request.head.mayUseCertificate(inScript: false)
         guard connection.upgrade(request, mayJoin: joined != nil) else { return }
         // Its HTTP side is over.
         evictor.forget(connection)
         connection.letGo()
         table.remove(connection)
         let network = resources.workers.clients.forget(connection.id)
-        let session = begin(on: channel, request, joined, compressingFor: connection.window)
+        let session = begin(
+            on: channel, request, joined, hasCertificate: hasCertificate, compressingFor: connection.window)
         if let client { session.remember(client: client) }
         if let network = client.map({ AddressNetwork($0) }) ?? network {
             resources.workers.clients.note(session.id, at: network)
@@ -146,9 +149,11 @@ final class SessionHost {
 
     /// Makes a WebSocket's session: a new one, or one that a session by long polling is to move to, if its
     /// client finds that the WebSocket works.
-    /// - Parameter window: The deflate window for which its messages are compressed; nil where they are not.
+    /// - Parameters:
+    ///   - hasCertificate: The client has a certificate that makes it an administrator.
+    ///   - window: The deflate window for which its messages are compressed; nil where they are not.
     private func begin(
-        on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?,
+        on channel: Channel, _ request: UpgradeRequest, _ joined: PollingSession?, hasCertificate: Bool,
         compressingFor window: DeflateWindow?
     ) -> WebSocketSession {
         let former = request.joins ? joined : nil
@@ -162,9 +167,7 @@ final class SessionHost {
             return session
         }
         services.context.post(.open(session.id, request.openRequest))
-        if channel.tlsFacts?.isAdministrator == true, request.head.mayUseCertificate(inScript: false) {
-            session.becomeAdministrator()
-        }
+        if hasCertificate { session.becomeAdministrator() }
         return session
     }
 

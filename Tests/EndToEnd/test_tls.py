@@ -588,6 +588,36 @@ def test_client_certificates_by_long_polling_count_for_pages_of_the_server_alone
         assert expected in polled(Client(server.port, client_context(identity)), write, fields), (identity, fields)
 
 
+def test_the_certificate_of_a_trusted_proxy_is_not_that_of_its_clients(servers):
+    arguments = [
+        *pair("localhost"), "--tls-client-ca", FIXTURES / "issuer.pem", "--trusted-proxy", "127.0.0.1",
+        "--admin-listen", "0.0.0.0:0",
+    ]
+    server = servers(memory=True, dev=False, arguments=arguments)
+    for fields in ({}, {"X-Forwarded-For": "203.0.113.9"}):
+        proxy = Client(server.port, client_context("client"))
+        proxy.request("GET", "/.settings/rules.json", headers=fields)
+        assert proxy.getresponse().status == 401, fields
+    assert Client(Admin(server).port, client_context("client")).ask("GET", "/varz")[0] == 401
+    write = {"t": "d", "d": {"r": 1, "a": "p", "b": {"p": "/a", "d": 1}}}
+    page = {"Sec-Fetch-Site": "same-origin"}
+    assert "permission_denied" in polled(Client(server.port, client_context("client")), write, page)
+
+    async def talk():
+        async with websocket(server.port, "client") as one:
+            await one.recv()
+            assert (await request(one, 1, "p", {"p": "/b", "d": 2}))["s"] == "permission_denied"
+
+    asyncio.run(talk())
+    # A PROXY header says that the TLS connection is a client's.
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
+        addresses = socket.inet_aton("203.0.113.9") + bytes(4) + b"\x12\x34\x00\x50"
+        plain.sendall(b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0" + bytes([len(addresses)]) + addresses)
+        with client_context("client").wrap_socket(plain, server_hostname="localhost") as secure:
+            secure.sendall(b"GET /.settings/rules.json HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            assert secure.recv(1 << 16).startswith(b"HTTP/1.1 200 ")
+
+
 # The port that redirects
 
 

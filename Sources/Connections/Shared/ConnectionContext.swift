@@ -14,7 +14,8 @@ package struct SocketStatus: Equatable, Sendable {
     package var acknowledgedByteCount = 0
     /// Whether bytes that are written will be sent.
     package var isOpen = true
-    /// The client has shown a certificate that administrators have (`--tls-client-ca`).
+    /// The client has shown a certificate that administrators have (`--tls-client-ca`). false for a trusted
+    /// proxy: its certificate is not its clients'.
     package var isAdministrator = false
 
     /// The peer is a proxy whose word about its clients counts (`--trusted-proxy`).
