@@ -9,7 +9,7 @@ import COperatingSystem
 //  version 2. Commands: 0 LOCAL (the proxy itself speaks), 1 PROXY.
 //  Addresses: 0x11 TCP over IPv4: source 4, destination 4, source port 2, destination port 2 (BE)
 //             0x21 TCP over IPv6: source 16, destination 16, source port 2, destination port 2
-//             0x31 Unix stream: two paths of 108; 0x00 unspecified: no address is known
+//             0x31 Unix stream: two paths of 108; 0x00 unspecified: a client whose address is not known
 
 /// The header of the PROXY protocol, version 2.
 package enum ProxyHeader {
@@ -17,7 +17,8 @@ package enum ProxyHeader {
     package enum Outcome: Equatable, Sendable {
         /// The header has so many bytes at least.
         case incomplete(byteCount: Int)
-        /// The header is complete. The client's address; nil where the proxy speaks for itself or knows none.
+        /// The header is complete. The client's address, ``SocketAddress/unknown`` where the header has none;
+        /// nil where the proxy speaks for itself.
         case complete(source: SocketAddress?)
         /// Not a header of version 2 that a stream may have.
         case invalid
@@ -47,11 +48,12 @@ package enum ProxyHeader {
         }
         let addresses = bytes[fixedByteCount...]
         switch (bytes[12] & 0x0F, bytes[13]) {
-        case (0, _), (1, 0x00): return .complete(source: nil)
+        case (0, _): return .complete(source: nil)
+        case (1, 0x00): return .complete(source: SocketAddress.unknown)
         case (1, 0x11): return source(addresses, family: 4, byteCount: 4)
         case (1, 0x21): return source(addresses, family: 6, byteCount: 16)
-        // A client of the proxy's own machine.
-        case (1, 0x31): return length >= 216 ? .complete(source: nil) : .invalid
+        // A client on the proxy's own machine: a Unix socket has no address that limits could count.
+        case (1, 0x31): return length >= 216 ? .complete(source: SocketAddress.unknown) : .invalid
         default: return .invalid
         }
     }
@@ -79,7 +81,7 @@ final class ProxyStage: @unchecked Sendable {
 
     private var bytes: [UInt8] = []
     private(set) var isDone = false
-    /// The client's address; nil while it is not known, and where the peer speaks for itself.
+    /// The client's address; nil before the header is complete, and where the peer speaks for itself.
     private(set) var source: SocketAddress?
 
     /// Line ends that were taken for the beginning of a signature: they mean nothing before a request

@@ -1,6 +1,6 @@
 import COperatingSystem
 
-/// An IPv4 or IPv6 address and a port, or the other end of a Unix socket.
+/// An IPv4 or IPv6 address and a port, the other end of a Unix socket, or an address that is not known.
 package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     var raw: pando_address
 
@@ -54,7 +54,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
 
     /// The address without the port or brackets.
     package var host: String {
-        unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
+        if isUnknown { return "unknown" }
+        return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 64) { text in
             var address = raw
             // 57 bytes suffice for any address with a scope; the result is null-terminated.
             guard let start = text.baseAddress, unsafe pando_address_print(&address, start, text.count) == 0
@@ -67,6 +68,7 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     package var description: String {
         switch raw.family {
         case Self.unixFamily: "unix"
+        case Self.unknownFamily: "unknown"
         case 6: "[\(host)]:\(port)"
         default: "\(host):\(port)"
         }
@@ -93,16 +95,25 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
     /// The other end of a Unix socket.
     static let unix = SocketAddress(octets: [], family: unixFamily, port: 0)
 
-    /// 4 or 6; 1 for a Unix socket.
+    private static let unknownFamily: UInt8 = 0
+
+    /// That of a client of which its proxy says only that it is none of its own. It is in no range of
+    /// addresses and not on this machine, and limits count all such clients as one address.
+    package static let unknown = SocketAddress(octets: [], family: unknownFamily, port: 0)
+
+    /// Whether it is ``unknown``.
+    package var isUnknown: Bool { raw.family == Self.unknownFamily }
+
+    /// 4 or 6; 1 for a Unix socket, 0 for an address that is not known.
     package var family: UInt8 { raw.family }
 
     /// Whether it is the other end of a Unix socket: a program of this machine.
     package var isUnix: Bool { raw.family == Self.unixFamily }
 
     /// Whether a socket that listens there listens on all addresses of the machine.
-    package var isUnspecified: Bool { !isUnix && octets.allSatisfy { $0 == 0 } }
+    package var isUnspecified: Bool { !isUnix && !isUnknown && octets.allSatisfy { $0 == 0 } }
 
-    /// The bytes of the address: 4, 16, or none for a Unix socket.
+    /// The bytes of the address: 4, 16, or none for a Unix socket and an address that is not known.
     package var octets: [UInt8] {
         switch raw.family {
         case 4: Array(allOctets.prefix(4))

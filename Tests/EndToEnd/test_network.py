@@ -178,6 +178,18 @@ def test_proxy_header_says_who_the_client_is(proxied):
     proxied.wait_for_log("refused 1 connection: more than 1 from one address")
 
 
+def test_clients_whose_address_the_proxy_does_not_know_are_one_and_no_proxy(proxied):
+    unspecified, local = SIGNATURE + b"\x21\x00\0\0", SIGNATURE + b"\x21\x31\0\xd8" + b"a" * 216
+    kept, answer = held(proxied.port, unspecified)
+    assert status(answer) == "200"
+    # What such a client says of itself does not count.
+    forwarded = REQUEST.replace(b"\r\n", b"\r\nX-Forwarded-For: 198.51.100.7\r\n", 1)
+    for first in (unspecified, local):
+        assert status(exchange(connect(proxied.port), first + forwarded)) == "429"
+    assert status(exchange(connect(proxied.port), forwarded)) == "200", "the proxy's own word counts"
+    kept.close()
+
+
 def test_proxy_header_in_pieces(proxied):
     with connect(proxied.port) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

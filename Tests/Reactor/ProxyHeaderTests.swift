@@ -27,8 +27,8 @@ private let v6: [UInt8] =
             ("with what is not looked at", header(0x21, 0x11, v4 + [3, 0, 1, 9]), "1.2.3.4:4660"),
             ("LOCAL", header(0x20, 0x00, []), nil),
             ("LOCAL with addresses", header(0x20, 0x11, v4), nil),
-            ("unspecified", header(0x21, 0x00, [1, 2, 3]), nil),
-            ("Unix", header(0x21, 0x31, [UInt8](repeating: 0, count: 216)), nil),
+            ("unspecified", header(0x21, 0x00, [1, 2, 3]), "unknown"),
+            ("Unix", header(0x21, 0x31, [UInt8](repeating: 0, count: 216)), "unknown"),
         ] as [(String, [UInt8], String?)])
     func complete(name: String, bytes: [UInt8], source: String?) {
         guard case .complete(let found) = ProxyHeader.read(bytes) else {
@@ -43,6 +43,20 @@ private let v6: [UInt8] =
                 ProxyHeader.read(Array(bytes[..<count])) == .incomplete(byteCount: needed),
                 "\(name), \(count)")
         }
+    }
+
+    @Test func unknownAddressHasNoPrivilege() throws {
+        let unknown = SocketAddress.unknown
+        #expect(unknown.isUnknown && !unknown.isLoopback && !unknown.isUnix && !unknown.isUnspecified)
+        #expect(unknown.host == "unknown")
+        for range in ["0.0.0.0/0", "::/0", "unix"] {
+            let range = try #require(AddressRange(range))
+            #expect(!range.contains(unknown), "\(range)")
+        }
+        let limiter = AddressLimiter(limit: 1)
+        let grant = try #require(limiter.admit(unknown))
+        #expect(limiter.admit(unknown) == nil, "all such clients are one")
+        withExtendedLifetime(grant) {}
     }
 
     @Test(

@@ -29,7 +29,7 @@ private func checkProxyHeader(_ bytes: [UInt8]) throws {
             }
             count = needed
         case .complete(let source):
-            if let source {
+            if let source, !source.isUnknown {
                 try require([4, 6].contains(source.family), "a client of family \(source.family)")
                 let again = SocketAddress(source.host, port: source.port)
                 try require(again == source, "\(source) is not its text")
