@@ -210,17 +210,23 @@ package final class CertificateStore: Sendable {
         }
         if scan.leftOutCount != before.leftOutCount { messages += warnings(of: scan) }
         var clientIssuers = state.clientIssuers
-        let issuersChanged = reloadClientIssuers(scan, before, &clientIssuers, &messages, all: all)
+        reloadClientIssuers(scan, before, &clientIssuers, &messages, all: all)
         var loaded = state.loaded
         for source in scan.sources {
             guard goesOn() else { return [] }
             let old = loaded[source]
             let isChanged = all || scan.stamps[source] != before.stamps[source] || old == nil
-            guard isChanged || issuersChanged else { continue }
-            loaded[source] = reload(
-                source, old, clientIssuers: clientIssuers, issuersChanged: issuersChanged, at: now,
-                &messages)
+            guard isChanged else { continue }
+            loaded[source] = reload(source, old, clientIssuers: clientIssuers, at: now, &messages)
         }
+        // Also of certificates whose files are bad, gone or were not looked for: a former issuer must not be
+        // accepted by any of them.
+        for source in CertificateSource.sorted(loaded.keys)
+        where loaded[source]?.clientIssuers != clientIssuers {
+            guard goesOn() else { return [] }
+            accept(clientIssuers, for: source, &loaded, &messages)
+        }
+        let withRemoved = loaded
         state.seen = scan
         state.changing = nil
         state.clientIssuers = clientIssuers
@@ -233,15 +239,16 @@ package final class CertificateStore: Sendable {
                         text: "\(source.certificate): the certificate was removed and is not used any more"))
             }
         }
-        guard let new = Published(loaded) else {
+        if loaded.isEmpty {
+            loaded = withRemoved
             messages.append(
                 Message(
                     level: .error,
                     text:
                         "no certificate file is left; the previous certificates are used: put the files back before the next start"
                 ))
-            return messages
         }
+        guard let new = Published(loaded) else { return messages }
         state.loaded = loaded
         // The former one is freed when the lock is released: it may be the last to hold many identities.
         _ = published.withLock { current in
@@ -255,8 +262,8 @@ package final class CertificateStore: Sendable {
     /// Reads one certificate and its key again.
     /// - Returns: What is used from now on: the old one where the files are bad; nil where there is none.
     private func reload(
-        _ source: CertificateSource, _ old: Loaded?, clientIssuers: [UInt8]?, issuersChanged: Bool,
-        at now: Int64, _ messages: inout [Message]
+        _ source: CertificateSource, _ old: Loaded?, clientIssuers: [UInt8]?, at now: Int64,
+        _ messages: inout [Message]
     ) -> Loaded? {
         do throws(InvalidCertificate) {
             let new = try Self.load(source, old, clientIssuers: clientIssuers, tickets)
@@ -266,42 +273,54 @@ package final class CertificateStore: Sendable {
             messages += warnings(of: source, new, at: now)
             return new
         } catch {
-            guard var old else {
+            guard let old else {
                 messages.append(Message(level: .error, text: "\(error.reason); it is not used"))
                 return nil
             }
             messages.append(Message(level: .error, text: "\(error.reason); the certificate stays as it was"))
-            if issuersChanged,
-                let identity = try? TLSIdentity(
-                    chain: old.chain, key: old.key, clientIssuers: clientIssuers, tickets: tickets)
-            {
-                old.identity = identity
-                old.clientIssuers = clientIssuers
-            }
             return old
         }
     }
 
-    /// - Returns: Whether the issuers have changed.
+    /// Makes an identity again, from the chain and the key that it has, for other issuers of clients'
+    /// certificates.
+    private func accept(
+        _ clientIssuers: [UInt8]?, for source: CertificateSource,
+        _ loaded: inout [CertificateSource: Loaded], _ messages: inout [Message]
+    ) {
+        guard var changed = loaded[source] else { return }
+        do throws(InvalidCertificate) {
+            changed.identity = try TLSIdentity(
+                chain: changed.chain, key: changed.key, clientIssuers: clientIssuers, tickets: tickets)
+            changed.clientIssuers = clientIssuers
+            loaded[source] = changed
+        } catch {
+            messages.append(
+                Message(
+                    level: .error,
+                    text:
+                        "\(source.certificate): \(error.reason); it goes on with the former issuers of administrators' certificates"
+                ))
+        }
+    }
+
     private func reloadClientIssuers(
         _ scan: CertificateScan, _ before: CertificateScan, _ clientIssuers: inout [UInt8]?,
         _ messages: inout [Message], all: Bool
-    ) -> Bool {
+    ) {
         guard let path = locations.clientIssuers, all || scan.clientIssuers != before.clientIssuers else {
-            return false
+            return
         }
         do throws(InvalidCertificate) {
             let issuers = try Self.readIssuers(path)
-            guard issuers != clientIssuers else { return false }
+            guard issuers != clientIssuers else { return }
             clientIssuers = issuers
             messages.append(
                 Message(
                     level: .notice,
                     text: "\(path): the issuers of administrators' certificates were read again"))
-            return true
         } catch {
             messages.append(Message(level: .error, text: "\(path): \(error.reason); it stays as it was"))
-            return false
         }
     }
 

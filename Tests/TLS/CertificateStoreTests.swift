@@ -238,6 +238,41 @@ final class Folder {
         #expect(all.earliestExpirySeconds <= alone.earliestExpirySeconds && all.earliestExpirySeconds > now)
     }
 
+    /// A certificate keeps the former issuers in no case: not where its files are gone, bad, or can't be
+    /// looked for.
+    @Test(arguments: ["directory", "files", "bad key", "none"])
+    func issuerThatIsRemovedIsAcceptedNowhere(missing: String) throws {
+        let directory = Folder()
+        for (name, ending) in [("pem", "fullchain.pem"), ("key", "privkey.pem")] {
+            directory.write(fixture("localhost." + name), to: "localhost/" + ending)
+        }
+        folder.write(fixture("issuer.pem"), to: "ca.pem")
+        var locations = CertificateLocations()
+        locations.directory = directory.path
+        locations.clientIssuers = folder.path + "/ca.pem"
+        let store = try CertificateStore(locations)
+        func isAdministrator() throws -> Bool? {
+            let pair = try Pair(store.context, try clientContext(identity: "client"))
+            pair.exchange()
+            return pair.server.tls.facts?.isAdministrator
+        }
+        #expect(try isAdministrator() == true)
+        folder.write(fixture("stranger.pem"), to: "ca.pem")
+        let away = directory.path + "-away"
+        switch missing {
+        case "directory": _ = unsafe rename(directory.path, away)
+        case "files":
+            directory.delete("localhost/fullchain.pem")
+            directory.delete("localhost/privkey.pem")
+        case "bad key": directory.write(fixture("rsa.key"), to: "localhost/privkey.pem")
+        default: break
+        }
+        defer { _ = unsafe rename(away, directory.path) }
+        let messages = store.reload(at: now)
+        #expect(messages.contains { $0.text.contains("issuers of administrators' certificates were read") })
+        #expect(try isAdministrator() == nil, "refused: the issuer is unknown now")
+    }
+
     @Test func theClientsIssuersChange() throws {
         var locations = pair()
         folder.write(fixture("issuer.pem"), to: "ca.pem")
