@@ -170,8 +170,7 @@ package final class CertificateStore: Sendable {
     package func reloadIfChanged(at now: Int64, while goesOn: () -> Bool = { true }) -> [Message] {
         let scan = CertificateScan(locations)
         return state.withLock { state in
-            if now - (state.rotatedSeconds ?? now) >= Self.ticketKeySeconds { tickets.rotate() }
-            if now - (state.rotatedSeconds ?? 0) >= Self.ticketKeySeconds { state.rotatedSeconds = now }
+            rotateTicketKeys(&state, at: now)
             let warned = state.warnedSeconds ?? now
             let isDue = now - warned >= Self.warningIntervalSeconds
             state.warnedSeconds = isDue ? now : warned
@@ -189,12 +188,26 @@ package final class CertificateStore: Sendable {
         }
     }
 
-    /// Reads all files at once, and makes a new ticket key. Blocks as ``reloadIfChanged(at:while:)``.
+    /// Reads all files at once, also those that look as before. Blocks as ``reloadIfChanged(at:while:)``.
     /// - Parameters: As there.
     package func reload(at now: Int64, while goesOn: () -> Bool = { true }) -> [Message] {
         let scan = CertificateScan(locations)
+        return state.withLock { state in
+            rotateTicketKeys(&state, at: now)
+            return reload(scan, &state, at: now, all: true, while: goesOn)
+        }
+    }
+
+    /// Makes a new ticket key when it is time, and at no other: each one makes the tickets of the third before
+    /// it void. A ticket of a client whose issuers are no longer the same does not count anyway.
+    private func rotateTicketKeys(_ state: inout State, at now: Int64) {
+        guard let rotated = state.rotatedSeconds else {
+            state.rotatedSeconds = now
+            return
+        }
+        guard now - rotated >= Self.ticketKeySeconds else { return }
         tickets.rotate()
-        return state.withLock { reload(scan, &$0, at: now, all: true, while: goesOn) }
+        state.rotatedSeconds = now
     }
 
     private func reload(
