@@ -186,6 +186,20 @@ import Testing
         }
     }
 
+    /// A client that is nobody could otherwise have many certificates compared.
+    @Test(arguments: [(0, true), (2, true), (10, false)] as [(Int, Bool)])
+    func chainsOfClientsAreLimited(furtherCount: Int, isAccepted: Bool) throws {
+        let server = TLSServerContext(standard: try identity("localhost", clientIssuers: "issuer"))
+        let further = [[UInt8]](repeating: fixture("rsa4096.pem"), count: furtherCount).flatMap { $0 }
+        let client = try TLSClientContext(
+            issuers: fixture("issuer.pem"),
+            identity: (chain: fixture("client.pem") + further, key: fixture("client.key")))
+        let pair = try Pair(server, client)
+        pair.exchange()
+        #expect(pair.server.tls.facts?.isAdministrator == (isAccepted ? true : nil))
+        #expect((pair.server.failure == nil) == isAccepted)
+    }
+
     @Test func plainHTTP() throws {
         let server = Side(TLSConnection(server: TLSServerContext(standard: try identity("localhost"))))
         server.receive(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
