@@ -30,6 +30,7 @@ package final class Acceptor: Pollable {
     package let address: SocketAddress
     /// Of a Unix socket that is removed when this closes; nil for any other.
     package let path: String?
+    private let made: pando_file_identity?
     /// True while accepting pauses because descriptors or memory ran out.
     package private(set) var isExhausted = false
     /// Connections accepted so far.
@@ -96,6 +97,7 @@ package final class Acceptor: Pollable {
         assert(loop.isCurrent)
         address = socket.address
         path = socket.path
+        made = socket.made
         self.targets = targets
         self.configuration = configuration
         self.adopt = adopt
@@ -117,7 +119,7 @@ package final class Acceptor: Pollable {
         assert(loop.isCurrent)
         guard descriptor >= 0 else { return }
         // The name first: a client that connects from now on gets the error for a server that does not run.
-        if let path { unsafe pando_remove_socket(path) }
+        if let path, var made { unsafe pando_remove_socket(path, &made) }
         loop.poller.close(self)
     }
 

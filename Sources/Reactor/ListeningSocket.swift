@@ -5,8 +5,10 @@ package final class ListeningSocket {
     private var descriptor: Int32
     /// Where it listens, with the port that the system chose if 0 was asked for.
     package let address: SocketAddress
-    /// Of a Unix socket that this process has made: it is removed when the socket is closed.
+    /// Of a Unix socket that this process has made: its acceptor removes the name when it closes.
     package let path: String?
+    /// Which file ``path`` was then: a name that another server has made since is not removed.
+    let made: pando_file_identity?
 
     /// Connections that the kernel completes and queues until they are accepted (listen(2)); it reduces this
     /// to net.core.somaxconn.
@@ -17,10 +19,13 @@ package final class ListeningSocket {
     private static let privilegeReason =
         "permission denied: a port below 1024 needs a socket that systemd opens (pando.socket), or the capability CAP_NET_BIND_SERVICE"
 
-    private init(_ descriptor: Int32, _ address: SocketAddress, path: String?) {
+    private init(
+        _ descriptor: Int32, _ address: SocketAddress, path: String?, made: pando_file_identity? = nil
+    ) {
         self.descriptor = descriptor
         self.address = address
         self.path = path
+        self.made = made
     }
 
     deinit {
@@ -53,8 +58,10 @@ package final class ListeningSocket {
         guard !path.utf8.contains(0) else {
             throw SocketError(code: PANDO_EINVAL, attempt: "listen on \(path)")
         }
-        let descriptor = try checked(unsafe pando_listen_unix(path, backlog), "listen on unix:\(path)")
-        return ListeningSocket(descriptor, .unix, path: path)
+        var made = pando_file_identity()
+        let descriptor = try checked(
+            unsafe pando_listen_unix(path, backlog, &made), "listen on unix:\(path)")
+        return ListeningSocket(descriptor, .unix, path: path, made: made)
     }
 
     /// Takes a socket that listens already, and that the service manager has passed (sd_listen_fds(3)).

@@ -1,4 +1,5 @@
 import COperatingSystem
+import Glibc
 import Synchronization
 import Testing
 
@@ -25,7 +26,7 @@ import Testing
 
     @Test func unixSocketOfAProcessThatIsGoneIsReplaced() throws {
         let path = path()
-        defer { unsafe pando_remove_socket(path) }
+        defer { _ = unsafe unlink(path) }
         do {
             let first = try ListeningSocket.open(unixPath: path)
             #expect(first.address.isUnix && first.address.isLoopback)
@@ -33,6 +34,25 @@ import Testing
         }
         let second = try ListeningSocket.open(unixPath: path)
         #expect(second.description == "unix:\(path)")
+    }
+
+    @Test func onlyTheNameThatTheAcceptorHasMadeIsRemoved() throws {
+        let path = path()
+        defer { _ = unsafe unlink(path) }
+        let loop = try EventLoop()
+        func acceptor() throws -> Acceptor {
+            try Acceptor(
+                ListeningSocket.open(unixPath: path), on: loop, targets: [loop], adopt: { _, _ in })
+        }
+        let first = try acceptor()
+        _ = unsafe unlink(path)
+        let second = try acceptor()
+        first.close()
+        let isThere = unsafe access(path, F_OK) == 0
+        #expect(isThere, "it is another server's by then")
+        second.close()
+        let isLeft = unsafe access(path, F_OK) == 0
+        #expect(!isLeft)
     }
 
     /// Sockets that are kept until all processes have had their turn; the lock guards them.
@@ -52,7 +72,7 @@ import Testing
     @Test func ofServersThatStartAtOnceOneListens() async throws {
         for round in 0..<50 {
             let path = path()
-            defer { unsafe pando_remove_socket(path) }
+            defer { _ = unsafe unlink(path) }
             do { _ = try ListeningSocket.open(unixPath: path) }
             let opened = Opened()
             await withTaskGroup(of: Void.self) { group in

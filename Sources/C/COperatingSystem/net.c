@@ -331,7 +331,7 @@ static int lock_directory(const char *path) {
     return -1;
 }
 
-static int32_t listen_unix(const char *path, int32_t backlog) {
+static int32_t listen_unix(const char *path, int32_t backlog, pando_file_identity *made) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     size_t count = strlen(path);
     if (count == 0 || count >= sizeof address.sun_path) return -EINVAL;
@@ -346,18 +346,20 @@ static int32_t listen_unix(const char *path, int32_t backlog) {
         }
         if (unlink(path) < 0 || bind(fd, (struct sockaddr *)&address, sizeof address) < 0) return failed(fd);
     }
-    if (listen(fd, backlog) < 0) {
+    struct stat status;
+    if (lstat(path, &status) < 0 || listen(fd, backlog) < 0) {
         int error = errno;
         unlink(path);
         errno = error;
         return failed(fd);
     }
+    *made = (pando_file_identity){.device = status.st_dev, .inode = status.st_ino};
     return fd;
 }
 
-int32_t pando_listen_unix(const char *path, int32_t backlog) {
+int32_t pando_listen_unix(const char *path, int32_t backlog, pando_file_identity *made) {
     int lock = lock_directory(path);
-    int32_t result = listen_unix(path, backlog);
+    int32_t result = listen_unix(path, backlog, made);
     if (lock >= 0) close(lock);
     return result;
 }
@@ -390,9 +392,9 @@ int32_t pando_send_datagram(const char *name, const void *bytes, size_t count) {
     return sent < 0 ? (int32_t)sent : 0;
 }
 
-void pando_remove_socket(const char *path) {
+void pando_remove_socket(const char *path, const pando_file_identity *made) {
     struct stat status;
-    if (lstat(path, &status) == 0 && S_ISSOCK(status.st_mode)) unlink(path);
+    if (lstat(path, &status) == 0 && status.st_dev == made->device && status.st_ino == made->inode) unlink(path);
 }
 
 int32_t pando_process_id(void) { return (int32_t)getpid(); }

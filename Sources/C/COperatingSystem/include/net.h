@@ -127,16 +127,21 @@ int32_t pando_socket_error(int32_t fd);
 
 /// A bound, listening, non-blocking socket. Accepted sockets inherit TCP_NODELAY and the options.
 int32_t pando_listen(const pando_address *address, int32_t backlog, const pando_socket_options *options);
+/// Which file it is: no other has the same while it exists, or while a process has the socket that it names.
+typedef struct pando_file_identity {
+    uint64_t device, inode;
+} pando_file_identity;
 /// The same on a Unix socket. A name that a process has left behind is replaced. -EINVAL for a path that is too long.
-int32_t pando_listen_unix(const char *path, int32_t backlog);
+/// `made` gets which file the name is.
+int32_t pando_listen_unix(const char *path, int32_t backlog, pando_file_identity *made);
 /// Makes a listening stream socket that was passed to this process as `pando_listen` makes its own; -EINVAL for any other
 /// descriptor.
 int32_t pando_adopt_listener(int32_t fd, const pando_socket_options *options);
 /// Sends one datagram to a Unix socket: a path, or an abstract name behind `@`. -EINVAL for any other name, and for one
 /// that is too long.
 int32_t pando_send_datagram(const char *name, const void *bytes, size_t count);
-/// Removes a Unix socket's name.
-void pando_remove_socket(const char *path);
+/// Removes the name of a Unix socket that this process has open, if it is still the one that `pando_listen_unix` made.
+void pando_remove_socket(const char *path, const pando_file_identity *made);
 int32_t pando_process_id(void);
 int32_t pando_accept(int32_t fd, pando_address *peer);
 /// A non-blocking socket whose connection has begun; it is writable when the attempt is over.
