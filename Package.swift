@@ -279,7 +279,7 @@ let package = Package(
             ]),
         tests("Settings", on: ["Settings"]),
         tests("Log", on: ["Log", "Reactor"]),
-        tests("Loops", on: ["Loops", "Connections", "Engine", "Time", "Random", "Bytes"]),
+        tests("Loops", on: ["Loops", "Connections", "Engine", "Reactor", "Time", "Random", "Bytes"]),
         tests(
             "Administration",
             on: ["Administration", "Loops", "Database", "Engine", "Tree", "Time"], libraries: [logging]),

@@ -97,10 +97,11 @@ package final class AdminServer: @unchecked Sendable {
             other.cut()
         }
         let tls = certificates.map { TLSConnection(server: $0.context) }
-        let readsProxyHeader = configuration.trustedProxies.contains(socket.peer)
+        let peer = socket.peer
+        let readsProxyHeader = configuration.trustedProxies.contains(peer)
         _ = try? Channel.adopt(socket, on: loop, tls: tls, readsProxyHeader: readsProxyHeader) { channel in
             let connection = AdminConnection(channel, reports, authenticator, delegate: self)
-            connections.add(connection)
+            connections.add(connection, from: peer)
             return connection
         }
     }

@@ -1,7 +1,10 @@
+import PandoReactor
+
 /// Connections that are over after one response, those of the admin port for one, and which of them is closed
-/// when as many are open as may be and another one comes: the oldest that has sent no complete request, else
-/// the oldest that has its response. A client that opens many and sends nothing, or reads nothing, so keeps
-/// no other client away. A connection whose request is being answered stays.
+/// when as many are open as may be and another one comes: of those that have sent no complete request, the
+/// oldest of the address that has most connections; else the same of those that have their response. A client
+/// that opens many and sends nothing, or reads nothing, so keeps no other client away, and closes its own
+/// connections first. A connection whose request is being answered stays.
 package struct ShortConnections<Connection: AnyObject> {
     package enum Stage {
         /// Its request has not come, or not wholly.
@@ -14,7 +17,7 @@ package struct ShortConnections<Connection: AnyObject> {
 
     private let limit: Int
     /// In the order in which they came; at most ``limit``.
-    private var entries: [(connection: Connection, stage: Stage)] = []
+    private var entries: [(connection: Connection, network: AddressNetwork, stage: Stage)] = []
 
     package init(limit: Int) {
         precondition(limit > 0)
@@ -23,15 +26,28 @@ package struct ShortConnections<Connection: AnyObject> {
 
     package var isFull: Bool { entries.count >= limit }
 
-    /// The one to be closed for another one; nil where all are being answered.
+    /// The one to be closed for another one; nil where all are being answered. O(``limit``).
     package var leastUseful: Connection? {
-        (entries.first { $0.stage == .silent } ?? entries.first { $0.stage == .answered })?.connection
+        var counts: [AddressNetwork: Int] = [:]
+        for entry in entries { counts[entry.network, default: 0] += 1 }
+        return first(in: .silent, counts) ?? first(in: .answered, counts)
+    }
+
+    /// The oldest connection in a stage whose address has most of all connections.
+    private func first(in stage: Stage, _ counts: [AddressNetwork: Int]) -> Connection? {
+        var (first, most): (Connection?, Int) = (nil, 0)
+        for entry in entries where entry.stage == stage {
+            let count = counts[entry.network] ?? 0
+            if count > most { (first, most) = (entry.connection, count) }
+        }
+        return first
     }
 
     /// A new connection, which is silent. O(1).
-    package mutating func add(_ connection: Connection) {
+    /// - Parameter peer: Of the socket: clients behind a proxy count as one.
+    package mutating func add(_ connection: Connection, from peer: SocketAddress) {
         precondition(!isFull)
-        entries.append((connection, .silent))
+        entries.append((connection, AddressNetwork(peer), .silent))
     }
 
     /// O(``limit``). Nothing for a connection that was removed.

@@ -83,11 +83,12 @@ private final class RedirectClients: @unchecked Sendable {
             connections.remove(other)
             other.cut()
         }
-        let readsProxyHeader = trustedProxies.contains(socket.peer)
+        let peer = socket.peer
+        let readsProxyHeader = trustedProxies.contains(peer)
         _ = try? Channel.adopt(socket, on: loop, readsProxyHeader: readsProxyHeader) { channel in
             loop.schedule(after: RedirectPort.requestTimeout) { [weak channel] in channel?.close() }
             let connection = RedirectConnection(channel, securePort, self)
-            connections.add(connection)
+            connections.add(connection, from: peer)
             return connection
         }
     }

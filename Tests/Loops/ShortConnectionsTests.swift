@@ -1,3 +1,4 @@
+import PandoReactor
 import Testing
 
 @testable import PandoLoops
@@ -5,12 +6,37 @@ import Testing
 @Suite struct ShortConnectionsTests {
     private final class Connection {}
 
+    private func address(_ text: String) throws -> SocketAddress {
+        try #require(SocketAddress(text, port: 1))
+    }
+
+    @Test func addressWithMostConnectionsMakesPlace() throws {
+        let (one, many) = (try address("192.0.2.1"), try address("192.0.2.2"))
+        let all = (0..<6).map { _ in Connection() }
+        var connections = ShortConnections<Connection>(limit: 6)
+        for (connection, peer) in zip(all, [one, many, one, many, many, one]) {
+            connections.add(connection, from: peer)
+        }
+        #expect(connections.leastUseful === all[0], "both have three: the oldest")
+        connections.remove(all[5])
+        #expect(connections.leastUseful === all[1])
+        connections.move(all[1], to: .answered)
+        #expect(connections.leastUseful === all[3], "it has sent no request")
+        connections.remove(all[3])
+        connections.remove(all[4])
+        #expect(connections.leastUseful === all[0], "one has two")
+        connections.remove(all[0])
+        connections.remove(all[2])
+        #expect(connections.leastUseful === all[1], "there is no other")
+    }
+
     @Test func oldestSilentConnectionMakesPlaceThenTheOldestAnswered() throws {
+        let peer = try address("192.0.2.1")
         let all = (0..<4).map { _ in Connection() }
         var connections = ShortConnections<Connection>(limit: 4)
         for connection in all {
             #expect(!connections.isFull)
-            connections.add(connection)
+            connections.add(connection, from: peer)
         }
         #expect(connections.isFull && connections.leastUseful === all[0])
         connections.move(all[0], to: .busy)
