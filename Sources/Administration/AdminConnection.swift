@@ -143,8 +143,8 @@ final class AdminConnection: ChannelDelegate {
         }
     }
 
-    /// As ``SocketStatus/isAdministrator`` at the server's own port: the certificate of a trusted proxy is not
-    /// its clients'.
+    /// As ``SocketStatus/isAdministrator`` at the server's own port: the certificate of a trusted proxy is
+    /// not its clients'.
     private var hasAdministratorsCertificate: Bool {
         guard channel.tlsFacts?.isAdministrator == true, let peer = channel.peerAddress else { return false }
         return !reports.configuration.trustedProxies.contains(peer)

@@ -6,7 +6,6 @@ import PandoReactor
 import PandoRules
 import PandoSettings
 import PandoStaticFiles
-import PandoStorage
 import PandoTLS
 
 /// What a server reads again while it runs: rules and files that it serves on SIGHUP, keys and certificates

@@ -5,8 +5,9 @@
 /// any honest one has. libssl reserves as many, up to 131 396, as soon as it has seen the length, so that 15
 /// bytes of a client would take 128 KiB. Of all other messages of a client libssl has its own, lower limits.
 struct ClientHelloLimit {
-    /// Most bytes of a ClientHello: those of one full record. Browsers send about 2 KiB with a post-quantum key
-    /// share of 1.2 KiB, and a session ticket adds some hundreds. libssl reserves as many for any message.
+    /// Most bytes of a ClientHello: those of one full record. Browsers send about 2 KiB with a post-quantum
+    /// key share of 1.2 KiB, and a session ticket adds some hundreds. libssl reserves as many for any
+    /// message.
     static let byteLimit = RecordLimits.dataByteCount
 
     private static let headerByteCount = 4
@@ -21,8 +22,8 @@ struct ClientHelloLimit {
     /// The header of a message was read.
     private var hasMessage = false
 
-    /// Whether the first message, a ClientHello where the client is honest, is complete. In TLS 1.2 there is no
-    /// other one, and what follows may be encrypted. In TLS 1.3 a second one follows where the server asks
+    /// Whether the first message, a ClientHello where the client is honest, is complete. In TLS 1.2 there is
+    /// no other one, and what follows may be encrypted. In TLS 1.3 a second one follows where the server asks
     /// for another key share, and all other messages are in records of another type.
     var isFirstMessageRead: Bool { hasMessage && missingByteCount == 0 && headerReadByteCount == 0 }
 

@@ -36,6 +36,8 @@ package final class TLSIdentity: @unchecked Sendable {
     package let names: [String]
     /// When the certificate ends, in seconds since 1970.
     package let expirySeconds: Int64
+    /// Bits of the private key where it is one of RSA, else 0.
+    package let rsaBitCount: Int
 
     /// Longest name that is looked at (RFC 1035 §2.3.4).
     private static let nameByteLimit = 255
@@ -71,9 +73,10 @@ package final class TLSIdentity: @unchecked Sendable {
         unsafe self.context = context
         self.tickets = tickets
         var names: [String] = []
+        let (nameLimit, byteLimit) = (Self.nameLimit, Self.nameByteLimit)
         unsafe withUnsafeMutablePointer(to: &names) { list in
             unsafe pando_tls_context_names(
-                context, Self.nameLimit, Self.nameByteLimit,
+                context, nameLimit, byteLimit,
                 { list, name, count in
                     guard let name = unsafe name, let list = unsafe list else { return }
                     // In bounds: libcrypto's string of `count` bytes.
@@ -84,6 +87,7 @@ package final class TLSIdentity: @unchecked Sendable {
         }
         self.names = names
         expirySeconds = unsafe pando_tls_context_expiry(context)
+        rsaBitCount = unsafe Int(pando_tls_context_rsa_bits(context))
     }
 
     deinit {

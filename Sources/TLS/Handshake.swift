@@ -80,7 +80,8 @@ final class Handshake {
 
     /// Goes on with the peer's bytes: a whole record, or what cannot begin one.
     /// - Returns: Whether the handshake is done.
-    /// - Throws: Also ``TLSError/violation(_:)``, of which the peer was not told yet: a ClientHello is too long.
+    /// - Throws: Also ``TLSError/violation(_:)``, of which the peer was not told yet: a ClientHello is too
+    ///   long.
     func advance(_ bytes: UnsafeRawBufferPointer) throws(TLSError) -> Bool {
         byteCount += bytes.count
         recordCount += 1

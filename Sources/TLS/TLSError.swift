@@ -17,8 +17,8 @@ package enum TLSError: Error, Equatable, Sendable {
     case plainHTTP
     /// The handshake failed, in libssl's words.
     case handshake(String)
-    /// The handshake has more bytes or records than any that is honest. A ClientHello that announces more is a
-    /// ``violation(_:)``.
+    /// The handshake has more bytes or records than any that is honest. A ClientHello that announces more is
+    /// a ``violation(_:)``.
     case handshakeTooLong
     /// The peer broke the protocol; it was sent this alert.
     case violation(Alert)

@@ -198,6 +198,15 @@ final class Folder {
         #expect(store.warnings(at: now + 200 * 365 * 86_400).count == 2, "the certificate has expired")
     }
 
+    @Test(arguments: [("rsa", []), ("rsa4096", [.notice])] as [(String, [CertificateStore.Message.Level])])
+    func largeKeysAreMentionedOnce(name: String, levels: [CertificateStore.Message.Level]) throws {
+        write(name, as: "a")
+        let store = try CertificateStore(directory())
+        #expect(store.warnings(at: now).map(\.level) == levels)
+        _ = store.reloadIfChanged(at: now)
+        #expect(store.reloadIfChanged(at: now + 86_400) == [], "a day later")
+    }
+
     /// A certificate that nobody renews ages while the server runs.
     @Test func warningsAreRepeatedEachDay() throws {
         let store = try CertificateStore(pair())

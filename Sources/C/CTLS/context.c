@@ -348,6 +348,11 @@ void pando_tls_context_names(
     ERR_clear_error();
 }
 
+int32_t pando_tls_context_rsa_bits(pando_tls_context *opaque) {
+    EVP_PKEY *key = SSL_CTX_get0_privatekey(AS_SSL_CTX(opaque));
+    return key && EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? EVP_PKEY_get_bits(key) : 0;
+}
+
 int64_t pando_tls_context_expiry(pando_tls_context *opaque) {
     X509 *certificate = SSL_CTX_get0_certificate(AS_SSL_CTX(opaque));
     int days = 0, seconds = 0;

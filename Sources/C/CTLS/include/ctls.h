@@ -52,6 +52,8 @@ int32_t pando_tls_context_trust_system(pando_tls_context *context);
 void pando_tls_context_names(
     pando_tls_context *context, int32_t limit, size_t byte_limit, void (*body)(void *list, const char *name, size_t count),
     void *list);
+/// Bits of the private key where it is one of RSA, else 0.
+int32_t pando_tls_context_rsa_bits(pando_tls_context *context);
 /// When the certificate ends, in seconds since 1970.
 int64_t pando_tls_context_expiry(pando_tls_context *context);
 /// Limits what a client offers, for tests: versions as 0x0303 and 0x0304, 0 for no limit; ciphers by OpenSSL's names of
