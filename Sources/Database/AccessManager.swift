@@ -29,7 +29,10 @@ final class AccessManager {
     private var isPosted = false
 
     /// Listens that are checked in one step, of all sessions: half a millisecond, where rules are simple.
-    private static let checkedAtOnce = 500
+    static let checkedAtOnce = 500
+    /// Listens that are checked at once when a credential ends, before all other clients go on: thousands of
+    /// sessions may end together.
+    private static let checkedAtEnd = 16
     /// Listens of one session that may be checked again in a minute because it changes its credential: two
     /// seconds of the database thread. A session with the most listens may change it twenty times.
     private static let recheckLimit = 1_000_000
@@ -90,7 +93,10 @@ final class AccessManager {
 
     /// Gives a session another credential (realtime §4.7). The onDisconnect writes that it has queued keep
     /// theirs. Nothing happens for a credential that is over already.
-    func change(_ session: SessionID, to credential: Credential, number: UInt32) -> CredentialChange {
+    /// - Parameter limit: Listens that are checked at once.
+    func change(
+        _ session: SessionID, to credential: Credential, number: UInt32, checking limit: Int = checkedAtOnce
+    ) -> CredentialChange {
         guard let hosted = processor.sessions[session],
             number == 0 || number > hosted.endedCredentialNumber
         else { return .applied }
@@ -104,7 +110,7 @@ final class AccessManager {
         if hosted.rechecks.minute != minute { hosted.rechecks = (minute, 0) }
         hosted.rechecks.count += UInt32(clamping: hosted.database.engine.tree.listenCount(of: session))
         guard hosted.rechecks.count <= Self.recheckLimit else { return .tooManyChecks }
-        var left = Self.checkedAtOnce
+        var left = limit
         check(session, hosted, &left)
         return checks[session] == nil ? .applied : .checking
     }
@@ -116,7 +122,7 @@ final class AccessManager {
         guard let hosted = processor.sessions[session] else { return .applied }
         hosted.endedCredentialNumber = max(hosted.endedCredentialNumber, number)
         guard hosted.credentialNumber <= number else { return .applied }
-        return change(session, to: .anonymous, number: 0)
+        return change(session, to: .anonymous, number: 0, checking: Self.checkedAtEnd)
     }
 
     // MARK: Checks

@@ -10,7 +10,7 @@ extension CommandProcessor {
     func refuseIfCredentialEnded(_ request: PostedRequest) -> Bool {
         guard request.credentialNumber > 0 || request.signIn > 0, request.action.usesCredential,
             let hosted = sessions[request.session],
-            hosted.isOver(request.credentialNumber, signIn: request.signIn)
+            hosted.hasEnded(request.credentialNumber, signIn: request.signIn)
         else { return false }
         metrics.requests.add(request.action.metric)
         metrics.denials.add()

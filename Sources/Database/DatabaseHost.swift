@@ -121,16 +121,20 @@ package final class DatabaseHost {
     /// Notes the events in a burst, and keeps the rest of it until ``receive(_:onQueue:)`` is called.
     func enqueue(_ batch: inout [DatabaseMessage], onQueue queue: Int? = nil) {
         currentQueue = queue
+        var overtakes = false
         for message in batch {
             switch message {
             case .storage(.durable(let ticket)): confirm(upTo: ticket)
             case .storage(.checkpointDue): isCheckpointDue = true
             case .storage(.spaceAvailable): isSpaceAvailable = true
             case .outputsDelivered: isWaiting = false
+            case .credentialEnded, .revoked: overtakes = true
             default: break
             }
         }
         backlog.add(&batch, databaseOf: databaseID)
+        // A burst that waits is processed in the order of arrival.
+        if overtakes, isWaiting { backlog.beginFairness(databaseOf: databaseID) }
         noteDropped()
         processor.profiler.burstArrived()
         release()

@@ -230,7 +230,7 @@ extension Action {
         }
     }
 
-    /// Whether it depends on whose it is; not for what only takes back.
+    /// Whether the credential decides if it is permitted; false for what ends a listen or cancels a write.
     var usesCredential: Bool {
         switch self {
         case .listen, .get, .put, .transaction, .merge, .onDisconnectPut, .onDisconnectMerge: true

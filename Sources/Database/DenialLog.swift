@@ -33,7 +33,7 @@ struct DenialLog {
     struct Kept {
         /// As JSON, the oldest first.
         private var entries: [[UInt8]] = []
-        /// Of all of them.
+        /// Bytes of all ``entries``.
         private var byteCount = 0
         /// All denials since the server started, explained or not.
         var count = 0

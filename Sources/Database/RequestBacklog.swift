@@ -20,8 +20,10 @@ final class RequestBacklog {
     typealias DatabaseID = UInt32
 
     private var burst: [DatabaseMessage] = []
-    /// Processed before all others.
+    /// Processed before all others, from ``urgentOffset`` on.
     private var urgent: [DatabaseMessage] = []
+    /// Messages of ``urgent`` that were taken out. (To remove each would move all others.)
+    private var urgentOffset = 0
     /// The next step of the checks of listens.
     private var check: DatabaseMessage?
     /// What was taken out last.
@@ -91,7 +93,7 @@ final class RequestBacklog {
     /// The next message of those that are processed in turn. ``finish(work:)`` follows.
     func next() -> DatabaseMessage? {
         served = .other
-        if !urgent.isEmpty { return urgent.removeFirst() }
+        if !urgent.isEmpty { return nextUrgent() }
         if check != nil, workBeforeCheck <= 0 || !scheduler.hasNext {
             served = .check
             return check.take()
@@ -101,6 +103,17 @@ final class RequestBacklog {
             return item
         }
         return burst.isEmpty && scheduler.isIdle ? drain.take() : nil
+    }
+
+    /// - Precondition: There is one.
+    private func nextUrgent() -> DatabaseMessage {
+        let message = exchange(&urgent[urgentOffset], with: .outputsDelivered)
+        urgentOffset += 1
+        if urgentOffset == urgent.count {
+            urgent.removeAll(keepingCapacity: urgent.capacity <= Self.keptBurstCount)
+            urgentOffset = 0
+        }
+        return message
     }
 
     /// Another message of the same session; nil where its next one is not light.
@@ -128,10 +141,11 @@ final class RequestBacklog {
         endFairnessIfIdle()
     }
 
-    /// Nothing is left of what waited. Not before the drain was taken out: what arrives behind it must not
-    /// overtake it.
+    /// Nothing is left of what waited. Not before the drain and what is urgent were taken out: what arrives
+    /// behind them must not overtake them. (The end of a session comes behind the revocation of what the
+    /// session has queued.)
     private func endFairnessIfIdle() {
-        if scheduler.isIdle, drain == nil { isFair = false }
+        if scheduler.isIdle, urgent.isEmpty, drain == nil { isFair = false }
     }
 
     /// Nothing more of a session is processed until ``resume(_:)``: its last message is not done yet.

@@ -43,9 +43,9 @@ final class HostedSession {
         for signIn in signIns { revokedSignIns[signIn] = number }
     }
 
-    /// Whether nothing may be done any more with the credential of that number, of that sign-in; each is 0
-    /// for none.
-    func isOver(_ credentialNumber: UInt32, signIn: UInt32) -> Bool {
+    /// Whether a credential has ended, by its number or by its sign-in (each is 0 for none): nothing may be
+    /// done under it any more.
+    func hasEnded(_ credentialNumber: UInt32, signIn: UInt32) -> Bool {
         if credentialNumber > 0, credentialNumber <= endedCredentialNumber { return true }
         guard let last = revokedSignIns[signIn] else { return false }
         return credentialNumber <= last

@@ -10,9 +10,10 @@ import PandoTree
 //                                                     where it is: each time less is to be done, and less changes meanwhile
 //
 // The result is that of a write at the time when it was adopted, with one difference: `now`, and timestamps
-// in its data, are of the time when it was prepared. Increments are added to the numbers of then, which are
-// those of now: otherwise the rules would have been asked about other sums. A denied write changes nothing,
-// so its denial holds as of then (``Engine/adoptDenial(_:)``), whatever has changed since.
+// in its data, are of the time when it was prepared. Increments are added to the numbers of that time: where
+// one has changed since, the write is prepared again, so the rules have seen the sum that is stored. A
+// denied write changes nothing, so its denial holds as of then (``Engine/adoptDenial(_:)``), whatever has
+// changed since.
 
 extension Engine {
     /// Paths of a merge from which on it is prepared: fewer take two milliseconds.

@@ -10,7 +10,8 @@ package enum NamespaceName {
 
     /// A name as a client has spelled it: the same text, where it may be a name; else one that is none.
     package static func received(_ text: Text) -> String {
-        text.prefix(byteCount: byteLimit + 1).asciiString ?? "\u{FFFD}"
+        guard text.utf8Count <= byteLimit, let name = text.asciiString else { return "\u{FFFD}" }
+        return name
     }
 
     /// The canonical spelling of a name, in lower case; nil for a text that is not a valid name.

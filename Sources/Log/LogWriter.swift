@@ -19,8 +19,8 @@ import Synchronization
 /// such as after a failed disk, also where the reader of the log hangs.
 ///
 /// Before ``start(reporting:)`` and after ``stop()``, while no client is served, each line is written by the
-/// thread that appends it. Where standard error takes nothing for ``flushTimeout``, that line is dropped, and
-/// further ones are as long as they could not be written at once.
+/// thread that appends it. Where standard error takes nothing for ``flushTimeout``, that line is dropped,
+/// and so is each later one that cannot be written without waiting.
 package final class LogWriter: Sendable {
     private struct Queue {
         var bytes: [UInt8] = []

@@ -97,8 +97,8 @@ package struct SocketAddress: Equatable, Sendable, CustomStringConvertible {
 
     private static let unknownFamily: UInt8 = 0
 
-    /// That of a client of which its proxy says only that it is none of its own. It is in no range of
-    /// addresses and not on this machine, and limits count all such clients as one address.
+    /// The address of a client whose PROXY header has none. It is in no range of addresses and not on this
+    /// machine, and limits count all such clients as one address.
     package static let unknown = SocketAddress(octets: [], family: unknownFamily, port: 0)
 
     /// Whether it is ``unknown``.

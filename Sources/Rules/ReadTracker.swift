@@ -47,7 +47,8 @@ struct ReadTracker: RuleObserver {
     }
 
     /// A `.validate` has refused a path. If that is a removal, the rule applies only while its location has
-    /// data after the write: so it has as long as all is the same in the last location on the way that has.
+    /// data after the write. It does as long as nothing changes in the deepest location of the path with
+    /// data.
     fileprivate mutating func didRefuse(_ path: Path, after: Node) {
         guard after[path].isEmpty else { return }
         var (node, count) = (after, 0)

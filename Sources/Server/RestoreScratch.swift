@@ -7,8 +7,8 @@ import PandoStorage
 //      DIR/pando-restore-test-0123456789abcdef.scratch/LOCK    held by the test
 //      DIR/pando-restore-test-0123456789abcdef.scratch/data    what is restored
 //
-//  A test that is killed leaves the directory, and no lock. Each start of a server that makes backups in DIR
-//  and each test of a backup there remove such directories.
+//  A test that is killed leaves the directory with the file LOCK, which no process has locked then. Each
+//  start of a server that makes backups in DIR, and each test of a backup there, remove such directories.
 
 /// The directory of a restore test.
 package final class RestoreScratch {

@@ -75,7 +75,7 @@ package final class Server: @unchecked Sendable {
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
     /// - Parameters:
     ///   - authenticator: Made from `configuration.identity`.
-    ///   - log: Its writer was started: no thread of the server waits for standard error.
+    ///   - log: Its writer was started: while the server runs, no thread waits for standard error.
     ///   - readOptions: Reads the options again, on SIGHUP; nil where none can have changed.
     /// - Precondition: `configuration.problems` is empty, and ``Signals/block()`` was called before any
     ///   thread began.

@@ -46,6 +46,30 @@ import Testing
         }
         #expect(order == (isOpen ? [nil, nil, 1] : [1, nil, nil]))
     }
+
+    /// What a revoked sign-in has queued is removed before the end of its session runs it.
+    @Test func nothingOvertakesARevocation() {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(1) }
+        let count = 100 as UInt32
+        var batch = (1...count).map { DatabaseMessage.revoked(Bench.session($0), [1]) }
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        batch = [.closed(Bench.session(count))]
+        backlog.add(&batch, databaseOf: databaseOf)
+        var burst: [DatabaseMessage] = []
+        backlog.takeBurst(&burst)
+        #expect(burst.isEmpty)
+        backlog.returnBurst(&burst, from: 0)
+
+        var revoked: [UInt32] = []
+        while let message = backlog.next() {
+            if case .revoked(let session, _, _) = message { revoked.append(session.slot) }
+            if case .closed = message { #expect(revoked == Array(1...count)) }
+            backlog.finish(work: 1)
+        }
+        #expect(revoked.count == count && backlog.isIdle && !backlog.isFair)
+    }
 }
 
 extension DatabaseMessage {

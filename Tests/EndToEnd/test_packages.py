@@ -295,7 +295,7 @@ def test_what_sighup_changes_is_said_alike_everywhere(servers, manual, tmp_path)
     signals = serve.partition("\n.SH SIGNALS\n")[2].partition("\n.SH ")[0]
     listed = re.search(r"take effect: (.*?)\. Others", signals, re.DOTALL)[1]
     assert named(row) == named(head) == named(listed) == reloaded
-    for what in ("--rules", "certificates", "secrets", "key files", "revocations", "console", "tickets"):
+    for what in ("--rules", "certificates", "secrets", "key files", "revocations", "console"):
         assert what in signals and what in page[page.index("| SIGHUP |"):].partition("\n")[0]
 
 

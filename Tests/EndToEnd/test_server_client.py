@@ -135,7 +135,7 @@ def test_a_health_check_ends_whatever_answers(recorder, piece, pause):
     assert ("within 2 s" in done.stdout) == (pause > 0), done.stdout
 
 
-@pytest.mark.parametrize("body", [b'{"a":[1,2', b'{"a":"b', b"<html>Bad Gateway</html>", b"", b"{} {}"])
+@pytest.mark.parametrize("body", [b'{"a":[1,2', b'{"a":"b', b"<html>Bad Gateway</html>", b"", b"{} {}"], ids=repr)
 def test_an_export_of_a_response_that_is_no_whole_value_fails(recorder, tmp_path, body):
     """The response ends with its connection, so only its content says whether it is whole."""
 
@@ -236,8 +236,11 @@ def test_a_download_of_any_size_needs_bounded_memory_also_when_it_is_not_read(re
         handler.send_response(200)
         handler.send_header("Content-Length", str(size))
         handler.end_headers()
-        for _ in range(size // MEGABYTE):
+        # One string.
+        handler.wfile.write(b'"' + b"x" * (MEGABYTE - 1))
+        for _ in range(size // MEGABYTE - 2):
             handler.wfile.write(b"x" * MEGABYTE)
+        handler.wfile.write(b"x" * (MEGABYTE - 1) + b'"')
 
     process = subprocess.Popen([str(server_module.BINARY), "export", "--url", recorder(answer).url, "--pretty"],
                                stdout=subprocess.PIPE, env=environment())
@@ -268,7 +271,8 @@ def test_a_chunked_response_and_an_empty_one(recorder):
         handler.end_headers()
 
     assert run("export", "--url", recorder(chunked).url).stdout == '{"a":1}\n'
-    assert run("export", "--url", recorder(empty).url).stdout == "\n"
+    done = run("export", "--url", recorder(empty).url)
+    assert done.returncode == BAD_DATA and "not one whole JSON value" in done.stderr
 
 
 def test_a_response_that_is_cut_off_is_bad_data(recorder, tmp_path):

@@ -1,3 +1,4 @@
+import PandoBytes
 import Testing
 
 @testable import PandoEngine
@@ -14,9 +15,13 @@ import Testing
             ("a/b", nil, "no paths"),
             ("é", nil, "ASCII only"),
             ("a\0", nil, "no control characters"),
+            ("\u{212A}", nil, "not what becomes ASCII in lower case"),
+            (String(repeating: "a", count: 63) + "é", nil, "not what is left without a last character"),
+            (String(repeating: "a", count: 61) + "\u{1F600}", nil, "of any width"),
         ] as [(String, String?, String)])
     func canonical(text: String, name: String?, because: String) {
         #expect(NamespaceName.canonical(text) == name, "\(because)")
+        #expect(NamespaceName.canonical(NamespaceName.received(Text(text))) == name, "\(because)")
     }
 
     @Test(

@@ -15,7 +15,7 @@ struct CheckHealth: ParsableCommand {
     /// The admin port's variable, as `pando serve` in the same container reads it.
     private static let listenVariable = "PANDO_ADMIN_LISTEN"
     private static let standardURL = "http://127.0.0.1:9001"
-    /// More than the admin port says.
+    /// The most bytes of a response; those of the admin port have fewer.
     private static let answerByteLimit = 64 << 10
 
     @Argument(

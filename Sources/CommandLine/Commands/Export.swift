@@ -75,7 +75,7 @@ struct Export: ParsableCommand {
         guard ends.isComplete else {
             progress.abandon()
             printError(
-                "the response is not one whole JSON value: it was cut off, or something else than the server has answered"
+                "the response is not one whole JSON value: it was cut off, or it came from a proxy and not from the server"
             )
             throw Exit.badData
         }

@@ -133,8 +133,8 @@ struct Import: ParsableCommand {
             printError(error.text)
             if let writtenByteCount {
                 printError(
-                    "\(writtenByteCount) bytes of \(file) are there"
-                        + "\(replace ? ", and so is the previous data at other paths" : ""); import it again with --\(merge ? "merge" : "replace")"
+                    "\(writtenByteCount) bytes of \(file) were written"
+                        + "\(replace ? ", and previous data at other paths may still be there" : ""); import it again with --\(merge ? "merge" : "replace")"
                 )
             }
             throw error.exitCode

@@ -20,7 +20,7 @@ package struct UsageSnapshot: Sendable {
     /// All sessions.
     var sessionCount = 0
 
-    /// Of no database.
+    /// The usage of a database that there is not.
     package init() {}
 
     private struct Place: Hashable {

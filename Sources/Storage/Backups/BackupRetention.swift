@@ -63,8 +63,8 @@ package struct BackupRetention: Equatable, Sendable, CustomStringConvertible {
     /// The backups that are kept, each with the length of the shortest period of which it is the newest: zero
     /// for one that is kept for its timeline only.
     ///
-    /// Those that are named after a time to come are a class of their own, of which as many are kept. A clock
-    /// that was ahead has named them, or the clock is behind now: then they are all that is good.
+    /// Those with a future time in their names are kept by the same rule, apart from the others: the clock
+    /// was ahead when they were made, or it is behind now, and then all good backups have such names.
     /// - Parameter names: In the order of the journal.
     private func kept(of names: [BackupName], at now: Int64) -> [BackupName: Int64] {
         guard let newest = names.last else { return [:] }

@@ -242,11 +242,11 @@ package struct BackupWriter<Storage: Disk> {
         notedUnreadableCount = unreadable.count
     }
 
-    /// Warns of backups that are named after a time to come, where their number has changed.
+    /// Warns of backups with a future time in their names, where their number has changed.
     private mutating func note(ahead names: [BackupName]) {
         if let newest = names.max(), names.count != notedAheadCount {
             logger.warning(
-                "\(names.count) backups are named after a time to come, as \(newest.text): the clock was ahead when they were made, or is behind now. They do not count among the others, and as many of them are kept; remove them by hand when the clock is right and others are there"
+                "\(names.count) backups have a future time in their names, such as \(newest.text): the clock was ahead when they were made, or is behind now. They are kept by the same rule, apart from the others; check the clock before you remove any by hand"
             )
         }
         notedAheadCount = names.count
@@ -268,7 +268,7 @@ package struct BackupWriter<Storage: Disk> {
         }
         if let failure {
             logger.warning(
-                "\(names.count - removed.count) old files cannot be removed now; the next backup tries again: \(failure)"
+                "cannot remove \(names.count - removed.count) old backups or archived segments: \(failure); the next backup tries again"
             )
         }
         return removed

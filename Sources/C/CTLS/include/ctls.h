@@ -151,7 +151,7 @@ typedef struct pando_file_stamp {
 } pando_file_stamp;
 /// 0, or -errno.
 int32_t pando_tls_file_stamp(const char *path, pando_file_stamp *stamp);
-/// EFBIG.
+/// `EFBIG` of errno.h.
 static const int32_t PANDO_TLS_EFBIG = 27;
 /// Reads a regular file into `bytes`: how many, or -errno; -EFBIG where it has more than `capacity`.
 int64_t pando_tls_file_read(const char *path, void *bytes, size_t capacity);
