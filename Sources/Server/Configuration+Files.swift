@@ -28,7 +28,11 @@ extension Configuration {
     package var fileWarnings: [String] {
         identity.secrets.compactMap { secret in
             guard case .file(let path) = secret.place,
-                let mode = (try? FileManager.default.attributesOfItem(atPath: path))?[.posixPermissions]
+                // Kubernetes mounts secrets as symbolic links, whose own mode says nothing.
+                let mode =
+                    (try? FileManager.default.attributesOfItem(
+                        atPath: URL(fileURLWithPath: path).resolvingSymlinksInPath().path))?[
+                        .posixPermissions]
                     as? NSNumber,
                 mode.uint32Value & Self.readableByOthers != 0
             else { return nil }

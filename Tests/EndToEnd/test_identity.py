@@ -838,8 +838,12 @@ def test_a_secret_that_everybody_may_read(serve, tmp_path, secret, mode, warns):
     server.terminate()
     assert ("may read the secret" in server.stderr()) == warns
     path = tmp_path / "checked.json"
-    path.write_text(json.dumps({"data": "d", "auth-secret-file": [str(secret.path)]}))
-    assert ("may read the secret" in server_module.run("check", "config", path).stderr) == warns
+    # Kubernetes mounts secrets as symbolic links.
+    link = tmp_path / "link"
+    link.symlink_to(secret.path)
+    for file in (secret.path, link):
+        path.write_text(json.dumps({"data": "d", "auth-secret-file": [str(file)]}))
+        assert ("may read the secret" in server_module.run("check", "config", path).stderr) == warns
 
 
 def test_check_config_warns_of_shared_uids(tmp_path, secret):

@@ -718,6 +718,31 @@ class TestTimelines:
         assert exported(tmp_path / "d", "/n") == 4
 
 
+class TestNamesOfAWrongClock:
+    """A restore takes the latest backup in the journal, whatever the times in the names say."""
+
+    @pytest.mark.parametrize("times", [
+        ("20200101", "20200102", "20200103"), ("20200101", "20200103", "20200102"), ("20200102", "20200103", "20200101"),
+        ("20200101", "20200102", "20990101"), ("20200101", "20990101", "20200102"),
+    ])
+    def test_the_latest_in_the_journal_is_restored(self, times, tmp_path):
+        data, folder, value = tmp_path / "data", tmp_path / "backups", tmp_path / "value.json"
+        folder.mkdir()
+        for number, day in enumerate(times, start=1):
+            value.write_text(str(number))
+            assert run("import", "--data", data, "--path", "/n", "--replace", value).returncode == 0
+            file = folder / f"pando-{day}T000000.000Z-1-{number}.backup"
+            assert run("backup", "--data", data, "--output", file).returncode == 0
+        # Sequences of another data directory say nothing.
+        value.write_text("9")
+        assert run("import", "--data", tmp_path / "other", "--path", "/n", value).returncode == 0
+        other = folder / "pando-20190101T000000.000Z-1-9.backup"
+        assert run("backup", "--data", tmp_path / "other", "--output", other).returncode == 0
+
+        assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
+        assert exported(tmp_path / "restored") == {"n": 3}
+
+
 class TestDisksThatComeAndGo:
     @pytest.mark.parametrize("leaves_directory", [True, False])
     def test_an_archive_that_vanishes_is_not_begun_anew(self, servers, tmp_path, leaves_directory):

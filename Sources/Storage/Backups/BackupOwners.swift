@@ -10,6 +10,8 @@ struct BackupOwners {
     /// Those of which it is not known whose they are, and why: the header is damaged, or it cannot be read
     /// now. Sorted by time.
     private(set) var unreadable: [(name: BackupName, reason: String)] = []
+    /// A header could not be read now. That is no damage: it may be read later.
+    private(set) var hasReadFailures = false
 
     /// Reads whose backups they are.
     /// - Parameter timeline: That of the data directory.
@@ -25,6 +27,7 @@ struct BackupOwners {
                     foreign.append((name, directory))
                 }
             } catch {
+                if case .disk = error { hasReadFailures = true }
                 unreadable.append((name, error.ofBackupHeader))
             }
         }

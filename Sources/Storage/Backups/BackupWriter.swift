@@ -221,6 +221,8 @@ package struct BackupWriter<Storage: Disk> {
                 logger.info("backups removed: \(removed.joined(separator: ", "))")
             }
             let kept = Set(names).subtracting(superfluous)
+            // One of them may need the segments.
+            guard !found.hasReadFailures else { return }
             try removeArchived(
                 behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header, at: now)
         } catch {
@@ -236,7 +238,7 @@ package struct BackupWriter<Storage: Disk> {
         metrics.unreadableBackups.set(unreadable.count)
         if let newest = unreadable.last, unreadable.count != notedUnreadableCount {
             logger.warning(
-                "\(unreadable.count) backups cannot be read, so they are neither counted nor removed; the newest is \(newest.name.text): \(newest.reason)"
+                "\(unreadable.count) backups cannot be read, so they are neither counted nor removed, and no archived segment is removed where the disk has failed; the newest is \(newest.name.text): \(newest.reason)"
             )
         }
         notedUnreadableCount = unreadable.count
@@ -292,7 +294,8 @@ package struct BackupWriter<Storage: Disk> {
                 }
                 found.insert(name)
             } catch {
-                // No restore can begin with it.
+                if case .disk = error { throw error }
+                // It is damaged: no restore can begin with it.
             }
         }
         return found

@@ -84,8 +84,11 @@ extension RestoreTestRecord {
         let now = Environment.machine.wallMilliseconds
         do throws(DiskFailure) {
             let disk = try SystemDisk(directory: directory, create: false)
-            // A server may have tested a later one.
-            if let noted = try RestoreTestRecord.read(on: disk), backup.isBefore(noted.backup, at: now) {
+            // A server may have tested a later one of the same data directory.
+            if let noted = try RestoreTestRecord.read(on: disk), backup.isBefore(noted.backup, at: now),
+                let owner = (try? readCheckpointHeader(backup.text, on: disk))?.directory,
+                owner == (try? readCheckpointHeader(noted.backup.text, on: disk))?.directory
+            {
                 return true
             }
             try RestoreTestRecord(backup: backup, time: now / 1000).write(on: disk)

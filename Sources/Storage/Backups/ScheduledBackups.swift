@@ -69,7 +69,7 @@ package enum ScheduledBackups {
     package static func newest(
         in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?
     ) throws(StorageError) -> String? {
-        // Those that are named after a time to come first: each other one is newer.
+        // Those with a future time in their names first: each other one is newer by its name.
         let now = Environment.machine.wallMilliseconds
         let found = try scheduledBackups(in: directory)
         let backups =
@@ -91,7 +91,7 @@ package enum ScheduledBackups {
             backup.timeline == wanted
                 || history?.end(of: backup.timeline).map { backup.sequence <= $0 } ?? false
         }
-        let chosen = backups.last { backup in
+        func isWanted(_ backup: BackupName) -> Bool {
             switch moment {
             case nil: isOnTimeline(backup)
             case .time(let milliseconds)?:
@@ -100,7 +100,11 @@ package enum ScheduledBackups {
             case .sequence(let sequence)?: isOnTimeline(backup) && backup.sequence <= sequence
             }
         }
-        if let chosen { return chosen.text }
+        if let chosen = backups.last(where: isWanted) {
+            // Only the names say which is before a moment.
+            if case .time? = moment { return chosen.text }
+            return try latest(from: chosen, among: backups.filter(isWanted), in: directory, at: now).text
+        }
         guard archive != nil else {
             throw .badData(
                 moment.map { "\(directory): no backup there is early enough for \($0)" }
@@ -108,6 +112,25 @@ package enum ScheduledBackups {
         }
         // An archive may begin with the first record. Otherwise reading it says what is missing.
         return (backups.first(where: isOnTimeline) ?? newest).text
+    }
+
+    /// The latest backup in the journal among those of the same data directory as `chosen`: the times in the
+    /// names say nothing where a clock was wrong.
+    /// - Complexity: One read of the header of each that is later.
+    private static func latest(
+        from chosen: BackupName, among backups: [BackupName], in directory: String, at now: Int64
+    ) throws(StorageError) -> BackupName {
+        let disk: SystemDisk
+        do throws(DiskFailure) { disk = try SystemDisk(directory: directory, create: false) } catch {
+            throw .disk(error.description)
+        }
+        func owner(of backup: BackupName) -> DirectoryID? {
+            (try? readCheckpointHeader(backup.text, on: disk))?.directory
+        }
+        // A file that is no backup is refused when it is read.
+        guard let wanted = owner(of: chosen) else { return chosen }
+        return backups.filter { chosen.isBefore($0, at: now) && owner(of: $0) == wanted }
+            .max { $0.isBefore($1, at: now) } ?? chosen
     }
 
     /// The newest timeline of the scheduled backups in a directory; 0 where there are none.
