@@ -4,7 +4,7 @@ import PandoWire
 
 extension CommandProcessor {
     /// Refuses a request whose credential is over: it has expired, or was revoked, while the request waited
-    /// for its turn or for another thread. It is not executed as somebody who is not signed in either: the
+    /// for its turn or for another thread. It is not executed as an anonymous request either: the
     /// client did not mean that, and sends again, under its next credential, what was not acknowledged.
     /// - Returns: false for a request that may be executed; then nothing was done.
     func refuseIfCredentialEnded(_ request: PostedRequest) -> Bool {

@@ -97,7 +97,7 @@ package struct ValuePrinter: Sendable {
     /// - Parameters:
     ///   - prefix: Printed before the value.
     ///   - suffix: Printed behind it; a pretty value then ends the line.
-    ///   - ownedByteCount: About the bytes of memory of the value, where nobody else holds it.
+    ///   - ownedByteCount: About the bytes of memory of the value, where it is not the tree's; else 0.
     package init(
         _ root: Root, _ form: JSONForm, prefix: [UInt8] = [], suffix: [UInt8] = [], ownedByteCount: Int = 0
     ) {

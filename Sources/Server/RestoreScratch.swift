@@ -13,7 +13,7 @@ import PandoStorage
 /// The directory of a restore test.
 package final class RestoreScratch {
     package let path: String
-    /// Held and never read: nobody removes the directory meanwhile.
+    /// Held and never read: no other process removes the directory meanwhile.
     private let lock: SystemDisk.File
 
     private static let (prefix, suffix) = ("pando-restore-test-", ".scratch")

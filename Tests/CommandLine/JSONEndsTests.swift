@@ -3,6 +3,14 @@ import Testing
 @testable import PandoCommandLine
 
 @Suite struct JSONEndsTests {
+    /// A response that only opens brackets takes no more memory than one of data.
+    @Test(arguments: [(JSONEnds.depthLimit, true), (JSONEnds.depthLimit + 1, false)])
+    func depth(count: Int, isComplete: Bool) {
+        var ends = JSONEnds()
+        ends.read(Array((String(repeating: "[", count: count) + String(repeating: "]", count: count)).utf8))
+        #expect(ends.isComplete == isComplete)
+    }
+
     @Test(
         arguments: [
             // text                       is complete  because

@@ -93,7 +93,7 @@ import Testing
         bench.work()
         #expect(
             Self.ofSession(bench) == (2...7).map { Self.reply($0, "permission_denied") }
-                + [Self.reply(8, "ok")], "in order; what only takes back is done")
+                + [Self.reply(8, "ok")], "in order; what ends a listen is done")
         #expect(bench.host.processor.databases["demo"]!.engine.root["own" as Key].children.count == 1)
         #expect(bench.host.processor.databases["demo"]!.engine.hasQueue(Self.session) == false)
         // A later sign-in counts, and nothing of before is left.
@@ -143,7 +143,7 @@ import Testing
         bench.work()
         let replies = Self.ofSession(bench)
         #expect(replies.count == 3 && replies[1] == Self.reply(3, "permission_denied"))
-        #expect(replies.last?.contains(#""r":4,"b":{"s":"ok""#) == true, "that was sent by nobody")
+        #expect(replies.last?.contains(#""r":4,"b":{"s":"ok""#) == true, "it was sent after the sign-out")
         #expect(bench.host.processor.sessions[Self.session]?.credential == .anonymous)
     }
 

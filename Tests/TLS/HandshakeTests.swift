@@ -186,7 +186,7 @@ import Testing
         }
     }
 
-    /// A client that is nobody could otherwise have many certificates compared.
+    /// A client without any right could otherwise have many certificates compared.
     @Test(arguments: [(0, true), (2, true), (10, false)] as [(Int, Bool)])
     func chainsOfClientsAreLimited(furtherCount: Int, isAccepted: Bool) throws {
         let server = TLSServerContext(standard: try identity("localhost", clientIssuers: "issuer"))

@@ -1,4 +1,5 @@
 import Foundation
+import PandoTree
 
 /// Whether a text that comes in pieces is one whole JSON value, in memory for its depth only: its brackets,
 /// its strings, and what may stand between them. It finds a text that was cut off, and one of another format;
@@ -14,6 +15,8 @@ struct JSONEnds {
     /// A value that is neither an object, nor an array, nor a string.
     private var token: [UInt8] = []
 
+    /// The deepest brackets of data: those of its keys, and of a leaf with a priority.
+    static let depthLimit = Limits.pathDepth + 1
     /// The longest number or word at the root.
     private static let tokenByteLimit = 64
 
@@ -44,8 +47,9 @@ struct JSONEnds {
 
     private mutating func readValue(_ byte: UInt8) {
         switch byte {
-        case UInt8(ascii: "{"): closing.append(UInt8(ascii: "}"))
-        case UInt8(ascii: "["): closing.append(UInt8(ascii: "]"))
+        case UInt8(ascii: "{"), UInt8(ascii: "["):
+            guard closing.count < Self.depthLimit else { return state = .malformed }
+            closing.append(byte == UInt8(ascii: "{") ? UInt8(ascii: "}") : UInt8(ascii: "]"))
         case UInt8(ascii: "}"), UInt8(ascii: "]"):
             guard closing.popLast() == byte else { return state = .malformed }
             if closing.isEmpty { state = .end }
