@@ -12,35 +12,7 @@ extension Engine {
         let command = command
         switch consume operation {
         case .listen(let listen):
-            guard mayRead(listen.path, Self.visible(listen.query), as: command.credential, at: command.time)
-            else { return denial(command, .listen(listen)) }
-            guard (listen.query == nil) == (listen.tag == nil) else {
-                return failure(command, "A query and a tag belong together")
-            }
-            guard (tree.listens[command.session]?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
-                return excess(command, .listens)
-            }
-            guard
-                (tree.listens[command.session]?.byteCount ?? 0) + ListenCost.bytes(of: listen)
-                    <= min(listenByteLimit, SessionListens.byteLimit)
-            else { return excess(command, .listenBytes) }
-            if listen.query != nil,
-                (tree.listens[command.session]?.filteredCounts[listen.path] ?? 0)
-                    >= SessionListens.filteredLimit
-            {
-                return excess(command, .filteredListens)
-            }
-            if let query = listen.query,
-                tree.listens[command.session]?.hasSpace(forWindowOf: query, at: listen.path) == false
-            {
-                return excess(command, .filteredListens)
-            }
-            if let query = listen.query, !query.aggregates.isEmpty,
-                let refusal = refusal(of: query, listen, command)
-            {
-                return refusal
-            }
-            return delta(command, .listen(listen), .listening)
+            return decideListen(command, listen)
         case .unlisten(let path, let query, let tag):
             return delta(command, .unlisten(path, query, tag: tag), .ok)
         case .get(let path, let query):
@@ -55,17 +27,7 @@ extension Engine {
         case .merge(let base, let writes):
             return decideMerge(command, base, writes)
         case .onDisconnect(let writes, let signIn):
-            guard writes.isEmpty || mayWrite(command, writes, changes(of: writes, at: command.time))
-            else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
-            guard writes.allSatisfy(\.isPriorityValid) else { return failure(command, Self.invalidPriority) }
-            let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
-            guard queues.canAdd(writes, by: author, to: command.session),
-                disconnectLimit >= DisconnectQueue.capacity
-                    || (queues[command.session]?.count ?? 0) + writes.count <= disconnectLimit
-            else {
-                return excess(command, .onDisconnects)
-            }
-            return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
+            return decideQueueing(command, writes, signIn)
         case .cancelOnDisconnect(let path):
             guard hasQueue(command.session) else { return delta(command, .nothing, .ok) }
             return delta(command, .unqueue([path]), .ok)
@@ -73,12 +35,49 @@ extension Engine {
             let paths = queues[command.session]?.paths(by: signIns) ?? []
             return Delta(session: command.session, kind: paths.isEmpty ? .nothing : .unqueue(paths))
         case .endSession:
-            if let end = preparedEnd(of: command.session) {
-                return Delta(session: command.session, kind: .endSession(end.changes, end.runs))
-            }
-            let (changes, runs) = queuedChanges(of: command.session, at: command.time)
+            let (changes, runs) =
+                preparedEnd(of: command.session).map { ($0.changes, $0.runs) }
+                ?? queuedChanges(of: command.session, at: command.time)
             return Delta(session: command.session, kind: .endSession(changes, runs))
         }
+    }
+
+    private func decideListen(_ command: Command, _ listen: Listen) -> Delta {
+        guard mayRead(listen.path, Self.visible(listen.query), as: command.credential, at: command.time)
+        else { return denial(command, .listen(listen)) }
+        guard (listen.query == nil) == (listen.tag == nil) else {
+            return failure(command, "A query and a tag belong together")
+        }
+        let own = tree.listens[command.session]
+        guard (own?.count ?? 0) < min(listenLimit, SessionListens.limit) else {
+            return excess(command, .listens)
+        }
+        let byteLimit = min(listenByteLimit, SessionListens.byteLimit)
+        guard (own?.byteCount ?? 0) + ListenCost.bytes(of: listen) <= byteLimit else {
+            return excess(command, .listenBytes)
+        }
+        if let query = listen.query {
+            guard (own?.filteredCounts[listen.path] ?? 0) < SessionListens.filteredLimit,
+                own?.hasSpace(forWindowOf: query, at: listen.path) != false
+            else { return excess(command, .filteredListens) }
+            if !query.aggregates.isEmpty, let refusal = refusal(of: query, listen, command) {
+                return refusal
+            }
+        }
+        return delta(command, .listen(listen), .listening)
+    }
+
+    /// - Parameter signIn: See ``DisconnectQueue/Author``.
+    private func decideQueueing(_ command: Command, _ writes: [Write], _ signIn: UInt32) -> Delta {
+        guard writes.isEmpty || mayWrite(command, writes, changes(of: writes, at: command.time))
+        else { return denial(command, .onDisconnect(writes, signIn: signIn)) }
+        guard writes.allSatisfy(\.isPriorityValid) else { return failure(command, Self.invalidPriority) }
+        let author = DisconnectQueue.Author(credential: command.credential, signIn: signIn)
+        guard queues.canAdd(writes, by: author, to: command.session),
+            disconnectLimit >= DisconnectQueue.capacity
+                || (queues[command.session]?.count ?? 0) + writes.count <= disconnectLimit
+        else { return excess(command, .onDisconnects) }
+        return delta(command, writes.isEmpty ? .nothing : .queue(writes, author), .ok)
     }
 
     /// Why a live aggregate has no place; nil where it has.

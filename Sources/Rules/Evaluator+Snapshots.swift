@@ -239,4 +239,12 @@ extension Evaluator {
         default: throw RuleError(reason: .noValue, instruction: index)
         }
     }
+
+    /// The keys of an argument of `child`, `hasChild` or `hasChildren` that is computed. `auth.uid` is one
+    /// key, as `$x` is; every other text may be a path.
+    mutating func segments(_ program: RuleProgram, _ index: Int32) throws(RuleError) -> PathSegments {
+        let text = try text(program, index)
+        return program.instructions[Int(index)].code == .uid
+            ? PathSegments(oneKey: text) : PathSegments(text)
+    }
 }

@@ -34,7 +34,7 @@ final class RedirectPort: @unchecked Sendable {
         var redirections: [Redirection] = []
         for (target, address) in zip(targets, addresses) {
             var configuration = Acceptor.Configuration()
-            configuration.options.isIPv6Only = Listeners.leavesIPv4(address, addresses)
+            configuration.options.isIPv6Only = ListeningSockets.leavesIPv4(address, addresses)
             let acceptor = try Acceptor(
                 at: address, on: loop, targets: [loop], configuration: configuration,
                 adopt: { socket, loop in clients.adopt(socket, on: loop, securePort: target.port) })
@@ -58,7 +58,7 @@ final class RedirectPort: @unchecked Sendable {
                 && network.contains { other in
                     other.isUnspecified
                         && (other.family == address.family
-                            || other.family == 6 && !Listeners.leavesIPv4(other, network))
+                            || other.family == 6 && !ListeningSockets.leavesIPv4(other, network))
                 }
             if !isCovered { targets.append(address) }
         }

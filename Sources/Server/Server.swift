@@ -14,7 +14,7 @@ import PandoStorage
 import PandoTLS
 import Synchronization
 
-/// Starts and stops the server: data directory, threads, listeners.
+/// Starts and stops the server: data directory, threads, ports.
 ///
 ///     main thread       signals, and what they lead to
 ///     pando-io-N        sockets, frames, encoding of small things      (IOLoop)
@@ -52,7 +52,7 @@ package final class Server: @unchecked Sendable {
     private let main: EventLoop
     private let resources: LoopResources
     private let ioLoops: [IOLoop]
-    private let listeners: ServerListeners
+    private let ports: ServerPorts
     private let journal: JournalThread?
     private let trimmer: HeapTrimmer
     private let meter: TreeMeter
@@ -137,7 +137,7 @@ package final class Server: @unchecked Sendable {
             loop.answerServerQuestions { admin.reports.answer($0, $1) }
         }
         // The port before the data directory: when it is taken, that is left as it was.
-        listeners = try ServerListeners(configuration, resources, ioLoops)
+        ports = try ServerPorts(configuration, resources, ioLoops)
         reload = try ServerReload(resources, main: main)
         let directories = try BackupServices.Directories(
             configuration.backups, dataDirectory: configuration.dataDirectory)
@@ -197,7 +197,7 @@ package final class Server: @unchecked Sendable {
 
     /// Where clients find the server: `http://127.0.0.1:9000`, or `https:` with TLS; `unix:PATH` for a Unix
     /// socket. Not empty.
-    package var urls: [String] { listeners.urls }
+    package var urls: [String] { ports.urls }
 
     /// Serves until SIGTERM or SIGINT, then ends sessions, makes everything durable and returns.
     /// - Parameter onListening: Called once connections are accepted.
@@ -230,7 +230,7 @@ package final class Server: @unchecked Sendable {
             )
         }
         try reload.watchFiles()
-        for redirection in listeners.redirectPort?.redirections ?? [] {
+        for redirection in ports.redirectPort?.redirections ?? [] {
             logger.info("http://\(redirection.acceptor.address) redirects to https://\(redirection.target)")
         }
         Task.detached { await authenticator.prefetch() }
@@ -280,7 +280,7 @@ package final class Server: @unchecked Sendable {
             )
         }
         if resources.certificates == nil, configuration.trustedProxies.isEmpty,
-            let open = listeners.acceptors.first(where: { !$0.address.isLoopback })
+            let open = ports.acceptors.first(where: { !$0.address.isLoopback })
         {
             logger.warning(
                 "\(open.address) is reached from other machines without encryption: give --tls-cert and --tls-key, or name the proxy in front of it in --trusted-proxy"
@@ -360,7 +360,7 @@ package final class Server: @unchecked Sendable {
     /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients
     /// get a close frame.
     private func stop() {
-        resources.eventLoops[0].submit { [self] in listeners.close() }
+        resources.eventLoops[0].submit { [self] in ports.close() }
         guard configuration.drainTime > .zero else { return endSessions() }
         let (main, time) = (main, configuration.drainTime)
         let dismissal = CountdownLatch(count: ioLoops.count) { [self] in

@@ -4,7 +4,7 @@ import Testing
 
 @testable import PandoServer
 
-@Suite struct ListenersTests {
+@Suite struct ListeningSocketsTests {
     @Test(
         arguments: [
             // address       all                             leaves IPv4 to another
@@ -18,7 +18,7 @@ import Testing
     func dualStack(host: String, port: UInt16, all: [(String, UInt16)], leaves: Bool) throws {
         let address = try #require(SocketAddress(host, port: port))
         let all = try all.map { try #require(SocketAddress($0.0, port: $0.1)) }
-        #expect(Listeners.leavesIPv4(address, all) == leaves)
+        #expect(ListeningSockets.leavesIPv4(address, all) == leaves)
     }
 
     @Test(

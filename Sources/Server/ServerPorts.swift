@@ -3,8 +3,8 @@ import PandoLoops
 import PandoReactor
 import PandoSettings
 
-/// Where clients reach the server: its listeners, and the port that redirects to them.
-struct ServerListeners {
+/// Where clients reach the server: the sockets that accept connections, and the port that redirects to them.
+struct ServerPorts {
     let acceptors: [Acceptor]
     let redirectPort: RedirectPort?
     private let usesTLS: Bool
@@ -18,7 +18,7 @@ struct ServerListeners {
         usesTLS = resources.certificates != nil
         var options = Acceptor.Configuration()
         options.options.unsentLowWaterByteCount = Self.unsentByteLimit
-        let sockets = try Listeners.open(configuration, options: options.options)
+        let sockets = try ListeningSockets.open(configuration, options: options.options)
         let byEventLoop = Dictionary(uniqueKeysWithValues: loops.map { (ObjectIdentifier($0.loop), $0) })
         let logger = resources.log.messages
         let accepting = resources.eventLoops[0]

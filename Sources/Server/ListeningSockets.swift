@@ -2,7 +2,7 @@ import PandoReactor
 import PandoSettings
 
 /// Opens the sockets of a configuration.
-enum Listeners {
+enum ListeningSockets {
     /// - Returns: Those that the service manager has passed, then the others in the order of the
     ///   configuration.
     /// - Throws: ``StartError/address(_:)``, naming the place.
