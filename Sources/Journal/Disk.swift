@@ -24,8 +24,8 @@ package protocol Disk: AnyObject, Sendable {
     /// The names in the directory, in no particular order.
     /// - Throws: ``DiskFailure`` if the system call fails.
     func list() throws(DiskFailure) -> [String]
-    /// Opens a file of the directory.
-    /// - Throws: ``DiskFailure``.
+    /// Opens a file of the directory. Does not wait for the other end of a FIFO.
+    /// - Throws: ``DiskFailure``, also for what is no regular file.
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> File
     /// The size of the file.
     /// - Throws: ``DiskFailure``.

@@ -185,6 +185,8 @@ private func failure(
 ) -> DiskFailure {
     let number = Int32(truncatingIfNeeded: 0 - result)
     // A constant of the C library, ended by NUL.
-    let text = unsafe String(cString: pando_disk_error_text(number))
+    var text = unsafe String(cString: pando_disk_error_text(number))
+    // Its "No such device or address" does not say what is wrong with the file.
+    if operation == .open, pando_disk_is_special(number) != 0 { text = "not a regular file" }
     return DiskFailure(operation: operation, path: path, errorNumber: number, errorText: text)
 }

@@ -1,5 +1,7 @@
 """A data directory belongs to one server, and its own name is durable before anything is acknowledged."""
 
+import os
+
 import pytest
 
 from pando_client import Connection
@@ -107,4 +109,20 @@ def test_a_removed_lock_file_lets_no_second_server_in(servers):
     first.kill()
     second.start()
     with Connection(second.port, "default") as connection:
+        assert connection.get("/a") == 1
+
+
+@pytest.mark.parametrize("name", ["checkpoint-00000001-000000000000ffff.chk", "journal-00000001-000000000000ffff.log"])
+def test_a_fifo_in_place_of_a_file_is_refused(servers, name):
+    server = servers()
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": "/a", "d": 1})
+    server.terminate()
+    os.mkfifo(server.data / name)
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    assert failure.value.code == DISK_FAILURE and f"{name}: open failed: not a regular file" in str(failure.value)
+    (server.data / name).unlink()
+    server.start()
+    with Connection(server.port, "default") as connection:
         assert connection.get("/a") == 1

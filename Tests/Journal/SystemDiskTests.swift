@@ -135,6 +135,33 @@ struct TestFailure: Error {
         #expect(path() == temporary.path + "/a.new", "without a name, that under which it was opened")
     }
 
+    /// A FIFO, such as one in place of a checkpoint: an open that waits for its other end would never return.
+    @Test(arguments: [OpenMode.read, .readWrite, .create])
+    func whatIsNoRegularFileIsRefused(mode: OpenMode) throws {
+        let temporary = try TemporaryDirectory()
+        let path = temporary.path + "/fifo"
+        try #require(unsafe mkfifo(path, 0o600) == 0)
+        // With another end an open that waits returns at once: the test then fails, and does not hang.
+        let otherEnd = unsafe open(path, O_RDWR | O_NONBLOCK)
+        try #require(otherEnd >= 0)
+        defer { close(otherEnd) }
+        let disk = try SystemDisk(directory: temporary.path, create: false)
+        #expect(
+            throws: DiskFailure(
+                operation: .open, path: path, errorNumber: ENXIO, errorText: "not a regular file")
+        ) {
+            _ = try disk.open("fifo", mode)
+        }
+        _ = try SystemDisk(directory: temporary.path + "/below", create: true)
+        #expect(
+            throws: DiskFailure(
+                operation: .open, path: temporary.path + "/below", errorNumber: EISDIR,
+                errorText: "Is a directory")
+        ) {
+            _ = try disk.open("below", mode)
+        }
+    }
+
     /// A parent that can be searched and written and not read: the first start is as good as the second.
     @Test(.enabled(if: getuid() != 0, "root reads everything"))
     func parentThatCannotBeRead() throws {

@@ -89,8 +89,21 @@ int pando_disk_open(int directory, const char *name, int mode) {
     int flags = mode == PANDO_DISK_READ         ? O_RDONLY
                 : mode == PANDO_DISK_READ_WRITE ? O_RDWR
                                                 : O_RDWR | O_CREAT | O_TRUNC;
-    int file = openat(directory, name, flags | O_CLOEXEC, 0600);
-    return file < 0 ? -errno : file;
+    // Without O_NONBLOCK the open of a FIFO waits for its other end. For a regular file the flag changes one thing: where another
+    // process holds a lease of it (fcntl(2)), the open fails. Then it is repeated, and waits for the end of the lease.
+    int file = openat(directory, name, flags | O_NONBLOCK | O_CLOEXEC, 0600);
+    if (file < 0 && errno == EWOULDBLOCK) file = openat(directory, name, flags | O_CLOEXEC, 0600);
+    if (file < 0) return -errno;
+    struct stat status;
+    int error = 0;
+    if (fstat(file, &status) != 0) {
+        error = errno;
+    } else if (!S_ISREG(status.st_mode)) {
+        error = S_ISDIR(status.st_mode) ? EISDIR : ENXIO;
+    }
+    if (error == 0) return file;
+    close(file);
+    return -error;
 }
 
 int pando_disk_close(int file) {
@@ -178,7 +191,7 @@ int pando_disk_lock_directory(int directory, const char *name, int64_t *owner) {
     if (own < 0) return -errno;
     if (flock(own, LOCK_EX | LOCK_NB) == 0) return own;
     if (errno == EWOULDBLOCK) {
-        int file = openat(directory, name, O_RDONLY | O_CLOEXEC);
+        int file = openat(directory, name, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
         if (file >= 0) {
             *owner = read_owner(file);
             close(file);
@@ -238,6 +251,10 @@ int pando_disk_is_missing(int error) {
 
 int pando_disk_is_no_directory(int error) {
     return error == ENOTDIR;
+}
+
+int pando_disk_is_special(int error) {
+    return error == ENXIO;
 }
 
 int pando_disk_name(int file, char *name, size_t capacity) {

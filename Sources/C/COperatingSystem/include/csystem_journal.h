@@ -19,7 +19,8 @@ int pando_disk_open_directory(const char *path);
 int pando_disk_overwrites_in_place(int directory);
 /// Writes the names in the directory, each ended by NUL, as far as they fit. Returns the bytes needed for all of them.
 int64_t pando_disk_list(int directory, char *names, size_t capacity);
-/// Opens a file of the directory; PANDO_DISK_CREATE makes it (mode 0600) or empties it.
+/// Opens a regular file of the directory; PANDO_DISK_CREATE makes it (mode 0600) or empties it. Never waits for the other end of a
+/// FIFO: -ENXIO for a FIFO, a device or a socket, -EISDIR for a directory.
 int pando_disk_open(int directory, const char *name, int mode);
 int pando_disk_close(int file);
 int64_t pando_disk_size(int file);
@@ -58,6 +59,8 @@ int pando_disk_lacks_descriptors(int error);
 int pando_disk_is_missing(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
 int pando_disk_is_no_directory(int error);
+/// Whether the error is ENXIO: what should be a regular file is a FIFO, a device or a socket.
+int pando_disk_is_special(int error);
 /// Writes the present name of an open file, without its directory. -ENOENT when it has none any more.
 int pando_disk_name(int file, char *name, size_t capacity);
 /// The id of this process.
