@@ -199,6 +199,25 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(try world.restore(behind: 1).0.entries == world.entries)
     }
 
+    /// A copy whose sync has failed is written again before it is whole, also where the data directory does
+    /// not have its segment any more: the bytes can be read, but the disk does not have them.
+    @Test(arguments: 0..<8 as Range<UInt64>)
+    func copyWhoseSyncFailedIsWrittenAgain(seed: UInt64) throws {
+        let world = try World()
+        while world.segments.count < 2 { try world.write(["entry \(world.entries.count)"]) }
+        let name = world.segments[0]
+        let original = try #require(world.source.contents[name])
+        world.target.onOperation = { $0 == .sync ? .fail(5) : .succeed }
+        #expect(throws: JournalError.self) { try world.update() }
+        world.target.onOperation = nil
+        #expect(world.target.contents[name + ".partial"] == original)
+        try world.source.remove(name)
+        try world.update()
+        #expect(world.target.fileNames.contains(name))
+        world.target.losePower(seed: seed)
+        #expect(world.target.contents[name] == original)
+    }
+
     @Test func damagedSegmentIsNotCopied() throws {
         let world = try World()
         for number in 0..<30 { try world.write(["entry \(number)"]) }

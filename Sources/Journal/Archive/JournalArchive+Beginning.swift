@@ -60,7 +60,9 @@ extension JournalArchive {
         }
         if let partial {
             // The data directory does not have its segment any more. The copy may be whole all the same.
-            if try lastSequence(of: partial, in: partial.partialText).successor == wanted.firstSequence {
+            let found = try extent(partial, in: partial.partialText)
+            if found.last.successor == wanted.firstSequence {
+                _ = try rewrite(partial, upTo: found.end)
                 try nameWhole(partial)
                 note(.closed(partial))
             } else {
@@ -287,13 +289,19 @@ extension JournalArchive {
     private func resume(_ name: SegmentName) throws(JournalError) -> Copy {
         let end = try extent(name, in: name.partialText).end
         guard end > 0 else { return try make(name) }
+        return Copy(name: name, file: try rewrite(name, upTo: end), byteCount: end)
+    }
+
+    /// Makes the entries of a copy that an earlier process, or an earlier attempt, has written durable, and
+    /// removes what is behind them: a sync of them, or of the name, may have failed. After that only writing
+    /// them again makes them durable.
+    private func rewrite(_ name: SegmentName, upTo end: Int) throws(JournalError) -> Storage.File {
         do throws(DiskFailure) {
-            // Once more: a sync of them, or of the name, may have failed.
             var window = try window(on: name.partialText, of: target, .readWrite)
             try window.rewriteDurably(0..<end, end: end)
             let file = window.finish()
             try target.syncDirectory()
-            return Copy(name: name, file: file, byteCount: end)
+            return file
         } catch {
             throw .disk(error)
         }
