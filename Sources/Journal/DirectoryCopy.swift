@@ -6,7 +6,8 @@ import PandoBytes
 /// Checkpoints are copied first, so that none is ahead of its journal. The last segment is read entry by
 /// entry, to find the end of the last whole one, and copied up to there: the server writes inside a prepared
 /// segment, so pieces that are read one after the other are no prefix of the journal. If the server removes
-/// files meanwhile, the copying starts again.
+/// files meanwhile, the copying starts again. At the end what was copied is made durable in the source, too
+/// (``syncJournal(of:)``).
 ///
 /// - Parameters:
 ///   - target: Another directory. Files of the same names are replaced.
@@ -32,7 +33,10 @@ package func copyJournal<Storage: Disk>(
                 let end = try endOfEntries(in: last, on: source)
                 try copyFile(last.text, upTo: end, from: source, to: target, &byteCount, progress)
             }
-            try onDisk { () throws(DiskFailure) in try target.syncDirectory() }
+            try onDisk { () throws(DiskFailure) in
+                try target.syncDirectory()
+                try syncJournal(of: source)
+            }
             return byteCount
         } catch {
             attemptsLeft -= 1

@@ -55,6 +55,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// There is no file of that name.
     package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
+    /// The file system has no syncs: it is one that is never written, so nothing there waits for a sync.
+    var isLackOfSync: Bool { operation.isSync && pando_disk_lacks_sync(errorNumber) != 0 }
+
     /// What should be a directory is something else.
     package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
 

@@ -147,6 +147,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case laterTimelineArchived(UInt32, of: DirectoryID, journal: UInt32)
     /// The history of a timeline is not what a restore writes.
     case damagedHistory
+    /// An archive has another record of the sequence than the backup with which it is to be restored.
+    case backupDiffers(sequence: SequenceNumber)
     /// The timeline to be restored does not contain the backup.
     case backupNotOnTimeline(UInt32, backup: UInt32, sequence: SequenceNumber)
 
@@ -207,6 +209,9 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
             "the archive goes on with timeline \(timeline) of data directory \(directory), and this journal is "
                 + "timeline \(journal): a data directory that was restored has taken its place"
         case .damagedHistory: "not the history of a timeline as a restore writes it"
+        case .backupDiffers(let sequence):
+            "record \(sequence) was written after the backup, which ends with another record of this sequence: the journal has "
+                + "lost that one, in a power cut, or because the data directory was set back"
         case .backupNotOnTimeline(let timeline, let backup, let sequence):
             "the backup is of timeline \(backup), at sequence \(sequence), which is no part of timeline \(timeline)"
         }

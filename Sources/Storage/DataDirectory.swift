@@ -42,6 +42,7 @@ package enum DataDirectory {
             var journal = try Journal.open(
                 on: disk, newDirectoryID: DirectoryID(environment.randomBits(), environment.randomBits()),
                 options: options, into: &recovered)
+            recovered.noteTime(of: journal.recovery.checkpoint)
             report(journal.recovery, in: environment.monotonicTime - began, disk.directory, logger)
             reportClock(behind: recovered.lastTime, environment, disk.directory, logger)
             if endsSessions { try endDeadSessions(&recovered, &journal, environment, logger) }

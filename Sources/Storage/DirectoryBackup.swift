@@ -3,17 +3,32 @@ import PandoJournal
 
 /// Reads or copies a data directory while a server may be running on it: what `pando backup` keeps.
 package enum DirectoryBackup {
-    /// Reads a directory as it was at one moment, or as it is now; a server may run on it.
+    /// Reads a directory as it was at one moment, or as it is now; a server may run on it. What was read is
+    /// on the disk of the directory then: a power cut cannot take it from there, so no other record gets one
+    /// of its sequences.
     /// - Parameter moment: Nil for now.
-    /// - Throws: ``StorageError``; `.badData` also where the journal that is kept does not reach that moment.
+    /// - Throws: ``StorageError``; `.badData` also where the journal that is kept does not reach that moment,
+    ///   `.disk` also where the directory cannot be synced. Then `state` is unchanged.
     package static func read(
         _ path: String, until moment: PointInTime?, into state: inout RecoveredState
     ) throws(StorageError) -> BackupSummary {
+        let disk: SystemDisk
+        do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
+            throw StorageError(error)
+        }
+        return try read(disk, until: moment, into: &state)
+    }
+
+    /// The same on any disk.
+    /// - Throws: ``StorageError``; then `state` is unchanged.
+    static func read<Storage: Disk>(
+        _ disk: Storage, until moment: PointInTime?, into state: inout RecoveredState
+    ) throws(StorageError) -> BackupSummary {
+        let path = disk.directory
         var recovered = state
         let summary: RecoverySummary
         let history: TimelineHistory?
         do throws(JournalError) {
-            let disk = try DataDirectory.openDisk(path, create: false)
             if let moment {
                 summary = try readDirectory(disk, until: moment, into: &recovered)
             } else {
@@ -23,10 +38,12 @@ package enum DirectoryBackup {
         } catch {
             throw StorageError(error)
         }
+        recovered.noteTime(of: summary.checkpoint)
         guard let directory = summary.directory else {
             throw .badData("\(path): the directory holds no data")
         }
         try refuse(moment, ifNotReachedIn: path, summary)
+        do throws(DiskFailure) { try syncJournal(of: disk) } catch { throw StorageError(error) }
         state = recovered
         var result = BackupSummary(
             sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,

@@ -12,7 +12,7 @@ package struct RecoveredState: RecoveryTarget, Sendable {
     /// The number that the next namespace gets. Numbers are never used again, so that a record of a deleted
     /// namespace cannot change a new one.
     package internal(set) var nextNamespace: UInt32 = Self.standardNamespace + 1
-    /// The latest timestamp of a record, in milliseconds since 1970.
+    /// The latest timestamp of a record or of the checkpoint, in milliseconds since 1970.
     package private(set) var lastTime: Int64 = 0
 
     /// The number of ``NamespaceName/standard``, which exists without a record.
@@ -44,6 +44,12 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         lastTime = 0
         warnings = []
         make(NamespaceName.standard, Self.standardNamespace)
+    }
+
+    /// Notes the time of the checkpoint that was read: where all databases are empty, it has no record that
+    /// says it.
+    mutating func noteTime(of checkpoint: CheckpointHeader?) {
+        if let checkpoint { lastTime = max(lastTime, checkpoint.timestamp) }
     }
 
     mutating func make(_ name: String, _ id: UInt32) {

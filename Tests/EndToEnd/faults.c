@@ -1,7 +1,9 @@
-// What a bad disk and a busy machine do to the server, as long as a file exists: each variable names a file.
+// What a bad disk and a busy machine do to the server, as long as a file exists: each variable names a file, FAULT_BAD_SYNC a
+// directory.
 //
 //   FAULT_SLOW_SYNC          fdatasync(2) takes 150 ms
 //   FAULT_NO_SYNC            fdatasync(2) does nothing: however slow the disk is, the server does not see it
+//   FAULT_BAD_SYNC           fdatasync(2) of the files in this directory fails: EIO
 //   FAULT_SLOW_SEND          send(2), sendmsg(2) and writev(2) to a socket take 150 ms: a tick of a loop takes as long
 //   FAULT_SLOW_DATABASE      each eighth reading of the monotonic clock by the thread that runs the databases takes 150 ms, and so
 //                            does the turn that it measures
@@ -13,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -35,11 +38,25 @@ static void delay(const char *name) {
     nanosleep(&time, NULL);
 }
 
+static int is_in(const char *name, int file) {
+    char link[64], path[4096];
+    const char *directory = getenv(name);
+    if (directory == NULL) return 0;
+    snprintf(link, sizeof link, "/proc/self/fd/%d", file);
+    ssize_t length = readlink(link, path, sizeof path);
+    size_t prefix = strlen(directory);
+    return length > (ssize_t)prefix && strncmp(path, directory, prefix) == 0 && path[prefix] == '/';
+}
+
 #define NEXT(result, name, ...) ((result (*)(__VA_ARGS__))dlsym(RTLD_NEXT, #name))
 
 SHOWN int fdatasync(int file) {
     delay("FAULT_SLOW_SYNC");
     if (is_on("FAULT_NO_SYNC")) return 0;
+    if (is_in("FAULT_BAD_SYNC", file)) {
+        errno = EIO;
+        return -1;
+    }
     return NEXT(int, fdatasync, int)(file);
 }
 

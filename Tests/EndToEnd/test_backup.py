@@ -1,6 +1,7 @@
 """Backups of directories and of running servers; restores, also to a moment; what is damaged is not restored."""
 
 import json
+import pathlib
 import random
 import shutil
 import signal
@@ -13,6 +14,7 @@ import pytest
 
 import server as server_module
 from pando_client import Connection
+from preload import build_library
 from rest_client import OWNER, Rest
 from server import run
 from test_import import BAD_CONFIGURATION, BAD_DATA, as_owner, exported, many, url, write
@@ -64,6 +66,22 @@ def test_a_backup_holds_everything(full, servers, tmp_path, online):
     server.terminate()
     # The session that queued it ended with the old server: the first start runs it.
     assert "gone" in exported(data) or run("log", data).stdout.count("onDisconnect") > 0
+
+
+@pytest.mark.parametrize("flags", [[], ["--with-log"]], ids=["state", "journal"])
+def test_a_directory_that_cannot_be_synced_is_not_backed_up(servers, tmp_path, flags):
+    """A record that is not on disk yet may be lost, and its number goes to another one: a backup must not hold it."""
+    server = servers()
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": "/a", "d": 1})
+    library = build_library(tmp_path, pathlib.Path(__file__).with_name("faults.c"))
+    output = tmp_path / "output"
+    environment = server_module.clean_environment() | {
+        "LD_PRELOAD": str(library), "FAULT_BAD_SYNC": str(server.data.resolve())}
+    command = [str(server_module.BINARY), "backup", "--data", str(server.data), "--output", str(output), *flags]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, env=environment)
+    assert done.returncode == 74 and f"{server.data}/journal-" in done.stderr and "fdatasync failed" in done.stderr
+    assert not output.exists() and not list(tmp_path.glob("output*"))
 
 
 def test_a_backup_of_a_server_in_memory(servers, tmp_path):

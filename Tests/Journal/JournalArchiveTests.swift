@@ -127,6 +127,25 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
         #expect(throws: JournalError.self) { try world.restore(behind: 62) }
     }
 
+    /// A backup that ends with a record which a power cut took from the journal: its sequence went to another
+    /// record. The archive alone restores what is before it.
+    @Test func backupOfARecordThatTheJournalHasLostIsRefused() throws {
+        let world = try World()
+        try world.write((0..<5).map { "entry \($0)" })
+        try world.journal.append(.delta, namespace: 1, timestamp: 1001, payload: Array("other".utf8))
+        try world.write(["later"])
+        try world.update()
+        #expect {
+            try world.restore(behind: 6)
+        } throws: { error in
+            guard case JournalError.corrupt(let problem) = error else { return false }
+            return problem.flaw == .backupDiffers(sequence: SequenceNumber(6))
+        }
+        let (history, _) = try world.restore(behind: 6, until: .sequence(SequenceNumber(5)))
+        #expect(history.entries == Array(world.entries.prefix(5)))
+        #expect(try world.restore(behind: 5).1.lastSequence == SequenceNumber(7))
+    }
+
     @Test func gapIsReportedAndABackupBehindItRestores() throws {
         let world = try World()
         for number in 0..<10 { try world.write(["entry \(number)"]) }

@@ -257,6 +257,10 @@ int pando_disk_is_special(int error) {
     return error == ENXIO;
 }
 
+int pando_disk_lacks_sync(int error) {
+    return error == EINVAL;
+}
+
 int pando_disk_name(int file, char *name, size_t capacity) {
     char link[64], path[4096];
     snprintf(link, sizeof link, "/proc/self/fd/%d", file);

@@ -18,6 +18,7 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
 
     private let backup: Storage
     private let backupName: String
+    private let header: CheckpointHeader
     /// The name under which ``list()`` has the backup.
     private let checkpoint: CheckpointName
     private let archive: Storage
@@ -48,6 +49,7 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
     ) throws(JournalError) {
         self.backup = backup
         backupName = name
+        self.header = header
         checkpoint = header.name
         self.archive = archive
         let listing = ArchiveListing(try onDisk { () throws(DiskFailure) in try archive.list() })
@@ -110,6 +112,31 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
         }
     }
 
+    /// Refuses a backup whose last record is another one than the archive's of the same sequence, as far as
+    /// the times show it: the archive's was written after the backup was made. Earlier versions made backups
+    /// of data directories with records that were not on disk yet: a power cut could take such a record, and
+    /// its sequence went to another one.
+    fileprivate func refuseOtherRecord() throws(JournalError) {
+        let names = try onDisk { () throws(DiskFailure) in try list() }
+        let segments = names.compactMap { SegmentName($0) }.sorted()
+        // Those of empty databases had no time then.
+        guard header.timestamp > 0,
+            let name = segments.last(where: { $0.firstSequence <= header.sequence })
+        else { return }
+        var reader = try SegmentReader.open(name, mode: .read, on: self)
+        var problem: JournalProblem?
+        do throws(DiskFailure) {
+            while case .entry(let range, _, let last) = try reader.nextEntry(), last <= header.sequence {
+                guard last == header.sequence, reader.timestamp(at: range.lowerBound) > header.timestamp
+                else { continue }
+                problem = reader.problem(at: range.lowerBound, .backupDiffers(sequence: last))
+            }
+        } catch {
+            throw .disk(error)
+        }
+        if let problem { throw .corrupt(problem) }
+    }
+
     package var directory: String { archive.directory }
 
     package var overwritesInPlace: Bool { false }
@@ -170,11 +197,14 @@ package final class ArchivedJournal<Storage: Disk>: Disk {
 /// - Parameter moment: Nil for everything that is archived.
 /// - Returns: ``RecoverySummary/timeline`` is that of the last record that counts.
 /// - Throws: As ``readDirectory(_:into:)``; ``JournalError/beforeJournal(earliest:)`` for a moment before the
-///   backup, unless the archive begins with the first record.
+///   backup, unless the archive begins with the first record; ``JournalFlaw/backupDiffers(sequence:)`` for a
+///   backup that is not of this journal.
 package func readArchive<Storage: Disk>(
     _ journal: ArchivedJournal<Storage>, until moment: PointInTime?, into host: inout some RecoveryTarget
 ) throws(JournalError) -> RecoverySummary {
-    try readDirectory(journal, until: moment, along: journal.timeline, into: &host)
+    let summary = try readDirectory(journal, until: moment, along: journal.timeline, into: &host)
+    if summary.checkpoint != nil { try journal.refuseOtherRecord() }
+    return summary
 }
 
 /// Reads the header of a checkpoint of any name, such as a backup.

@@ -33,7 +33,10 @@ package enum ScheduledBackups {
         } catch {
             switch error {
             case .corrupt(let problem):
-                throw .badData("\(archive): the journal there does not continue \(file): \(problem)")
+                var advice = ""
+                if case .backupDiffers = problem.flaw { advice = ". Restore an earlier backup" }
+                throw .badData(
+                    "\(archive): the journal there does not continue \(file): \(problem)\(advice)")
             case .beforeJournal:
                 throw .badData("\(file): the backup is later than that moment; restore an earlier one")
             default: throw StorageError(error)
@@ -42,6 +45,7 @@ package enum ScheduledBackups {
         if let damage = summary.damagedCheckpoints.first {
             throw .badData("\(file): \(damage): not a complete backup")
         }
+        recovered.noteTime(of: summary.checkpoint)
         try DirectoryBackup.refuse(moment, ifNotReachedIn: archive, summary)
         if journal.unreadableByteCount > 0, !summary.hasReachedMoment {
             warn(
