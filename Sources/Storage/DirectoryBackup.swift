@@ -63,13 +63,13 @@ package enum DirectoryBackup {
     }
 
     /// Copies a directory with its journal, so that every moment that the journal reaches can be restored
-    /// from the copy; a server may run on the source. The copy is read once before it gets its name: it
-    /// appears complete or not at all.
+    /// from the copy; a server may run on the source. Every checkpoint and every record of the copy is read
+    /// and checked before it gets its name: it appears complete and without damage, or not at all.
     /// - Parameters:
     ///   - path: Where the copy is to be: a directory, a name that is free there, and another free name for
     ///     the copy until it is complete.
     ///   - progress: Called now and then with the bytes copied so far.
-    /// - Throws: ``StorageError``.
+    /// - Throws: ``StorageError``; `.badData` also where what is damaged is needed only for earlier moments.
     package static func copy(
         _ source: String, to path: (parent: String, name: String, temporaryName: String),
         progress: (_ byteCount: Int) -> Void
@@ -82,6 +82,13 @@ package enum DirectoryBackup {
             )
         } catch {
             throw StorageError(error)
+        }
+        // A start reads from the newest checkpoint on; the moments before it need the rest, too.
+        let report = try DataDirectory.inspectRecords(temporary) { _, _ in }
+        if let damage = report.problems.first(where: \.isDamage) {
+            throw .badData(
+                "\(source): \(damage). There is no copy; without --with-log only the present state is backed up. `pando check data DIR` lists every problem"
+            )
         }
         var state = RecoveredState(access: .locked)
         let summary = try read(temporary, until: nil, into: &state)

@@ -151,6 +151,26 @@ def test_moments(servers, tmp_path):
     assert done.returncode == BAD_DATA and not list(tmp_path.glob("never/*.chk"))
 
 
+@pytest.mark.parametrize("pattern", ["*.chk", "journal-0*.log"])
+def test_a_copy_of_a_damaged_directory_is_refused(servers, tmp_path, pattern):
+    """The oldest checkpoint and the oldest segment: a start does not read them, an earlier moment needs them."""
+    server = servers(arguments=["--checkpoint-bytes", 65536, "--segment-bytes", 65536, "--keep-checkpoints", 100])
+    with Connection(server.port, "default") as connection:
+        for number in range(120):
+            connection.must("p", {"p": f"/pad/{number}", "d": "x" * 4000})
+    server.terminate()
+    assert len(list(server.data.glob("*.chk"))) >= 2
+    damaged = min(server.data.glob(pattern))
+    content = bytearray(damaged.read_bytes())
+    content[5000] ^= 1
+    damaged.write_bytes(content)
+    done = run("backup", "--data", server.data, "--output", tmp_path / "copy", "--with-log")
+    assert done.returncode == BAD_DATA and damaged.name in done.stderr, done.stderr
+    assert not list(tmp_path.glob("copy*"))
+    # The present state needs neither.
+    assert run("backup", "--data", server.data, "--output", tmp_path / "state.backup").returncode == 0
+
+
 def test_a_restore_to_a_moment_before_the_log_is_refused(servers, tmp_path):
     server = servers(arguments=["--checkpoint-bytes", 65536, "--segment-bytes", 65536])
     with Connection(server.port, "default") as connection:

@@ -1,4 +1,5 @@
 import Foundation
+import PandoBytes
 import PandoJournal
 import PandoSimulatedDisk
 import Testing
@@ -59,6 +60,59 @@ import Testing
             if case StorageError.disk = error { true } else { false }
         }
         #expect(state.lastTime == 0, "nothing is returned")
+    }
+
+    /// A copy reaches back to its oldest checkpoint, so damage of files that a start does not read counts,
+    /// too.
+    @Test(
+        arguments: [
+            nil, "checkpoint-00000001-0000000000000002.chk", "journal-00000001-0000000000000003.log",
+        ] as [String?])
+    func copyOfADamagedDirectoryIsRefused(damaged: String?) throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "pando-copy-\(UUID())")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let source = folder.appending(path: "data").path
+        let disk = try SystemDisk(directory: source, create: true)
+        var options = JournalOptions()
+        // A segment for each record.
+        options.segmentByteLimit = 60
+        do {
+            var journal = try Self.open(disk, options)
+            for number in 1...6 as ClosedRange<UInt8> {
+                try Self.append(number, to: &journal)
+                try journal.sync()
+            }
+        }
+        for sequence in [2, 5] as [UInt64] {
+            let header = CheckpointHeader(
+                directory: DirectoryID(1, 2), timeline: 1, sequence: SequenceNumber(sequence),
+                timestamp: 2000)
+            var writer = try CheckpointWriter(header, on: disk)
+            let payload: [UInt8] = [1, 65, 48]
+            try writer.append(.settings, namespace: 1, payload: payload.rawSpan)
+            _ = try writer.finish()
+        }
+        if let damaged {
+            let file = URL(fileURLWithPath: source + "/" + damaged)
+            var bytes = try Data(contentsOf: file)
+            bytes[70] ^= 1
+            try bytes.write(to: file)
+        }
+        func copy() throws -> SequenceNumber {
+            try DirectoryBackup.copy(source, to: (folder.path, "copy", "copy.new"), progress: { _ in })
+                .sequence
+        }
+        guard let damaged else {
+            #expect(try copy() == SequenceNumber(6))
+            return
+        }
+        #expect {
+            try copy()
+        } throws: { error in
+            if case StorageError.badData(let text) = error { text.contains(damaged) } else { false }
+        }
+        #expect(!FileManager.default.fileExists(atPath: folder.path + "/copy"))
     }
 
     /// The checkpoint of empty databases has no record that says its time.
