@@ -31,7 +31,7 @@ final class BackupServices: @unchecked Sendable {
             guard let path else { return nil }
             return try BackupDirectory(
                 URL(fileURLWithPath: path).standardizedFileURL.path, use: use,
-                remembered: dataDirectory.flatMap { BackupPlace.read(use, in: $0) })
+                rememberedIn: dataDirectory)
         }
 
         /// Records in the data directory which directories it uses, and logs which ones cannot be used.

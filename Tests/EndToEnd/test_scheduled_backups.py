@@ -792,6 +792,38 @@ class TestDisksThatComeAndGo:
         assert server.terminate() == 0
 
     @pytest.mark.parametrize("option", ["--backup-to", "--archive-to"])
+    def test_a_damaged_record_of_the_directory_makes_none(self, servers, tmp_path, option):
+        place = tmp_path / "place"
+        arguments = ["--admin-listen", "0", option, place]
+        arguments += ["--backup-every", "1s"] if option == "--backup-to" else []
+        server = servers(arguments=arguments)
+        wait_for(lambda: (server.data / ("backup.place" if option == "--backup-to" else "archive.place")).exists())
+        server.terminate()
+        record = next(server.data.glob("*.place"))
+        whole = record.read_bytes()
+        record.write_bytes(bytes(60))
+        place.rename(tmp_path / "aside")
+        server.start()
+        put(server, "/a", 1)
+        server.wait_for_log(f"{option}: cannot be used now")
+        server.wait_for_log(f"{record.name}: not what a server writes there")
+        if option == "--backup-to":
+            wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="failed") >= 1)
+        else:
+            wait_for(lambda: metric(server, "pando_archive_failures_total", reason="damaged") >= 1)
+        assert not place.exists() and record.read_bytes() == bytes(60)
+        # The next start finds the record whole.
+        server.terminate()
+        (tmp_path / "aside").rename(place)
+        record.write_bytes(whole)
+        server.start()
+        put(server, "/b", 2)
+        if option == "--backup-to":
+            wait_for_backup_behind(server, time.time())
+        else:
+            wait_for_archive_behind(server, time.time())
+
+    @pytest.mark.parametrize("option", ["--backup-to", "--archive-to"])
     def test_a_file_where_a_directory_should_be_is_refused(self, servers, tmp_path, option):
         (tmp_path / "file").write_text("mine")
         arguments = [option, tmp_path / "file"]

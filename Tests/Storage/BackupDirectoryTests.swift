@@ -32,8 +32,7 @@ import Testing
         }
 
         func open(_ use: BackupUse = .archive) throws -> BackupDirectory {
-            let directory = try BackupDirectory(
-                place, use: use, remembered: BackupPlace.read(use, in: data))
+            let directory = try BackupDirectory(place, use: use, rememberedIn: data)
             try directory.remember(in: data)
             return directory
         }
@@ -45,11 +44,11 @@ import Testing
         _ = try folder.open().open()
         #expect(folder.names(folder.place) == ["LOCK", "pando-place"])
         #expect(folder.names(folder.data) == ["archive.place"])
-        let place = try #require(BackupPlace.read(.archive, in: folder.data))
+        let place = try #require(try BackupPlace.read(.archive, in: folder.data))
         #expect(place.path == folder.place)
         // A second process finds the same one.
         _ = try folder.open().open()
-        #expect(BackupPlace.read(.archive, in: folder.data) == place)
+        #expect(try BackupPlace.read(.archive, in: folder.data) == place)
     }
 
     @Test func onlyAWrongConfigurationIsRefused() throws {
@@ -69,7 +68,7 @@ import Testing
         for path in [folder.path + "/file", folder.path + "/file/below"] {
             try Data([1]).write(to: URL(fileURLWithPath: folder.path + "/file"))
             #expect {
-                try BackupDirectory(path, use: .backups, remembered: nil)
+                try BackupDirectory(path, use: .backups, rememberedIn: nil)
             } throws: { error in
                 if case StorageError.locked(let text) = error { text.contains("--backup-to") } else { false }
             }
@@ -84,7 +83,7 @@ import Testing
         let link = folder.path + "/link"
         try FileManager.default.createSymbolicLink(atPath: link, withDestinationPath: folder.place)
         #expect {
-            try BackupDirectory(link, use: .backups, remembered: nil)
+            try BackupDirectory(link, use: .backups, rememberedIn: nil)
         } throws: { error in
             guard case StorageError.locked(let text) = error else { return false }
             return text.contains("which is this one: another option names the same directory")
@@ -110,13 +109,13 @@ import Testing
         let folder = try Folder()
         try folder.make(folder.data)
         let path = folder.path + "/disk/place"
-        let directory = try BackupDirectory(path, use: .backups, remembered: nil)
+        let directory = try BackupDirectory(path, use: .backups, rememberedIn: nil)
         try directory.remember(in: folder.data)
         #expect(throws: BackupDirectory.Failure.self) { try directory.open() }
         #expect(folder.names(folder.data) == [])
         try folder.make(folder.path + "/disk")
         _ = try directory.open()
-        #expect(BackupPlace.read(.backups, in: folder.data)?.path == path)
+        #expect(try BackupPlace.read(.backups, in: folder.data)?.path == path)
     }
 
     /// A disk that is unmounted while the server runs leaves an empty directory, or none.
@@ -174,12 +173,43 @@ import Testing
         _ = try directory.open()
     }
 
+    /// A record that cannot be read says that there was a directory, and not which one: none is made, and
+    /// none is used, until the record is whole or removed.
+    @Test(
+        arguments: [
+            [], [UInt8](repeating: 0, count: 60), Array("text".utf8), [UInt8](repeating: 65, count: 9000),
+        ])
+    func recordThatCannotBeRead(bytes: [UInt8]) throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        do { _ = try folder.open().open() }
+        let record = URL(fileURLWithPath: folder.data + "/archive.place")
+        let whole = try Data(contentsOf: record)
+        try Data(bytes).write(to: record)
+        #expect(throws: BackupDirectory.Failure.self) { try BackupPlace.read(.archive, in: folder.data) }
+        try folder.move(folder.place, to: folder.aside)
+        let directory = try folder.open()
+        for isThere in [false, true] {
+            if isThere { try folder.move(folder.aside, to: folder.place) }
+            #expect {
+                try directory.open()
+            } throws: { error in
+                guard case BackupDirectory.Failure.damaged(let text) = error else { return false }
+                return text.contains(folder.data + "/archive.place")
+            }
+            if !isThere { #expect(folder.names(folder.place) == ["no directory"]) }
+        }
+        #expect(try Data(contentsOf: record) == Data(bytes))
+        try whole.write(to: record)
+        _ = try directory.open()
+        #expect(directory.isUnchanged)
+    }
+
     @Test func anotherPathAndAForgottenOneBeginAnew() throws {
         let folder = try Folder()
         try folder.make(folder.data)
         do { _ = try folder.open().open() }
-        let place = BackupPlace.read(.archive, in: folder.data)
-        let other = try BackupDirectory(folder.path + "/other", use: .archive, remembered: place)
+        let other = try BackupDirectory(folder.path + "/other", use: .archive, rememberedIn: folder.data)
         _ = try other.open()
         #expect(folder.names(folder.path + "/other") == ["LOCK", "pando-place"])
         try FileManager.default.removeItem(atPath: folder.place)

@@ -134,6 +134,10 @@ extension JournalError {
 
 extension BackupDirectory.Failure {
     fileprivate var archiveFailure: BackupMetrics.ArchiveFailure {
-        if case .disk = self { .disk } else { .missing }
+        switch self {
+        case .disk: .disk
+        case .missing, .inUse: .missing
+        case .damaged: .damaged
+        }
     }
 }

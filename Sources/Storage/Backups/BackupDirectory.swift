@@ -15,11 +15,13 @@ package final class BackupDirectory: Sendable {
         case missing(String)
         /// Another process uses it.
         case inUse(String)
+        /// A file of the data directory that says what belongs there cannot be read.
+        case damaged(String)
 
         package var description: String {
             switch self {
             case .disk(let failure): failure.description
-            case .missing(let text), .inUse(let text): text
+            case .missing(let text), .inUse(let text), .damaged(let text): text
             }
         }
     }
@@ -35,8 +37,8 @@ package final class BackupDirectory: Sendable {
 
     package let path: String
     package let use: BackupUse
-    /// What the data directory remembers; nil for nothing.
-    private let remembered: BackupPlace?
+    /// The data directory that remembers which one it has used; nil for none.
+    private let dataDirectory: String?
     private let randomID: DirectoryID
     private let state = Mutex(State())
 
@@ -45,20 +47,22 @@ package final class BackupDirectory: Sendable {
     /// A directory that is not there now is no error: ``open()`` tries again, and says why.
     /// - Parameters:
     ///   - path: Absolute.
-    ///   - remembered: What the data directory remembers of it.
+    ///   - dataDirectory: It may remember which directory it has used (``BackupPlace``), and is only read.
+    ///     Nil for none.
     /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no
     ///   directory, and a directory that another process uses.
-    package init(_ path: String, use: BackupUse, remembered: BackupPlace?) throws(StorageError) {
+    package init(
+        _ path: String, use: BackupUse, rememberedIn dataDirectory: String?
+    ) throws(StorageError) {
         self.path = path
         self.use = use
-        // Of another path it says nothing: then another directory was chosen.
-        self.remembered = remembered?.path == path ? remembered : nil
+        self.dataDirectory = dataDirectory
         randomID = DirectoryID(Environment.machine.randomBits(), Environment.machine.randomBits())
         do throws(Failure) { _ = try open() } catch {
             switch error {
             case .inUse(let text): throw .locked("\(use.option): \(text)")
             case .disk(let failure) where failure.isNoDirectory: throw .locked("\(use.option): \(failure)")
-            case .disk, .missing: break
+            case .disk, .missing, .damaged: break
             }
         }
     }
@@ -75,7 +79,8 @@ package final class BackupDirectory: Sendable {
 
     private func remember(_ id: DirectoryID, in dataDirectory: String) throws(DiskFailure) {
         let place = BackupPlace(id: id, path: path)
-        guard BackupPlace.read(use, in: dataDirectory) != place else { return }
+        // A damaged one is replaced: the directory is known by now.
+        guard (try? BackupPlace.read(use, in: dataDirectory)) != place else { return }
         try place.write(use, in: dataDirectory)
     }
 
@@ -83,6 +88,8 @@ package final class BackupDirectory: Sendable {
     /// - Throws: ``Failure``. A later call may succeed.
     package func open() throws(Failure) -> SystemDisk {
         try state.withLock { state throws(Failure) in
+            let remembered: BackupPlace? =
+                if state.id == nil { try rememberedPlace() } else { nil }
             let isExpected = remembered != nil || state.id != nil
             let disk = try onPlace { () throws(DiskFailure) in
                 try SystemDisk(directory: path, create: !isExpected)
@@ -90,7 +97,7 @@ package final class BackupDirectory: Sendable {
             // The lock of a disk that was pulled out cannot be compared: then the id decides.
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
             let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
-            try refuseOther(found, on: disk, state.id)
+            try refuseOther(found, on: disk, state.id, remembered)
             // The lock file may have been removed: then this is the directory itself whose lock is still
             // held.
             state.lock = nil
@@ -110,6 +117,15 @@ package final class BackupDirectory: Sendable {
         }
     }
 
+    /// What the data directory remembers of this path. Of another path it says nothing: then another
+    /// directory was chosen.
+    private func rememberedPlace() throws(Failure) -> BackupPlace? {
+        guard let dataDirectory, let place = try BackupPlace.read(use, in: dataDirectory),
+            place.path == path
+        else { return nil }
+        return place
+    }
+
     /// Whether the directory at the path is the one whose lock is held.
     package var isUnchanged: Bool {
         state.withLock { state in
@@ -121,9 +137,11 @@ package final class BackupDirectory: Sendable {
     }
 
     /// Refuses a directory that is not the one that was there before.
-    /// - Parameter known: The id that it had since the start; nil where it was not there yet.
+    /// - Parameters:
+    ///   - known: The id that it had since the start; nil where it was not there yet.
+    ///   - remembered: What the data directory remembers; nil for nothing.
     private func refuseOther(
-        _ found: DirectoryID?, on disk: SystemDisk, _ known: DirectoryID?
+        _ found: DirectoryID?, on disk: SystemDisk, _ known: DirectoryID?, _ remembered: BackupPlace?
     ) throws(Failure) {
         if let known {
             guard found != known else { return }

@@ -46,17 +46,42 @@ package struct BackupPlace: Equatable, Sendable {
     private static let fileByteLimit = 8192
 
     /// Reads what a data directory remembers.
-    /// - Returns: Nil where it remembers nothing, or cannot be read: the start reports that.
-    package static func read(_ use: BackupUse, in dataDirectory: String) -> BackupPlace? {
-        guard let disk = try? SystemDisk(directory: dataDirectory, create: false),
-            let bytes = try? readSmallFile(use.recordName, limit: fileByteLimit, on: disk)
-        else { return nil }
+    /// - Returns: Nil where it remembers nothing, or does not exist.
+    /// - Throws: ``BackupDirectory/Failure/damaged(_:)`` where it remembers a directory, and it cannot be
+    ///   read which one.
+    package static func read(
+        _ use: BackupUse, in dataDirectory: String
+    ) throws(BackupDirectory.Failure) -> BackupPlace? {
+        let bytes: [UInt8]?
+        do throws(DiskFailure) {
+            let disk = try SystemDisk(directory: dataDirectory, create: false)
+            guard try disk.list().contains(use.recordName) else { return nil }
+            bytes = try readSmallFile(use.recordName, limit: fileByteLimit, on: disk)
+        } catch {
+            guard error.isMissing else { throw unreadable(use, in: dataDirectory, "\(error)") }
+            return nil
+        }
+        guard let bytes, let place = BackupPlace(bytes) else {
+            throw unreadable(use, in: dataDirectory, "not what a server writes there")
+        }
+        return place
+    }
+
+    private init?(_ bytes: [UInt8]) {
         let parts = String(decoding: bytes, as: UTF8.self).split(
             separator: " ", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.count == 2, let id = DirectoryID(String(parts[0])), parts[1].last == "\n" else {
             return nil
         }
-        return BackupPlace(id: id, path: String(parts[1].dropLast()))
+        self.init(id: id, path: String(parts[1].dropLast()))
+    }
+
+    private static func unreadable(
+        _ use: BackupUse, in dataDirectory: String, _ reason: String
+    ) -> BackupDirectory.Failure {
+        .damaged(
+            "\(dataDirectory)/\(use.recordName): \(reason). The file says which directory the server has used for \(use.option), so none is used now: check that the right disk is mounted, and remove the file; then the directory that is there is used"
+        )
     }
 
     /// Has a data directory remember it, durably.
