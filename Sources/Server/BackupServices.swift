@@ -75,8 +75,7 @@ final class BackupServices: @unchecked Sendable {
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
             let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(
-                of: source, in: directory, timeline: try origin.history(on: source),
-                mark: mark, metrics: metrics, logger: logger)
+                of: source, in: directory, origin: origin, mark: mark, metrics: metrics, logger: logger)
             logger.info("the journal is archived in \(directory.path)")
         }
         if let directory = directories.backups {

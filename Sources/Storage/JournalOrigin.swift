@@ -25,16 +25,10 @@ package struct JournalOrigin: Sendable {
 
 extension JournalOrigin {
     /// The timeline of a journal, with its ancestors.
-    /// - Throws: ``StorageError``; `.badData` for a damaged history.
-    package func history(
-        on disk: SystemDisk
-    ) throws(StorageError) -> TimelineHistory {
-        do throws(JournalError) {
-            let history = try TimelineHistory.read(timeline, on: disk)
-            if let history, history.directory == directory { return history }
-            return TimelineHistory(timeline: timeline, directory: directory)
-        } catch {
-            throw StorageError(error)
-        }
+    /// - Throws: ``JournalError/corrupt(_:)`` for a damaged history, ``JournalError/disk(_:)``.
+    package func history(on disk: SystemDisk) throws(JournalError) -> TimelineHistory {
+        let history = try TimelineHistory.read(timeline, on: disk)
+        if let history, history.directory == directory { return history }
+        return TimelineHistory(timeline: timeline, directory: directory)
     }
 }

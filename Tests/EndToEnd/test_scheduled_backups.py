@@ -697,6 +697,27 @@ class TestTimelines:
         assert run("restore", folder, "--data", tmp_path / "d", "--timeline", 1).returncode == WRONG_USAGE
         assert run("restore", "--verify", folder, "--archive", archive).returncode == 0
 
+    def test_a_damaged_history_stops_only_the_archive(self, servers, tmp_path):
+        archive, data = tmp_path / "archive", tmp_path / "second"
+        server = servers()
+        put(server, "/a", 1)
+        server.terminate()
+        assert run("restore", server.data, "--data", data).returncode == 0
+        again = servers(data=data, arguments=["--admin-listen", "0", "--archive-to", archive])
+        put(again, "/b", 2)
+        wait_for_archive_behind(again, time.time())
+        again.terminate()
+        history = data / "timeline-00000002.history"
+        history.write_bytes(history.read_bytes().replace(b"1", b"2", 1))
+        again.start()
+        put(again, "/c", 3)
+        wait_for(lambda: metric(again, "pando_archive_failures_total", reason="damaged") >= 1)
+        again.wait_for_log(f"{history.name}, byte 0")
+        # As the message says. No restart is needed.
+        shutil.copy(archive / history.name, history)
+        wait_for_archive_behind(again, time.time())
+        assert metric(again, "pando_archive_failures_total", reason="conflict") == 0
+
     def test_a_backup_of_what_was_given_up_is_refused(self, servers, tmp_path):
         folder, archive = tmp_path / "backups", tmp_path / "archive"
         options = ["--admin-listen", "0", "--archive-to", archive]

@@ -178,7 +178,7 @@ import Testing
     @Test(
         arguments: [
             [], [UInt8](repeating: 0, count: 60), Array("text".utf8), [UInt8](repeating: 65, count: 9000),
-        ])
+        ] as [[UInt8]])
     func recordThatCannotBeRead(bytes: [UInt8]) throws {
         let folder = try Folder()
         try folder.make(folder.data)

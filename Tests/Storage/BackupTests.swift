@@ -819,6 +819,33 @@ private final class PartlyFailingDisk: ForwardingDisk, @unchecked Sendable {
         #expect(target.operationCount == operations, "nothing new, nothing to do")
     }
 
+    /// Each reason why the archive cannot be opened is counted as what it is.
+    @Test(
+        arguments: [
+            (.missing("no disk"), .missing), (.inUse("by another process"), .missing),
+            (.damaged("a history"), .damaged),
+            (
+                .disk(DiskFailure(operation: .open, path: "a", errorNumber: 5, errorText: "I/O error")),
+                .disk
+            ),
+        ] as [(BackupDirectory.Failure, BackupMetrics.ArchiveFailure)])
+    func archiveThatCannotBeOpened(failure: BackupDirectory.Failure, reason: BackupMetrics.ArchiveFailure)
+        throws
+    {
+        let source = SimulatedDisk()
+        var state = RecoveredState(access: .open)
+        let journal = try Journal.open(on: source, newDirectoryID: DirectoryID(1, 2), into: &state)
+        let metrics = BackupMetrics()
+        var copier = ArchiveCopier<SimulatedDisk>(
+            open: { () throws(BackupDirectory.Failure) in throw failure }, metrics: metrics,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() })
+        let isCopied = copier.copy(upTo: journal.writtenPosition, at: 5000) { false }
+        #expect(!isCopied)
+        for other in BackupMetrics.ArchiveFailure.allCases {
+            #expect(metrics.archiveFailures.value(of: other) == (other == reason ? 1 : 0))
+        }
+    }
+
     /// An archive that was begun later than the journal does not reach back to its first record, also for a
     /// new process.
     @Test func beginIsThatOfTheArchive() throws {

@@ -24,26 +24,27 @@ package final class ArchiveThread: Sendable {
 
     /// - Parameters:
     ///   - source: The data directory; used by this thread alone.
-    ///   - timeline: Of its journal.
+    ///   - origin: Its journal at the start.
     ///   - mark: How far its journal is on disk.
     /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
     ///   another data directory's, or it is ahead of the journal. ``SocketError`` where the process has no
     ///   free descriptor or thread.
     package init(
-        of source: SystemDisk, in directory: BackupDirectory, timeline: TimelineHistory, mark: JournalMark,
+        of source: SystemDisk, in directory: BackupDirectory, origin: JournalOrigin, mark: JournalMark,
         metrics: BackupMetrics, logger: Logger
     ) throws {
         if let position = mark.position {
-            try Self.refuse(directory, source, timeline, position)
+            try Self.refuse(directory, source, origin, position)
         }
         metrics.isArchiving.set(1)
         // Until it is known what is archived, everything is kept.
         mark.archiving = .zero
         thread = try WorkerThread("pando-archive", niceness: Self.niceness)
         try thread.start { queue in
-            var copier = ArchiveCopier(
+            var copier = ArchiveCopier<SystemDisk>(
                 open: { () throws(BackupDirectory.Failure) in
-                    JournalArchive(of: source, in: try directory.open(), timeline: timeline)
+                    let timeline = try Self.timeline(of: origin, on: source)
+                    return JournalArchive(of: source, in: try directory.open(), timeline: timeline)
                 }, isUnchanged: { directory.isUnchanged }, metrics: metrics, logger: logger)
             var none: [Never] = []
             var retryTime: MonotonicTime?
@@ -73,12 +74,30 @@ package final class ArchiveThread: Sendable {
         }
     }
 
+    /// Read anew for each attempt: a damaged history may be put back while the server runs.
+    private static func timeline(
+        of origin: JournalOrigin, on source: SystemDisk
+    ) throws(BackupDirectory.Failure) -> TimelineHistory {
+        do throws(JournalError) { return try origin.history(on: source) } catch {
+            switch error {
+            case .disk(let failure): throw .disk(failure)
+            case .corrupt(let problem):
+                throw .damaged(
+                    "\(source.directory): \(problem). Without it the server does not know which archive its journal continues: put the file back, from the archive, which has a copy, or from a copy of the data directory"
+                )
+            default: throw .damaged("\(source.directory): \(error)")
+            }
+        }
+    }
+
     /// Refuses an archive that is there and contradicts the journal. Any other problem is the thread's.
     private static func refuse(
-        _ directory: BackupDirectory, _ source: SystemDisk, _ timeline: TimelineHistory,
+        _ directory: BackupDirectory, _ source: SystemDisk, _ origin: JournalOrigin,
         _ position: JournalPosition
     ) throws(StorageError) {
-        guard let target = try? directory.open() else { return }
+        guard let target = try? directory.open(), let timeline = try? origin.history(on: source) else {
+            return
+        }
         do throws(JournalError) {
             try JournalArchive(of: source, in: target, timeline: timeline).refuseIfForeign(at: position)
         } catch {
