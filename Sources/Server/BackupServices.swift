@@ -64,14 +64,17 @@ final class BackupServices: @unchecked Sendable {
     ///   - origin: Where the journal ended at the start; nil without one.
     ///   - mark: How far the journal is on disk.
     ///   - beginning: A checkpoint that began the journal; nil for none.
-    /// - Throws: ``StorageError`` for an archive that contradicts the journal, or of the data directory;
-    ///   ``SocketError`` where the process has no free descriptor or thread.
+    /// - Throws: ``StorageError`` for an archive that contradicts the journal, for backups that are ahead of
+    ///   it, or of the data directory; ``SocketError`` where the process has no free descriptor or thread.
     init(
         _ configuration: Configuration, in directories: Directories, origin: JournalOrigin?,
         mark: JournalMark,
         beginning: CheckpointHeader?, metrics: BackupMetrics, logger: Logger, database: DatabaseExecutor
     ) throws {
         try directories.remember(in: configuration.dataDirectory, logger)
+        if let directory = directories.backups, let origin {
+            try BackupThread.refuse(directory, behind: origin)
+        }
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
             let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(

@@ -162,6 +162,47 @@ class TestScheduled:
         assert run("restore", folder, "--data", tmp_path / "restored").returncode == 0
         assert exported(tmp_path / "restored") == {"a": "after the failure"}
 
+    def test_a_data_directory_that_went_back_is_refused_beside_its_later_backups(self, servers, tmp_path):
+        """As the snapshot of a machine that is restored: the lost writes are in the backups only, and stay there."""
+        folder, moved = tmp_path / "backups", tmp_path / "moved"
+        server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
+        put(server, "/first", 1)
+        wait_for_backup_behind(server, time.time())
+        server.terminate()
+        shutil.copytree(server.data, tmp_path / "snapshot")
+        server.start()
+        for number in range(20):
+            put(server, f"/second/k{number}", number)
+        wait_for_backup_behind(server, time.time())
+        server.kill()
+        shutil.rmtree(server.data)
+        (tmp_path / "snapshot").rename(server.data)
+        before = backups(folder)
+        with pytest.raises(StartFailure) as failure:
+            server.start()
+        assert failure.value.code == BAD_CONFIGURATION and "set back to an earlier state" in str(failure.value)
+        assert backups(folder) == before
+        # What it says helps: the lost writes are restored.
+        done = run("restore", folder, "--data", tmp_path / "restored")
+        assert done.returncode == 0 and "warning" not in done.stderr, done.stderr
+        assert exported(tmp_path / "restored") == {"first": 1, "second": {f"k{number}": number for number in range(20)}}
+        # Without the later backups the earlier state goes on.
+        moved.mkdir()
+        for path in before:
+            path.rename(moved / path.name)
+        server.start()
+        put(server, "/third", 3)
+        wait_for_backup_behind(server, time.time())
+        server.kill()
+        assert run("restore", folder, "--data", tmp_path / "third").returncode == 0
+        assert exported(tmp_path / "third") == {"first": 1, "third": 3}
+        # With all of them in one directory, the later state is restored, with a warning.
+        for path in moved.iterdir():
+            path.rename(folder / path.name)
+        done = run("restore", folder, "--data", tmp_path / "again")
+        assert done.returncode == 0 and "warning" in done.stderr and "set back" in done.stderr, done.stderr
+        assert "second" in exported(tmp_path / "again")
+
     def test_backups_under_load_are_one_moment_each(self, servers, tmp_path):
         """Each write sets two locations to one number: no backup has two."""
         folder = tmp_path / "backups"

@@ -179,7 +179,8 @@ struct Restore: ParsableCommand {
         }
         guard isDirectory(backup), try !DataDirectory.isDataDirectory(backup),
             let file = try ScheduledBackups.newest(
-                in: backup, archive: archive, timeline: timeline, until: moment)
+                in: backup, archive: archive, timeline: timeline, until: moment,
+                warn: { printError("warning: \($0)") })
         else { return backup }
         return backup.hasSuffix("/") ? backup + file : backup + "/" + file
     }

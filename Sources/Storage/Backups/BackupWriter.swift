@@ -82,6 +82,15 @@ package struct BackupWriter<Storage: Disk> {
             noteFailure("\(error)")
             return false
         }
+        // The start has looked, if the directory was there.
+        let names = ((try? disk.list()) ?? []).compactMap { BackupName($0) }
+        let ahead = BackupsAhead(
+            of: job.header.directory, job.header.timeline, endingAt: job.header.sequence, among: names,
+            on: disk)
+        if let ahead {
+            noteFailure("\(ahead)")
+            return false
+        }
         let written: (byteCount: Int, recordCount: Int)
         do throws(SnapshotWriter<Storage>.Interruption) {
             let snapshots = SnapshotWriter(disk: disk, cancelled: cancelled, pause: pause)

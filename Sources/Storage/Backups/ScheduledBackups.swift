@@ -68,10 +68,13 @@ package enum ScheduledBackups {
     /// - Parameters:
     ///   - archive: The archive that is to be replayed behind it; nil for none.
     ///   - timeline: Which timeline of the archive to follow; nil for the newest.
+    ///   - warn: Gets a sentence for the operator where another backup was made after it, of an earlier
+    ///     state.
     /// - Returns: Its file; nil where there is none.
     /// - Throws: ``StorageError``.
     package static func newest(
-        in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?
+        in directory: String, archive: String? = nil, timeline: UInt32? = nil, until moment: PointInTime?,
+        warn: (String) -> Void = { _ in }
     ) throws(StorageError) -> String? {
         // Those with a future time in their names first: each other one is newer by its name.
         let now = Environment.machine.wallMilliseconds
@@ -107,7 +110,13 @@ package enum ScheduledBackups {
         if let chosen = backups.last(where: isWanted) {
             // Only the names say which is before a moment.
             if case .time? = moment { return chosen.text }
-            return try latest(from: chosen, among: backups.filter(isWanted), in: directory, at: now).text
+            let newest = try latest(from: chosen, among: backups.filter(isWanted), in: directory, at: now)
+            if newest.milliseconds < chosen.milliseconds {
+                warn(
+                    "\(directory): \(newest.text) is taken, the latest in the journal. \(chosen.text) was made after it and holds an earlier state: the data directory was set back in between, or the clock was wrong. To restore that one, give its file"
+                )
+            }
+            return newest.text
         }
         guard archive != nil else {
             throw .badData(
