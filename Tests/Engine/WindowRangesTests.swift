@@ -68,7 +68,8 @@ import Testing
             for _ in 0..<(random.chance(20) ? 5 : 1) {
                 let key = Key(unchecked: Text("k\(Int.random(in: 10..<60, using: &random))"))
                 let value = Node.integer(Int64.random(in: 0..<50, using: &random))
-                let path = random.chance(20) ? Path(["list", key]) : Path(["list", key, "n"])
+                let below: Path = random.pick(["", "n", "n", "n", "m/x", "m/y"])
+                let path = Path(["list", key]).appending(below.keys)
                 guard
                     !writes.contains(where: { $0.target.path.contains(path) || path.contains($0.target.path) }
                     )
@@ -93,8 +94,14 @@ import Testing
         for step in 0..<500 {
             if step < 150 || random.chance(20) {
                 let tag = Int64(step)
-                let order: ChildOrder = random.pick([.child("n"), .child("n"), .value, .key, .priority])
-                var query = Query(order: order, start: bound(), end: bound())
+                let order: ChildOrder = random.pick([
+                    .child("n"), .child("n"), .child("m/x"), .child("m/y"), .compound(["m/x", "n"]), .value,
+                    .key, .priority,
+                ])
+                // The ends of a compound order are texts.
+                let isCompound = order == .compound(["m/x", "n"])
+                var query = Query(
+                    order: order, start: isCompound ? nil : bound(), end: isCompound ? nil : bound())
                 if random.chance(70) || query.loadsAllData {
                     query.limit = .init(
                         count: Int.random(in: 1...5, using: &random), anchor: random.pick([.first, .last]))

@@ -47,8 +47,8 @@ extension FanOut {
         /// Computed for the first window that needs them.
         var childrenAfterRemovals: [Key: Node]?
         // Many windows are found by their ranges; of few, each is asked.
-        let asksEach = !isWhole && !details.hasRanges
-        for view in isWhole || asksEach ? details.views : values.touchedViews(of: details) {
+        let asksEach = !isWhole && details.finder.isEmpty
+        for view in isWhole || asksEach ? details.views : details.finder.views(touchedBy: altered) {
             if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
             let hasTime = indexes.updatableChildCount > 0
             indexes.updatableChildCount -=

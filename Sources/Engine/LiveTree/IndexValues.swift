@@ -13,22 +13,6 @@ struct IndexValues {
         self.altered = altered
     }
 
-    /// The views whose windows one of the children was in, is in, or has to enter, found by their ranges, in
-    /// the order in which they came. O(views / 64 + 64 × views found) comparisons, at most.
-    mutating func touchedViews(of details: ListenerDetails) -> [QueryView] {
-        var found: [Int: QueryView] = [:]
-        for (order, windows) in details.ranges {
-            for (key, value) in values(by: order) {
-                windows.forEach(at: IndexPlace(order == .key ? .empty : value, .key(key))) { range in
-                    if range.view.window.admits(value, key) { found[range.number] = range.view }
-                }
-            }
-        }
-        if found.count < 2 { return Array(found.values) }
-        // The order of a hash table would differ from machine to machine.
-        return found.sorted { $0.key < $1.key }.map(\.value)
-    }
-
     /// Whether one of the children was in the window, is in it, or has to enter it.
     mutating func mayTouch(_ window: Window) -> Bool {
         values(by: window.query.order).contains { window.admits($0.value, $0.key) }

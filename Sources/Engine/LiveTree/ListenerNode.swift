@@ -113,8 +113,8 @@ final class ListenerDetails {
     /// until there are none.
     private var positions: [Query: Int] = [:]
     static let unindexedViewLimit = 8
-    /// The windows' ranges, by order. Filled as ``positions`` is; while it is empty, each window is asked.
-    private(set) var ranges: [(order: ChildOrder, windows: WindowRanges)] = []
+    /// Filled as ``positions`` is; while it is empty, each window is asked.
+    private(set) var finder = WindowFinder()
     private var lastNumber = 0
     /// Children that the write in progress is about to change, with their values before it; empty between
     /// writes.
@@ -137,9 +137,6 @@ final class ListenerDetails {
         if !positions.isEmpty { insertRange(of: view) }
     }
 
-    /// Whether windows are found by their ranges.
-    var hasRanges: Bool { !ranges.isEmpty }
-
     private func insertRange(of view: QueryView) {
         lastNumber += 1
         insert(range(of: view, number: lastNumber))
@@ -152,22 +149,12 @@ final class ListenerDetails {
 
     private func insert(_ range: WindowRanges.Range) {
         range.view.place = (range.low, range.high, range.number)
-        let order = range.view.query.order
-        if let index = ranges.firstIndex(where: { $0.order == order }) {
-            ranges[index].windows.insert(range)
-        } else {
-            var windows = WindowRanges()
-            windows.insert(range)
-            ranges.append((order, windows))
-        }
+        finder.insert(range)
     }
 
     private func removeRange(of view: QueryView) {
-        guard let (low, high, number) = view.place.take(),
-            let index = ranges.firstIndex(where: { $0.order == view.query.order })
-        else { return }
-        ranges[index].windows.remove(.init(low: low, high: high, number: number, view: view))
-        if ranges[index].windows.isEmpty { ranges.remove(at: index) }
+        guard let (low, high, number) = view.place.take() else { return }
+        finder.remove(.init(low: low, high: high, number: number, view: view))
     }
 
     /// After a window has changed: notes its new range.
@@ -190,7 +177,7 @@ final class ListenerDetails {
         }
         if views.isEmpty {
             positions = [:]
-            ranges = []
+            finder = WindowFinder()
         }
     }
 }

@@ -288,8 +288,8 @@ struct ListenerTable: @unchecked Sendable {
                 precondition(!view.recipients.isEmpty, "a view without recipients is left at \(node.path)")
             }
             viewTotal += node.views.count
-            if let details = node.details, details.hasRanges {
-                let rangeTotal = details.ranges.reduce(0) { $0 + $1.windows.checkInvariants() }
+            if let details = node.details, !details.finder.isEmpty {
+                let rangeTotal = details.finder.checkInvariants()
                 precondition(rangeTotal == node.views.count, "a window's range is missing at \(node.path)")
             }
             var count = 1

@@ -60,6 +60,8 @@ struct WindowRanges {
 
     var isEmpty: Bool { pages.isEmpty }
 
+    var first: Range? { pages.first?.ranges.first }
+
     /// The index of the last page that begins before a range or with it; 0 where none does. O(log pages).
     private func page(of range: Range) -> Int {
         var (low, high) = (1, max(1, pages.count))

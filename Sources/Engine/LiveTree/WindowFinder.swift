@@ -1,0 +1,126 @@
+import PandoTree
+
+/// Finds the windows of one location that an altered child may touch, without asking each, and without
+/// asking each order: orders by `members/UID` are as many as there are users.
+///
+/// - An order by a path below each child is asked when the child has data there (``OrderPaths``).
+/// - A child that lacks the data has one place in all orders of as many fields: that of no value, by its key.
+///   The windows that reach such places are in ``withoutValue``, whatever their order.
+///
+/// Always true: the ranges of `byOrder` and the windows that have been inserted are the same, no order is
+/// without a range, and a range is in `withoutValue` just where it reaches a place of children without value.
+struct WindowFinder {
+    private var byOrder: [ChildOrder: WindowRanges] = [:]
+    private var paths = OrderPaths()
+    /// Windows that children without value are in, or may enter, by the number of fields of their order.
+    private var withoutValue: [Int: WindowRanges] = [:]
+
+    var isEmpty: Bool { byOrder.isEmpty }
+
+    /// The number of different orders.
+    var orderCount: Int { byOrder.count }
+
+    // MARK: Changing
+
+    /// Adds the range of a window. O(fields × depth + log n).
+    mutating func insert(_ range: WindowRanges.Range) {
+        let order = range.view.query.order
+        byOrder[order, default: WindowRanges()].insert(range)
+        paths.insert(order)
+        if let fieldCount = Self.fieldCountWithoutValue(range) {
+            withoutValue[fieldCount, default: WindowRanges()].insert(range)
+        }
+    }
+
+    /// Removes a range that is there, as it was added. O(fields × depth + log n).
+    mutating func remove(_ range: WindowRanges.Range) {
+        let order = range.view.query.order
+        if Self.remove(range, from: &byOrder, order) { paths.remove(order) }
+        if let fieldCount = Self.fieldCountWithoutValue(range) {
+            _ = Self.remove(range, from: &withoutValue, fieldCount)
+        }
+    }
+
+    /// - Returns: Whether it was the last range there.
+    private static func remove<Place: Hashable>(
+        _ range: WindowRanges.Range, from all: inout [Place: WindowRanges], _ place: Place
+    ) -> Bool {
+        guard let index = all.index(forKey: place) else { return false }
+        all.values[index].remove(range)
+        guard all.values[index].isEmpty else { return false }
+        all.remove(at: index)
+        return true
+    }
+
+    /// The number of fields of a range's order, where the range reaches children that have no value in it.
+    /// Nil where it does not, and for orders in which a key or a priority decides.
+    private static func fieldCountWithoutValue(_ range: WindowRanges.Range) -> Int? {
+        let order = range.view.query.order
+        guard let fields = order.fields else { return nil }
+        let none = order.value(of: .empty)
+        let (first, last) = (IndexPlace(none, .lowest), IndexPlace(none, .highest))
+        if let low = range.low, IndexPlace.compare(low, last) > 0 { return nil }
+        if let high = range.high, IndexPlace.compare(high, first) < 0 { return nil }
+        return fields.count
+    }
+
+    // MARK: Finding
+
+    /// The views whose windows one of the children was in, is in, or has to enter, in the order in which the
+    /// views came.
+    /// - Complexity: O(1) steps for each field that a child has and some order sorts by, and, for each such
+    ///   order, O(windows / 64 + 64 × views found) comparisons, at most.
+    func views(touchedBy altered: [ChildChange]) -> [QueryView] {
+        var found: [Int: QueryView] = [:]
+        for change in altered {
+            if !change.old.isEmpty { find(change.key, change.old, &found) }
+            if !change.new.isEmpty { find(change.key, change.new, &found) }
+        }
+        if found.count < 2 { return Array(found.values) }
+        // The order of a hash table would differ from machine to machine.
+        return found.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    private func find(_ key: Key, _ child: Node, _ found: inout [Int: QueryView]) {
+        for order in Self.ordersOfAllChildren { find(key, child, by: order, &found) }
+        paths.forEachOrder(ofDataIn: child) { find(key, child, by: $0, &found) }
+        for windows in withoutValue.values {
+            guard let order = windows.first?.view.query.order else { continue }
+            windows.forEach(at: IndexPlace(order.value(of: .empty), .key(key))) { range in
+                let window = range.view.window
+                if window.admits(window.query.order.value(of: child), key) {
+                    found[range.number] = range.view
+                }
+            }
+        }
+    }
+
+    private func find(_ key: Key, _ child: Node, by order: ChildOrder, _ found: inout [Int: QueryView]) {
+        guard let windows = byOrder[order] else { return }
+        let value = order.value(of: child)
+        windows.forEach(at: IndexPlace(order == .key ? .empty : value, .key(key))) { range in
+            if range.view.window.admits(value, key) { found[range.number] = range.view }
+        }
+    }
+
+    /// Those in which each child has a place of its own, whatever data it has.
+    private static let ordersOfAllChildren: [ChildOrder] = [.key, .value, .priority]
+
+    // MARK: Invariants
+
+    /// How many ranges there are; for tests. Traps when an invariant is violated. O(ranges).
+    func checkInvariants() -> Int {
+        var count = 0
+        precondition(paths.isEmpty == byOrder.keys.allSatisfy { $0.fields == nil }, "an order is left")
+        for (order, windows) in byOrder {
+            precondition(!windows.isEmpty, "an order without windows is left")
+            precondition(
+                order.fields?.allSatisfy { paths.contains(order, at: $0) } ?? true, "an order is missing")
+            count += windows.checkInvariants()
+        }
+        for windows in withoutValue.values {
+            precondition(windows.checkInvariants() > 0, "no windows are left")
+        }
+        return count
+    }
+}
