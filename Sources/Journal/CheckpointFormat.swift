@@ -110,7 +110,7 @@ package struct CheckpointHeader: Equatable, Sendable {
             return .failure(.notACheckpoint)
         }
         guard bytes.littleEndian(at: 52, as: UInt32.self) == crc32c(bytes.extracting(0..<52), continuing: 0)
-        else { return .failure(.headerChecksumMismatch) }
+        else { return .failure(.checkpointHeaderDamaged) }
         // The checksum first: from damage recovery can fall back to the checkpoint before, from a newer
         // version it must not.
         let version = bytes.littleEndian(at: 8, as: UInt32.self)
@@ -126,7 +126,7 @@ package struct CheckpointHeader: Equatable, Sendable {
             timestamp: bytes.littleEndian(at: 40, as: Int64.self),
             beginsJournal: flags & beginsJournalFlag != 0)
         guard header.sequence.rawValue < JournalFormat.firstSequenceLimit else {
-            return .failure(.impossibleFirstSequence(header.sequence))
+            return .failure(.impossibleCheckpoint(header.sequence))
         }
         return .success(header)
     }

@@ -60,22 +60,15 @@ struct DirectoryListing {
 
     /// The listing without files of earlier timelines, if there is a checkpoint that begins a new one.
     ///
-    /// Until a start removes the earlier files, such a checkpoint is the only file of its timeline. Any other
-    /// mixture of timelines was not made by Pando, and recovery refuses it.
-    /// - Throws: ``DiskFailure``.
-    func ofCurrentTimeline<Storage: Disk>(on disk: Storage) throws(DiskFailure) -> DirectoryListing {
+    /// Until a start removes the earlier files, such a checkpoint is the only file of its timeline. Its name
+    /// says so, not its content: when it is damaged, the data from before the restore must not come back. Any
+    /// other mixture of timelines was not made by Pando, and recovery refuses it.
+    var ofCurrentTimeline: DirectoryListing {
         guard let newest = checkpoints.last, segments.last.map({ $0.timeline < newest.timeline }) ?? true,
             segments.contains(where: { $0.timeline != newest.timeline })
                 || checkpoints.contains(where: { $0.timeline != newest.timeline }),
             checkpoints.filter({ $0.timeline == newest.timeline }).count == 1
         else { return self }
-        do throws(JournalError) {
-            guard try CheckpointReader.open(newest, on: disk).header.beginsJournal else { return self }
-        } catch {
-            if case .disk(let failure) = error { throw failure }
-            // The checkpoint is damaged: recovery reports it.
-            return self
-        }
         var current = self
         current.superseded =
             segments.map(\.text) + checkpoints.dropLast().map(\.text)
@@ -86,10 +79,12 @@ struct DirectoryListing {
     }
 }
 
+/// The files that count.
+/// - Throws: ``JournalError/corrupt(_:)`` for a name that cannot be read, ``JournalError/disk(_:)``.
 func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> DirectoryListing {
     let listing = DirectoryListing(try onDisk { () throws(DiskFailure) in try disk.list() })
     if let name = listing.unreadable.first {
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
-    return try onDisk { () throws(DiskFailure) in try listing.ofCurrentTimeline(on: disk) }
+    return listing.ofCurrentTimeline
 }

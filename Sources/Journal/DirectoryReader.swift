@@ -31,51 +31,115 @@ struct DirectoryReader<Storage: Disk> {
         lastMode: OpenMode, into host: inout some RecoveryTarget
     ) throws(JournalError) -> SegmentReader<Storage>? {
         try restoreCheckpoint(into: &host)
-        let reader = try replaySegments(lastMode: lastMode, into: &host)
+        let reader: SegmentReader<Storage>?
+        do throws(JournalError) {
+            reader = try replaySegments(lastMode: lastMode, into: &host)
+        } catch {
+            throw attributed(error)
+        }
         try refuseIfBehindDamage()
         return reader
     }
 
-    /// Refuses a damaged checkpoint that the journal does not reach: an import made it, and its data is
-    /// nowhere else.
+    // MARK: Damaged checkpoints
+
+    /// Refuses a damaged checkpoint that the journal does not reach: an import or a restore made it, and its
+    /// data is nowhere else.
     private func refuseIfBehindDamage() throws(JournalError) {
-        guard !summary.hasReachedMoment else { return }
+        let last = listing.segments.last?.text ?? ""
         for problem in summary.damagedCheckpoints {
-            guard let name = CheckpointName(problem.file), name.sequence > summary.lastSequence else {
-                continue
+            guard let name = CheckpointName(problem.file) else { continue }
+            // Sequences of two timelines cannot be compared.
+            if timeline == nil, name.timeline > summary.timeline {
+                let flaw = JournalFlaw.foreignTimeline(expected: name.timeline, found: summary.timeline)
+                throw .corrupt(
+                    problem.irreplaceable(because: JournalProblem(file: last, byteOffset: 28, flaw: flaw)))
             }
-            if case .sequence(let last)? = moment, name.sequence > last { continue }
-            throw .corrupt(problem)
+            // No record comes before it, and yet it is there.
+            let isBeginning = name.sequence == .zero
+            let isReached = summary.hasReachedMoment || name.sequence <= summary.lastSequence
+            guard isBeginning || !isReached, !isBehindMoment(problem) else { continue }
+            let flaw = JournalFlaw.endsBeforeCheckpoint(
+                last: summary.lastSequence, checkpoint: name.sequence)
+            throw .corrupt(
+                problem.irreplaceable(because: JournalProblem(file: last, byteOffset: 0, flaw: flaw)))
         }
+    }
+
+    /// An error of the journal before the record of a damaged checkpoint. With that checkpoint this part of
+    /// the journal would not be needed, so the checkpoint is reported, and the error as the reason why it is.
+    private func attributed(_ error: JournalError) -> JournalError {
+        let damaged = summary.damagedCheckpoints.first { problem in
+            guard let name = CheckpointName(problem.file), !isBehindMoment(problem) else { return false }
+            return name.sequence > summary.lastSequence || name.sequence == .zero
+        }
+        guard let damaged else { return error }
+        switch error {
+        case .corrupt(let problem): return .corrupt(damaged.irreplaceable(because: problem))
+        case .beforeJournal:
+            guard let first = listing.segments.first else {
+                let reason = JournalProblem(file: damaged.file, byteOffset: 0, flaw: .noSegments)
+                return .corrupt(damaged.irreplaceable(because: reason))
+            }
+            let flaw = JournalFlaw.sequenceGap(
+                expected: SequenceNumber(1), found: first.firstSequence)
+            let reason = JournalProblem(file: first.text, byteOffset: 32, flaw: flaw)
+            return .corrupt(damaged.irreplaceable(because: reason))
+        default: return error
+        }
+    }
+
+    /// Whether a checkpoint is later than the record up to which the directory is read, by its name.
+    private func isBehindMoment(_ problem: JournalProblem) -> Bool {
+        guard case .sequence(let last)? = moment, let name = CheckpointName(problem.file) else {
+            return false
+        }
+        return name.sequence > last
+    }
+
+    /// Notes a checkpoint that cannot be used. The older one and its journal are kept for this case.
+    /// - Throws: `error`, where recovery may not use the checkpoint before instead.
+    private mutating func passOver(
+        _ name: CheckpointName, because error: JournalError, for host: inout some RecoveryTarget
+    ) throws(JournalError) {
+        guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else { throw error }
+        summary.damagedCheckpoints.append(problem)
+        // What its header says of the journal before it is not known. For an earlier record the segments
+        // behind it are not needed in any case.
+        if isBehindMoment(problem) { end = name.sequence }
+        host.startOver()
     }
 
     // MARK: The checkpoint
 
     private mutating func restoreCheckpoint(into host: inout some RecoveryTarget) throws(JournalError) {
-        for name in listing.checkpoints.reversed() {
+        // Checkpoints of earlier timelines hold what a restore has replaced.
+        for name in listing.checkpoints.reversed() where name.timeline == listing.checkpoints.last?.timeline {
+            var reader: CheckpointReader<Storage>
             do throws(JournalError) {
-                var reader = try CheckpointReader.open(name, on: disk)
-                if let moment, !moment.includes(reader.header) {
-                    if reader.header.beginsJournal { end = reader.header.sequence }
-                    continue
-                }
-                try refuseIfForeign(reader.header, name)
+                reader = try CheckpointReader.open(name, on: disk)
+            } catch {
+                try passOver(name, because: error, for: &host)
+                continue
+            }
+            if let moment, !moment.includes(reader.header) {
+                if reader.header.beginsJournal { end = reader.header.sequence }
+                continue
+            }
+            try refuseIfForeign(reader.header, name)
+            do throws(JournalError) {
                 while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {
                 }
-                summary.checkpoint = reader.header
-                summary.directory = reader.header.directory
-                summary.timeline = reader.header.timeline
-                summary.checkpointByteCount = reader.byteCount
-                summary.checkpointRecordCount = Int(clamping: reader.recordCount)
-                return
             } catch {
-                guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else {
-                    throw error
-                }
-                // The older checkpoint and its journal are kept for this case.
-                summary.damagedCheckpoints.append(problem)
-                host.startOver()
+                try passOver(name, because: error, for: &host)
+                continue
             }
+            summary.checkpoint = reader.header
+            summary.directory = reader.header.directory
+            summary.timeline = reader.header.timeline
+            summary.checkpointByteCount = reader.byteCount
+            summary.checkpointRecordCount = Int(clamping: reader.recordCount)
+            return
         }
     }
 
@@ -213,14 +277,21 @@ struct DirectoryReader<Storage: Disk> {
     }
 }
 
+extension JournalProblem {
+    /// This problem of a checkpoint, where the rest of the directory does not fit together without it.
+    fileprivate func irreplaceable(because reason: JournalProblem) -> JournalProblem {
+        JournalProblem(
+            file: file, byteOffset: byteOffset, flaw: .irreplaceable(flaw, because: reason))
+    }
+}
+
 extension JournalFlaw {
     /// Whether recovery may use the checkpoint before instead. It refuses everything else: a newer version,
     /// another directory or timeline, a journal that does not follow.
     var isDamagedCheckpoint: Bool {
         switch self {
-        case .notACheckpoint, .headerChecksumMismatch, .impossibleFirstSequence, .nameContradictsHeader,
-            .checkpointGap,
-            .checkpointUnfinished, .checkpointDamaged, .bytesBehindEnd, .rejected:
+        case .notACheckpoint, .checkpointHeaderDamaged, .impossibleCheckpoint, .nameContradictsHeader,
+            .checkpointGap, .checkpointUnfinished, .checkpointDamaged, .bytesBehindEnd, .rejected:
             true
         default: false
         }

@@ -58,7 +58,7 @@ package func inspect<Storage: Disk>(
     _ disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
 ) throws(DiskFailure) -> InspectionReport {
     var report = InspectionReport()
-    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
+    let listing = DirectoryListing(try disk.list()).ofCurrentTimeline
     for name in listing.unreadable {
         report.problems.append(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
@@ -79,7 +79,7 @@ package func inspect<Storage: Disk>(
                 file: name.text, byteOffset: 32,
                 flaw: .sequenceGap(expected: oldest.sequence.successor, found: name.firstSequence)))
     } else if let oldest = listing.checkpoints.first, listing.segments.isEmpty,
-        report.checkpoints.last?.header.beginsJournal != true
+        let newest = report.checkpoints.last, !newest.header.beginsJournal
     {
         report.problems.append(JournalProblem(file: oldest.text, byteOffset: 0, flaw: .noSegments))
     }
@@ -108,7 +108,10 @@ package func inspect<Storage: Disk>(
                 isBehindRemoved || !listing.checkpoints.isEmpty && (first == nil || isSuperseded)
             let last = isFree ? beginning : report.lastSequence
             if let flaw = reader.header.flaw(after: first, lastSequence: last),
-                !report.checkpoints.contains(where: { $0.begins(reader.header, behind: last) })
+                !report.checkpoints.contains(where: { $0.begins(reader.header, behind: last) }),
+                !listing.checkpoints.contains(where: {
+                    $0.explains(flaw.flaw, before: reader.header, in: report)
+                })
             {
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
@@ -147,7 +150,7 @@ private func isRemoved<Storage: Disk>(
     _ name: CheckpointName, _ error: JournalError, on disk: Storage
 ) throws(DiskFailure) -> Bool {
     guard case .disk(let failure) = error, failure.isMissing else { return false }
-    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
+    let listing = DirectoryListing(try disk.list()).ofCurrentTimeline
     guard let newest = listing.checkpoints.last else { return false }
     return name < newest && !listing.checkpoints.contains(name)
 }
@@ -159,7 +162,7 @@ private func segmentsLeft<Storage: Disk>(
     behind name: SegmentName, _ error: JournalError, on disk: Storage
 ) throws(DiskFailure) -> [SegmentName]? {
     guard case .disk(let failure) = error, failure.isMissing else { return nil }
-    let listing = try DirectoryListing(try disk.list()).ofCurrentTimeline(on: disk)
+    let listing = DirectoryListing(try disk.list()).ofCurrentTimeline
     guard let needed = listing.oldestNeeded, name < needed, !listing.segments.contains(name) else {
         return nil
     }
@@ -204,6 +207,18 @@ private func inspect<Storage: Disk>(
     return InspectedCheckpoint(
         file: name.text, header: header, recordCount: Int(clamping: reader.recordCount),
         byteCount: reader.byteCount)
+}
+
+extension CheckpointName {
+    /// Whether a flaw is a gap before a segment behind this checkpoint, which is damaged and reported. An
+    /// import may have made it, and then the journal begins anew with the segment.
+    fileprivate func explains(
+        _ flaw: JournalFlaw, before segment: SegmentHeader, in report: InspectionReport
+    ) -> Bool {
+        guard case .sequenceGap = flaw else { return false }
+        return sequence.successor == segment.firstSequence && timeline == segment.timeline
+            && !report.checkpoints.contains { $0.header.name == self }
+    }
 }
 
 extension InspectedCheckpoint {

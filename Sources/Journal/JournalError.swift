@@ -30,7 +30,7 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
             "\(directory): in use by \(lockOwner(processID)); one data directory serves one process"
         case .corrupt(let problem):
             "\(problem). Nothing was changed. `pando check data DIR` lists every problem, `pando log DIR` "
-                + "prints what can be read; restore a backup, or move the file away to start without it"
+                + "prints what can be read; \(problem.flaw.advice)"
         case .diskFull(let byteCount): "the disk is full: there is no space for \(byteCount) bytes of journal"
         case .notEmpty(let directory, let file):
             "\(directory): not empty: contains \(file). Nothing was changed; give an empty or a new directory"
@@ -134,6 +134,11 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     /// There is a checkpoint, and none of the segments that must follow it.
     case noSegments
     case notACheckpoint
+    case checkpointHeaderDamaged
+    case impossibleCheckpoint(SequenceNumber)
+    /// A checkpoint that cannot be used, and without it the rest of the directory does not fit together, for
+    /// the reason given.
+    indirect case irreplaceable(JournalFlaw, because: JournalProblem)
     /// The journal ends before the point the caller already has a checkpoint of.
     case endsBeforeCheckpoint(last: SequenceNumber, checkpoint: SequenceNumber)
     /// The caller could not make sense of an intact entry.
@@ -154,7 +159,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
 
     package var description: String {
         switch self {
-        case .unreadableName: "the name of a segment, but not in this program's format"
+        case .unreadableName: "the name of a segment or a checkpoint, but not in this program's format"
         case .headerCutShort(let byteCount):
             "a segment begins with \(JournalFormat.segmentHeaderByteCount) bytes of header, "
                 + "this file has only \(byteCount)"
@@ -195,6 +200,10 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
             "the checkpoint at \(checkpoint) lies inside the entry that ends with \(last)"
         case .noSegments: "there is no segment of the journal after this checkpoint"
         case .notACheckpoint: "not a checkpoint: the first 8 bytes are not PNDOCHK1"
+        case .checkpointHeaderDamaged: "the checkpoint's header is damaged: wrong checksum"
+        case .impossibleCheckpoint(let sequence): "a checkpoint cannot have sequence \(sequence)"
+        case .irreplaceable(let flaw, let reason):
+            "\(flaw); older checkpoints and the journal do not replace it (\(reason))"
         case .endsBeforeCheckpoint(let last, let checkpoint):
             "the journal ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):
@@ -214,6 +223,20 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
                 + "lost that one, in a power cut, or because the data directory was set back"
         case .backupNotOnTimeline(let timeline, let backup, let sequence):
             "the backup is of timeline \(backup), at sequence \(sequence), which is no part of timeline \(timeline)"
+        }
+    }
+}
+
+extension JournalFlaw {
+    /// What to do. A start without a file of this directory loses what only that file holds, acknowledged
+    /// writes among it, so only files that are perhaps not its own are to be moved away.
+    fileprivate var advice: String {
+        switch self {
+        case .unreadableName, .foreignDirectory, .foreignTimeline, .damagedHistory:
+            "restore a backup, or move the file away to start without it"
+        case .irreplaceable:
+            "restore a backup, and keep the file: a start without it loses what it holds"
+        default: "restore a backup, and keep the file: a start without it loses acknowledged writes"
         }
     }
 }

@@ -115,6 +115,9 @@ def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
         server.start()
     assert failure.value.code == BAD_DATA
     assert "pando check data" in server.stderr() and "a gap" in server.stderr()
+    # What is damaged is named first, and no intact file is to be moved away.
+    assert f"pando: {checkpoints(server)[-1].name}, byte " in server.stderr()
+    assert "move the file away" not in server.stderr()
 
 
 def rest(server, ns):

@@ -81,15 +81,71 @@ import Testing
             for isCut in [false, true] {
                 var files = whole
                 if isCut { files[name] = Array(bytes[..<offset]) } else { files[name]?[offset] ^= 0x10 }
-                #expect(throws: JournalError.self, "byte \(offset), cut \(isCut)") {
-                    try recover(SimulatedDisk(files: files))
-                }
+                let disk = SimulatedDisk(files: files)
+                #expect(Self.refusedFile(of: disk) == name, "byte \(offset), cut \(isCut)")
+                #expect(try inspect(disk) { _, _ in }.problems.map(\.file) == [name])
             }
         }
         var files = whole
         files[name] = nil
         if hasSegmentBehind {
             #expect(throws: JournalError.self, "gone") { try recover(SimulatedDisk(files: files)) }
+        }
+    }
+
+    /// The file that a start refuses; nil where it starts.
+    static func refusedFile(of disk: SimulatedDisk) -> String? {
+        do throws(JournalError) {
+            _ = try recover(disk)
+            return nil
+        } catch {
+            if case .corrupt(let problem) = error { return problem.file }
+            return "\(error)"
+        }
+    }
+
+    /// What was there before a restore does not come back, whichever byte of the restore's checkpoint is
+    /// damaged, although the earlier journal is intact until a start removes it.
+    @Test(arguments: [0, 2, 9] as [UInt64])
+    func damagedCheckpointOfARestoreIsRefused(sequence: UInt64) throws {
+        let disk = try makeDisk(Self.old.map { [$0] })
+        try writeCheckpoint(checkpointHeader(SequenceNumber(3)), of: Self.old, on: disk)
+        try writeCheckpoint(Self.header(sequence, timeline: 2), of: Self.new, on: disk)
+        let name = Self.header(sequence, timeline: 2).name.text
+        let whole = disk.contents
+        let bytes = try #require(whole[name])
+        for offset in Array(0..<72) + Array(stride(from: 72, to: bytes.count, by: 97)) {
+            for isCut in [false, true] {
+                var files = whole
+                if isCut { files[name] = Array(bytes[..<offset]) } else { files[name]?[offset] ^= 4 }
+                let disk = SimulatedDisk(files: files)
+                let context: Comment = "byte \(offset), cut \(isCut)"
+                #expect(Self.refusedFile(of: disk) == name, context)
+                #expect(disk.contents == files, "a refusal changed a file")
+                #expect(try inspect(disk) { _, _ in }.problems.map(\.file) == [name], context)
+                var history = History()
+                #expect(throws: JournalError.self, context) {
+                    try readDirectory(disk, until: .sequence(SequenceNumber(1)), into: &history)
+                }
+            }
+        }
+    }
+
+    /// A checkpoint at sequence 0, of a backup of a server in memory: the journal behind it begins with the
+    /// first record, and is not all that there is.
+    @Test func damagedCheckpointBeforeTheFirstRecordIsRefused() throws {
+        let disk = SimulatedDisk()
+        try writeCheckpoint(Self.header(0, timeline: 2), of: Self.new, on: disk)
+        var entries: [Entry] = []
+        var journal = try openJournal(on: disk, entries: &entries)
+        try journal.append(entry: Entry("behind").journalRecords)
+        try journal.write()
+        try journal.sync()
+        let name = Self.header(0, timeline: 2).name.text
+        for byteOffset in [10, 100] {
+            let damaged = SimulatedDisk(files: disk.contents)
+            damaged.flipBit(of: name, at: byteOffset * 8)
+            #expect(Self.refusedFile(of: damaged) == name, "byte \(byteOffset)")
         }
     }
 
@@ -219,6 +275,25 @@ import Testing
             var history = History()
             _ = try readDirectory(disk, until: example.moment, into: &history)
             #expect(history.entries == example.entries, example.because)
+        }
+    }
+
+    /// Records before an import do not depend on its checkpoint.
+    @Test func momentsBeforeADamagedImportAreRead() throws {
+        let (disk, entries) = try Self.life()
+        disk.flipBit(of: Self.header(6).name.text, at: 80)
+        for (sequence, count) in [(1, 1), (2, 2), (4, 3), (5, 4)] {
+            var history = History()
+            let summary = try readDirectory(
+                disk, until: .sequence(SequenceNumber(UInt64(sequence))), into: &history)
+            #expect(history.entries == Array(entries[..<count]), "up to \(sequence)")
+            #expect(summary.lastSequence.rawValue == UInt64(sequence))
+        }
+        for sequence in [6, 7] as [UInt64] {
+            var history = History()
+            #expect(throws: JournalError.self, "up to \(sequence)") {
+                try readDirectory(disk, until: .sequence(SequenceNumber(sequence)), into: &history)
+            }
         }
     }
 

@@ -161,8 +161,7 @@ import Testing
                 files: beside(foreign)),
             Case(
                 reason: "of another timeline",
-                problem: JournalProblem(
-                    file: timeline.name, byteOffset: 28, flaw: .foreignTimeline(expected: 1, found: 2)),
+                problem: JournalProblem(file: timeline.name, byteOffset: 0, flaw: .noSegments),
                 files: beside(timeline)),
             Case(
                 reason: "the journal ends before it",
@@ -197,17 +196,90 @@ import Testing
         #expect(report.problems.contains { $0.file == example.problem.file }, "\(report.problems)")
     }
 
-    /// The newest checkpoint is damaged, and the journal behind the older one is gone: the refusal names the
-    /// missing segment.
-    @Test func checkpointThatBeginsJournalHasNoFallback() throws {
-        var files = SegmentTests.files(SegmentTests.segment(4, through: 5))
+    /// Checkpoints are damaged, and the journal before them is gone: the refusal names the newest of them,
+    /// and the gap as the reason why it is needed. What is intact is not to be moved away.
+    @Test(arguments: [[3], [2, 3]] as [[UInt64]])
+    func damagedCheckpointsWithoutTheJournalBeforeAreReported(sequences: [UInt64]) throws {
+        var files = SegmentTests.files(SegmentTests.segment(3, through: 5))
+        if sequences == [3] { files = SegmentTests.files(SegmentTests.segment(4, through: 5)) }
+        let gap = JournalProblem(
+            file: try #require(files.keys.first), byteOffset: 32,
+            flaw: .sequenceGap(
+                expected: SequenceNumber(1), found: SequenceNumber(sequences == [3] ? 4 : 3)))
+        for sequence in sequences {
+            var file = checkpointFile(sequence)
+            file.bytes[60] ^= 1
+            files[file.name] = file.bytes
+        }
+        let newest = CheckpointName(timeline: 1, sequence: SequenceNumber(3)).text
+        let problem = JournalProblem(
+            file: newest, byteOffset: 56,
+            flaw: .irreplaceable(.checkpointDamaged(.cutShort), because: gap))
+        #expect(outcome(of: files) == .failure(.corrupt(problem)))
+        #expect("\(problem)".hasPrefix("\(newest), byte 56: a damaged block of the checkpoint"))
+        #expect("\(problem)".hasSuffix("(\(gap))"))
+        for advised in [problem, gap] {
+            #expect(!JournalError.corrupt(advised).description.contains("move the file away"))
+        }
+        let report = try inspect(SimulatedDisk(files: files)) { _, _ in }
+        #expect(
+            report.problems.map(\.file)
+                == sequences.map {
+                    CheckpointName(timeline: 1, sequence: SequenceNumber($0)).text
+                })
+    }
+
+    /// Damage of the journal behind a damaged checkpoint would be there with an intact one, too.
+    @Test func damageBehindADamagedCheckpointIsThatOfTheSegment() throws {
+        var builder = SegmentTests.segment(1, through: 6)
+        builder.bytes[48 + 4 * 48 + 45] ^= 1  // record 5
+        var files = SegmentTests.files(builder)
         var file = checkpointFile(3)
         file.bytes[60] ^= 1
         files[file.name] = file.bytes
-        let problem = JournalProblem(
-            file: SegmentName(timeline: 1, firstSequence: SequenceNumber(4)).text, byteOffset: 32,
-            flaw: .sequenceGap(expected: SequenceNumber(1), found: SequenceNumber(4)))
-        #expect(outcome(of: files) == .failure(.corrupt(problem)))
+        #expect {
+            try recover(SimulatedDisk(files: files))
+        } throws: { error in
+            guard case JournalError.corrupt(let problem) = error else { return false }
+            return problem.file == firstSegment && problem.byteOffset == 240
+        }
+    }
+
+    /// The message says which kind of file has a damaged header.
+    @Test func damagedHeaderNamesTheKindOfFile() throws {
+        var file = checkpointFile(3)
+        file.bytes[10] ^= 1
+        var segment = SegmentTests.segment(1, through: 3)
+        segment.bytes[20] ^= 1
+        for (files, text) in [
+            ([file.name: file.bytes], "the checkpoint's header is damaged"),
+            (SegmentTests.files(segment), "the segment's header is damaged"),
+        ] {
+            let problems = try inspect(SimulatedDisk(files: files)) { _, _ in }.problems
+            #expect(problems.count == 1 && "\(problems[0])".contains(text), "\(problems)")
+        }
+    }
+
+    /// Two checkpoints of a later timeline beside a journal of an earlier one: no restore leaves that, and
+    /// the earlier data is not used instead.
+    @Test func damagedCheckpointsOfALaterTimelineAreRefused() throws {
+        let disk = try Self.disk()
+        for sequence in [1, 2] as [UInt64] {
+            var file = checkpointFile(sequence, timeline: 2)
+            file.bytes[10] ^= 1
+            disk.add(file.name, file.bytes)
+        }
+        let newest = CheckpointName(timeline: 2, sequence: SequenceNumber(2)).text
+        #expect {
+            try recover(disk)
+        } throws: { error in
+            guard case JournalError.corrupt(let problem) = error else { return false }
+            return problem.file == newest
+        }
+        var history = History()
+        #expect(throws: JournalError.self, "also up to a moment") {
+            try readDirectory(disk, until: .sequence(SequenceNumber(1)), into: &history)
+        }
     }
 
     /// Where the host rejects a record of a checkpoint, the older one is used, as it is for a damaged block.
