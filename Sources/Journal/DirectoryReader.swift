@@ -102,7 +102,10 @@ struct DirectoryReader<Storage: Disk> {
     private mutating func passOver(
         _ name: CheckpointName, because error: JournalError, for host: inout some RecoveryTarget
     ) throws(JournalError) {
-        guard case .corrupt(let problem) = error, problem.flaw.isDamagedCheckpoint else { throw error }
+        // A backup in front of an archive is the only checkpoint: there is none before it.
+        guard let problem = error.problem(ofCheckpoint: name.text),
+            timeline == nil || !problem.flaw.isReadFailure
+        else { throw error }
         summary.damagedCheckpoints.append(problem)
         // What its header says of the journal before it is not known. For an earlier record the segments
         // behind it are not needed in any case.

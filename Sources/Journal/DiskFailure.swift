@@ -52,6 +52,17 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// a failed one it is unknown which of the earlier writes are on the disk.
     package var mayBeRetried: Bool { isShortage && !operation.isSync }
 
+    /// Whether the disk, or its file system, cannot read a file that is there. Not for want of permission,
+    /// memory or descriptors: these say nothing about the file.
+    package var isUnreadable: Bool {
+        switch operation {
+        case .open, .size, .read: break
+        default: return false
+        }
+        return !isShortage && !isMissing && pando_disk_lacks_memory(errorNumber) == 0
+            && pando_disk_is_not_permitted(errorNumber) == 0
+    }
+
     /// There is no file of that name.
     package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 

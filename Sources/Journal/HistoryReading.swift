@@ -93,7 +93,7 @@ private func earliestTime<Storage: Disk>(
         do throws(JournalError) {
             return try CheckpointReader.open(name, on: disk).header.timestamp
         } catch {
-            guard case .corrupt = error else { throw error }
+            if case .disk(let failure) = error, !failure.isUnreadable { throw error }
         }
     }
     return nil

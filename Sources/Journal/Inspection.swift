@@ -46,13 +46,14 @@ package struct InspectionReport: Equatable, Sendable {
 }
 
 /// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and
-/// without the lock. After a problem it continues: in the journal at the next good record, in a checkpoint
-/// with the next file. A server may be writing: what it removes meanwhile, because its checkpoints need it no
+/// without the lock. After a problem it continues: in the journal at the next good record, in a checkpoint,
+/// and where the disk cannot read a file, with the next file. A server may be writing: what it removes meanwhile, because its checkpoints need it no
 /// more, is left out.
 ///
 /// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it;
 ///   then each record of every whole entry, in journal order; and its payload.
-/// - Throws: ``DiskFailure``, only when a system call fails.
+/// - Throws: ``DiskFailure``, where the directory cannot be listed, and for want of permission, memory or
+///   descriptors.
 /// - Complexity: One sequential read, and a second one between each problem and the next good record.
 package func inspect<Storage: Disk>(
     _ disk: Storage, record: (InspectedRecord, _ payload: RawSpan) -> Void
@@ -67,7 +68,7 @@ package func inspect<Storage: Disk>(
             report.checkpoints.append(try inspect(name, on: disk, record: record))
         } catch {
             if try isRemoved(name, error, on: disk) { continue }
-            try note(error, in: &report)
+            try note(error, of: name.text, in: &report)
         }
     }
     // The oldest checkpoint needs the journal behind it too, since recovery may fall back to it.
@@ -88,7 +89,8 @@ package func inspect<Storage: Disk>(
     let oldestNeeded = listing.oldestNeeded
     var first: SegmentHeader?
     var segments = listing.segments[...]
-    var isBehindRemoved = false
+    /// The segment before was removed by a server, or a part of it cannot be read.
+    var isBehindMissing = false
     while let name = segments.popFirst() {
         let next = segments.first
         report.segmentCount += 1
@@ -105,7 +107,7 @@ package func inspect<Storage: Disk>(
             let beginning = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             let isSuperseded = oldestNeeded.map { name <= $0 } ?? false
             let isFree =
-                isBehindRemoved || !listing.checkpoints.isEmpty && (first == nil || isSuperseded)
+                isBehindMissing || !listing.checkpoints.isEmpty && (first == nil || isSuperseded)
             let last = isFree ? beginning : report.lastSequence
             if let flaw = reader.header.flaw(after: first, lastSequence: last),
                 !report.checkpoints.contains(where: { $0.begins(reader.header, behind: last) }),
@@ -116,7 +118,7 @@ package func inspect<Storage: Disk>(
                 report.problems.append(reader.problem(at: flaw.byteOffset, flaw.flaw))
             }
             if first == nil { first = reader.header }
-            isBehindRemoved = false
+            isBehindMissing = false
             report.lastSequence = beginning
             do throws(DiskFailure) {
                 try inspect(&reader, next: next, into: &report, record: record)
@@ -127,16 +129,16 @@ package func inspect<Storage: Disk>(
             if let left = try segmentsLeft(behind: name, error, on: disk) {
                 report.segmentCount -= 1
                 segments = left[...]
-                isBehindRemoved = true
+                isBehindMissing = true
                 continue
             }
-            try note(error, in: &report)
+            try note(error, of: name.text, in: &report)
+            if case .disk = error { isBehindMissing = true }
         }
         if report.problems.count >= InspectionReport.problemLimit { break }
     }
     if let newest = report.checkpoints.last, newest.header.sequence > report.lastSequence,
-        !newest.header.beginsJournal,
-        let name = listing.segments.last
+        !newest.header.beginsJournal, !isBehindMissing, let name = listing.segments.last
     {
         let flaw = JournalFlaw.endsBeforeCheckpoint(
             last: report.lastSequence, checkpoint: newest.header.sequence)
@@ -178,10 +180,14 @@ extension DirectoryListing {
     }
 }
 
-private func note(_ error: JournalError, in report: inout InspectionReport) throws(DiskFailure) {
+private func note(
+    _ error: JournalError, of file: String, in report: inout InspectionReport
+) throws(DiskFailure) {
     switch error {
     case .corrupt(let problem): report.problems.append(problem)
-    case .disk(let failure): throw failure
+    case .disk(let failure):
+        guard failure.isUnreadable else { throw failure }
+        report.problems.append(JournalProblem(file: file, byteOffset: 0, flaw: .unreadable(failure)))
     case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .diskFull, .beforeJournal, .notEmpty,
         .noTimelineLeft:
         preconditionFailure("reading cannot fail with \(error)")

@@ -74,7 +74,9 @@ package struct JournalProblem: Error, Equatable, Sendable, CustomStringConvertib
         self.flaw = flaw
     }
 
-    package var description: String { "\(file), byte \(byteOffset): \(flaw)" }
+    package var description: String {
+        flaw.isReadFailure ? "\(file): \(flaw)" : "\(file), byte \(byteOffset): \(flaw)"
+    }
 }
 
 /// Why the bytes at an offset are not a record.
@@ -90,6 +92,8 @@ package enum BadRecord: Equatable, Sendable {
 /// Every possible problem of a journal.
 package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     case unreadableName
+    /// The disk cannot read the file (``DiskFailure/isUnreadable``). Its bytes may be good.
+    case unreadable(DiskFailure)
     case headerCutShort(byteCount: Int)
     case notASegment
     case unsupportedVersion(UInt32)
@@ -160,6 +164,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     package var description: String {
         switch self {
         case .unreadableName: "the name of a segment or a checkpoint, but not in this program's format"
+        case .unreadable(let failure): "cannot be read: \(failure)"
         case .headerCutShort(let byteCount):
             "a segment begins with \(JournalFormat.segmentHeaderByteCount) bytes of header, "
                 + "this file has only \(byteCount)"
@@ -227,7 +232,30 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
     }
 }
 
+extension JournalError {
+    /// Why a checkpoint cannot be used, where recovery may use the one before instead: it is damaged, or the
+    /// disk cannot read it. Nil for every other error.
+    /// - Parameter file: The checkpoint, from whose reading the error is.
+    func problem(ofCheckpoint file: String) -> JournalProblem? {
+        switch self {
+        case .corrupt(let problem) where problem.flaw.isDamagedCheckpoint: problem
+        case .disk(let failure) where failure.isUnreadable:
+            JournalProblem(file: file, byteOffset: 0, flaw: .unreadable(failure))
+        default: nil
+        }
+    }
+}
+
 extension JournalFlaw {
+    /// Whether the disk cannot read a file, whose bytes may be good.
+    package var isReadFailure: Bool {
+        switch self {
+        case .unreadable: true
+        case .irreplaceable(let flaw, _): flaw.isReadFailure
+        default: false
+        }
+    }
+
     /// What to do. A start without a file of this directory loses what only that file holds, acknowledged
     /// writes among it, so only files that are perhaps not its own are to be moved away.
     fileprivate var advice: String {

@@ -56,7 +56,8 @@ extension Journal {
             // The process that wrote the end, or renamed the file, may have crashed before its sync, or
             // because the sync failed.
             try reader.window.rewriteDurably(reader.durableOffset..<end, end: end)
-            for problem in recovery.summary.damagedCheckpoints {
+            // A file that the disk cannot read now may be good.
+            for problem in recovery.summary.damagedCheckpoints where !problem.flaw.isReadFailure {
                 try disk.rename(problem.file, to: problem.file + CheckpointFormat.damagedSuffix)
             }
             try disk.syncDirectory()

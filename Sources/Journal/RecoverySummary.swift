@@ -6,8 +6,8 @@ package struct RecoverySummary: Equatable, Sendable {
     package var checkpoint: CheckpointHeader?
     package var checkpointByteCount = 0
     package var checkpointRecordCount = 0
-    /// Damaged checkpoints that were skipped, the newest first.
-    /// ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames them.
+    /// Checkpoints that were skipped because they are damaged, or because the disk cannot read them, the
+    /// newest first. ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames the damaged ones.
     package var damagedCheckpoints: [JournalProblem] = []
     /// The id of the directory; nil for one without a journal, unless a new one was made.
     package var directory: DirectoryID?

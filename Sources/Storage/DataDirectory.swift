@@ -72,7 +72,9 @@ package enum DataDirectory {
     ) {
         for problem in recovery.damagedCheckpoints {
             logger.error(
-                "\(path): a checkpoint is damaged; an older one and the journal behind it were read instead, and the damaged file was renamed: \(problem)"
+                problem.flaw.isReadFailure
+                    ? "\(path): a checkpoint cannot be read; an older one and the journal behind it were read instead, and the file was left as it is: \(problem); look for a failing disk"
+                    : "\(path): a checkpoint is damaged; an older one and the journal behind it were read instead, and the damaged file was renamed: \(problem)"
             )
         }
         if recovery.isNew {
@@ -147,7 +149,7 @@ package enum DataDirectory {
     }
 
     /// Gives every intact record to `body`, in the order of the journal.
-    /// - Throws: ``StorageError/disk(_:)``.
+    /// - Throws: ``StorageError``, as ``inspect(_:record:)`` throws.
     package static func inspectRecords(
         _ path: String, _ body: (InspectedRecord, RawSpan) -> Void
     ) throws(StorageError) -> InspectionReport {

@@ -52,6 +52,7 @@ package enum StorageError: Error, CustomStringConvertible {
         self =
             switch error {
             case .lockedByAnotherProcess, .notEmpty: .locked(error.description)
+            case .corrupt(let problem) where problem.flaw.isReadFailure: .disk(error.description)
             case .corrupt, .entryTooLarge, .beforeJournal, .noTimelineLeft: .badData(error.description)
             case .disk(let failure): StorageError(failure)
             case .poisoned, .diskFull: .disk(error.description)

@@ -7,6 +7,7 @@ import pytest
 
 import server as server_module
 from pando_client import CachedClient, Connection, RawSocket
+from preload import DISK_FAULTS, build_library
 from programs import MISSING
 from server import Server
 
@@ -63,6 +64,12 @@ def servers(request, tmp_path):
     yield make
     for server in made:
         server.kill()
+
+
+@pytest.fixture(scope="session")
+def disk_faults(tmp_path_factory):
+    """The library of disk_faults.c."""
+    return build_library(tmp_path_factory.mktemp("disk-faults"), DISK_FAULTS)
 
 
 class Shared:

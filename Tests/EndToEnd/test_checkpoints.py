@@ -11,7 +11,7 @@ import pytest
 
 import first_formats
 from pando_client import DEADLINE, Connection
-from preload import build_library
+from preload import build_library, run_on_bad_disk
 from rest_client import OWNER, Rest
 from server import StartFailure, run
 from transcript import CLOCK_TOLERANCE
@@ -118,6 +118,40 @@ def test_a_damaged_checkpoint_is_passed_over_loudly(servers):
     # What is damaged is named first, and no intact file is to be moved away.
     assert f"pando: {checkpoints(server)[-1].name}, byte " in server.stderr()
     assert "move the file away" not in server.stderr()
+
+
+def test_a_checkpoint_that_cannot_be_read_is_passed_over(servers, disk_faults, tmp_path):
+    """EIO for the newest one: the one before and the journal hold the same."""
+    server = servers(arguments=SMALL)
+    with Connection(server.port, "default") as connection:
+        count = write_until_checkpoints(server, 3, connection)
+        wait_for(lambda: len(checkpoints(server)) == 2, "removal of what is superseded")
+    server.kill()
+    newest = checkpoints(server)[-1]
+
+    def bad(*arguments, name=newest.name):
+        return run_on_bad_disk(disk_faults, *arguments, FAULT_UNREADABLE=name)
+
+    check = bad("check", "data", server.data)
+    assert check.returncode == 1 and f"{newest.name}: cannot be read" in check.stdout, check.stdout + check.stderr
+    log = bad("log", server.data)
+    assert log.returncode == BAD_DATA and log.stdout.count("\tcheckpoint\t") == 1, log.stderr
+    for file in (segments(server)[0], segments(server)[-1]):
+        check = bad("check", "data", server.data, name=file.name)
+        problems = [line for line in check.stdout.splitlines() if "cannot be read" in line or "gap" in line]
+        assert check.returncode == 1 and len(problems) == 1 and file.name in problems[0], check.stdout + check.stderr
+    done = bad("backup", "--data", server.data, "--output", tmp_path / "a.backup")
+    assert done.returncode == 0, done.stderr
+
+    server.environment = {"LD_PRELOAD": str(disk_faults), "FAULT_UNREADABLE": newest.name}
+    server.start()
+    assert rows(server) == expected(count)
+    assert "a checkpoint cannot be read; an older one" in server.stderr(10**7)
+    assert newest.exists(), "its bytes may be good"
+    server.kill()
+    server.environment = {}
+    server.start()
+    assert rows(server) == expected(count)
 
 
 def rest(server, ns):

@@ -104,6 +104,22 @@ import Testing
         }
     }
 
+    /// It is not replaced where the disk cannot read it, and the failure is that of the disk.
+    @Test(arguments: [nil, 0] as [Int?])
+    func unreadableOnlyCheckpointIsRefused(goodReadCount: Int?) throws {
+        let disk = try Self.disk()
+        let name = Self.header(4).name.text
+        let files = disk.contents
+        #expect {
+            try recover(UnreadableDisk(disk, name, goodReadCount: goodReadCount))
+        } throws: { error in
+            guard case JournalError.corrupt(let problem) = error else { return false }
+            return problem.file == name && problem.flaw.isReadFailure
+        }
+        #expect(disk.contents == files)
+        #expect(try recover(disk).entries == Self.new, "once it can be read")
+    }
+
     /// What was there before a restore does not come back, whichever byte of the restore's checkpoint is
     /// damaged, although the earlier journal is intact until a start removes it.
     @Test(arguments: [0, 2, 9] as [UInt64])

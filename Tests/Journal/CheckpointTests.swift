@@ -260,6 +260,40 @@ import Testing
         }
     }
 
+    /// What the disk cannot read is treated as damage, but the file is not renamed: its bytes may be good.
+    @Test(arguments: [nil, 0, 2] as [Int?])
+    func unreadableCheckpointFallsBack(goodReadCount: Int?) throws {
+        let entries = (0..<40).map { Entry(String(repeating: "\($0 % 10)", count: 100_000)) }
+        let disk = try makeDisk([entries])
+        try writeCheckpoint(checkpointHeader(SequenceNumber(20)), of: Array(entries[..<20]), on: disk)
+        try writeCheckpoint(checkpointHeader(SequenceNumber(40)), of: entries, on: disk)
+        let newer = CheckpointName(timeline: 1, sequence: SequenceNumber(40)).text
+        let bad = UnreadableDisk(disk, newer, goodReadCount: goodReadCount)
+        var history = History()
+        #expect(try readDirectory(bad, into: &history).checkpoint?.sequence.rawValue == 20)
+        #expect(history.entries == entries)
+        let (found, summary) = try recover(bad)
+        #expect(found == entries && summary.checkpoint?.sequence.rawValue == 20)
+        #expect(summary.damagedCheckpoints.map(\.file) == [newer])
+        let areReadFailures = summary.damagedCheckpoints.allSatisfy(\.flaw.isReadFailure)
+        #expect(areReadFailures)
+        #expect(disk.fileNames.contains(newer))
+        #expect(try inspect(bad) { _, _ in }.problems.map(\.file) == [newer])
+        #expect(try recover(disk).summary.checkpoint?.sequence.rawValue == 40, "it can be read again")
+    }
+
+    /// What may pass, or is a matter of permissions, says nothing about the file: EACCES, EMFILE and ENOMEM.
+    @Test(arguments: [13, 24, 12] as [Int32])
+    func shortageIsNoDamage(errorNumber: Int32) throws {
+        let disk = UnreadableDisk(try Self.disk(), Self.newer, errorNumber: errorNumber)
+        #expect {
+            try recover(disk)
+        } throws: { error in
+            guard case JournalError.disk(let failure) = error else { return false }
+            return failure.errorNumber == errorNumber
+        }
+    }
+
     /// Two checkpoints of a later timeline beside a journal of an earlier one: no restore leaves that, and
     /// the earlier data is not used instead.
     @Test func damagedCheckpointsOfALaterTimelineAreRefused() throws {

@@ -267,6 +267,25 @@ import Testing
         #expect(disk.contents == files)
     }
 
+    /// A file that the disk cannot read is a problem like any other: the inspection goes on with the next
+    /// one, and reports no gap where records could not be read.
+    @Test(arguments: 0..<3, [nil, 0] as [Int?])
+    func inspectionGoesOnBehindUnreadableSegment(index: Int, goodReadCount: Int?) throws {
+        let segments = [
+            Self.segment(1, through: 5), Self.segment(6, through: 7), Self.segment(8, through: 11),
+        ]
+        let disk = SimulatedDisk(files: Self.files(segments[0], segments[1], segments[2]))
+        try writeCheckpoint(checkpointHeader(SequenceNumber(9)), of: [], on: disk)
+        let name = segments[index].name
+        var sequences: [UInt64] = []
+        let report = try inspect(UnreadableDisk(disk, name, goodReadCount: goodReadCount)) { record, _ in
+            sequences.append(record.sequence.rawValue)
+        }
+        let all: [[UInt64]] = [[1, 2, 3, 4, 5], [6, 7], [8, 9, 10, 11]]
+        #expect(sequences == all.indices.flatMap { $0 == index ? [] : all[$0] })
+        #expect(report.problems.map(\.file) == [name], "\(report.problems)")
+    }
+
     /// For any bytes the inspection ends, and reads no record that recovery would not.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func inspectionNeverTraps(seed: UInt64) throws {

@@ -188,4 +188,48 @@ func makeDisk(_ batches: [[Entry]], syncsLast: Bool = true) throws(JournalError)
     return disk
 }
 
+/// A disk that cannot read one file.
+///
+/// `@unchecked Sendable`: used by one thread.
+final class UnreadableDisk: ForwardingDisk, @unchecked Sendable {
+    let base: SimulatedDisk
+    private let name: String
+    /// Reads of the file that succeed each time it is opened; nil where it cannot be opened.
+    private let goodReadCount: Int?
+    private let errorNumber: Int32
+    private var opened: SimulatedDisk.File?
+    private var readCount = 0
+
+    init(_ disk: SimulatedDisk, _ name: String, goodReadCount: Int? = nil, errorNumber: Int32 = 5) {
+        base = disk
+        self.name = name
+        self.goodReadCount = goodReadCount
+        self.errorNumber = errorNumber
+    }
+
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
+        guard name == self.name else { return try base.open(name, mode) }
+        guard goodReadCount != nil else { throw failure(.open) }
+        let file = try base.open(name, mode)
+        (opened, readCount) = (file, 0)
+        return file
+    }
+
+    @unsafe func read(
+        _ file: SimulatedDisk.File, at offset: Int, into buffer: UnsafeMutableRawBufferPointer
+    ) throws(DiskFailure) -> Int {
+        if let goodReadCount, file === opened {
+            guard readCount < goodReadCount else { throw failure(.read) }
+            readCount += 1
+        }
+        // Passed on as it came.
+        return try unsafe base.read(file, at: offset, into: buffer)
+    }
+
+    private func failure(_ operation: DiskOperation) -> DiskFailure {
+        DiskFailure(
+            operation: operation, path: name, errorNumber: errorNumber, errorText: "simulated failure")
+    }
+}
+
 let firstSegment = "journal-00000001-0000000000000001.log"

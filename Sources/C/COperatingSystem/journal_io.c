@@ -245,6 +245,10 @@ int pando_disk_lacks_descriptors(int error) {
     return error == EMFILE || error == ENFILE;
 }
 
+int pando_disk_lacks_memory(int error) {
+    return error == ENOMEM;
+}
+
 int pando_disk_is_missing(int error) {
     return error == ENOENT;
 }

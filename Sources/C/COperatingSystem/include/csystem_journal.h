@@ -55,6 +55,8 @@ int pando_disk_would_block(void);
 int pando_disk_is_full(int error);
 /// Whether the error is EMFILE or ENFILE: too many files are open now, but perhaps fewer later.
 int pando_disk_lacks_descriptors(int error);
+/// Whether the error is ENOMEM: the kernel has no memory now, but perhaps later.
+int pando_disk_lacks_memory(int error);
 /// Whether the error is ENOENT: there is no file of that name.
 int pando_disk_is_missing(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
