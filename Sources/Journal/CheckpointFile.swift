@@ -65,6 +65,20 @@ package struct CheckpointFile<Storage: Disk>: ~Copyable {
         return byteCount
     }
 
+    /// Writes the rest and makes the file durable. It has no name yet: an ``UnnamedCheckpoint`` gives it.
+    /// - Parameter rest: The last blocks, with the end mark.
+    /// - Throws: ``DiskFailure``; then the file is removed.
+    package consuming func finishUnnamed(_ rest: [UInt8]) throws(DiskFailure) {
+        do throws(DiskFailure) {
+            try write(rest)
+            try disk.sync(file)
+        } catch {
+            // Releases the space of a full disk. If that fails, the next start removes the file.
+            try? disk.remove(unfinishedName)
+            throw error
+        }
+    }
+
     /// Removes the unfinished file.
     /// - Throws: ``DiskFailure``. Then the next start removes it.
     package consuming func abandon() throws(DiskFailure) {

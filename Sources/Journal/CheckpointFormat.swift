@@ -27,8 +27,9 @@ import PandoBytes
 //             no journal, only in here. The first segment behind it begins with the next sequence; a start that
 //             finds no such segment makes it. So an import or a restore takes effect as a whole, with the rename
 //             that gives its checkpoint its name. A restore begins a new timeline in this way: its checkpoint alone
-//             replaces every file of older timelines, which the next start removes. The earlier journal must not
-//             be used without it: when it is damaged the start refuses, and does not fall back.
+//             replaces every file of older timelines, which the next start removes. That follows from the names
+//             of the files alone. The earlier journal must not be used without it: when it is damaged, or the
+//             disk cannot read it, the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders
 //  its records: for each namespace its creation, rules, settings, parts of its tree (each at most a mebibyte,

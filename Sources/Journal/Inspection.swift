@@ -47,8 +47,8 @@ package struct InspectionReport: Equatable, Sendable {
 
 /// Reads every checkpoint and the whole journal, for `pando log` and `pando check data`, without changes and
 /// without the lock. After a problem it continues: in the journal at the next good record, in a checkpoint,
-/// and where the disk cannot read a file, with the next file. A server may be writing: what it removes meanwhile, because its checkpoints need it no
-/// more, is left out.
+/// and where the disk cannot read a file, with the next file. A server may be writing: what it removes
+/// meanwhile, because its checkpoints need it no more, is left out.
 ///
 /// - Parameter record: Gets the records of each checkpoint, the oldest first, up to the first damage in it;
 ///   then each record of every whole entry, in journal order; and its payload.
@@ -189,7 +189,7 @@ private func note(
         guard failure.isUnreadable else { throw failure }
         report.problems.append(JournalProblem(file: file, byteOffset: 0, flaw: .unreadable(failure)))
     case .poisoned, .lockedByAnotherProcess, .entryTooLarge, .diskFull, .beforeJournal, .notEmpty,
-        .noTimelineLeft:
+        .noTimelineLeft, .writtenDamaged, .nameNotDurable:
         preconditionFailure("reading cannot fail with \(error)")
     }
 }

@@ -8,11 +8,11 @@ import Synchronization
 ///
 ///     var pipe = try CheckpointPipe(header, on: disk)
 ///     try pipe.append(…)                  // once for each record
-///     try pipe.finish()                   // now it is durable under its name
+///     try pipe.finish { … }               // read once more; now it is durable under its name
 ///
-/// A failure of the disk is thrown by a later call, at the latest by the last one: ``finish()`` or
+/// A failure of the disk is thrown by a later call, at the latest by the last one: ``finish(progress:)`` or
 /// ``abandon()``.
-struct CheckpointPipe: ~Copyable {
+struct CheckpointPipe<Storage: Disk>: ~Copyable {
     private enum Step: Sendable {
         case block([UInt8])
         /// The last bytes, and the end of the file.
@@ -26,6 +26,7 @@ struct CheckpointPipe: ~Copyable {
         let isAbandoned = CancellationFlag()
     }
 
+    private let checkpoint: UnnamedCheckpoint<Storage>
     private var encoder: CheckpointEncoder
     private let thread: WorkerThread<Step>
     private let progress = Progress()
@@ -33,24 +34,25 @@ struct CheckpointPipe: ~Copyable {
     private var blockByteCount = 0
 
     /// Bytes of blocks that may wait to be written. A single block may be larger.
-    private static let waitingByteLimit = 4 << 20
+    private static var waitingByteLimit: Int { 4 << 20 }
     /// Bytes between two syncs, so that the last sync has little left to do. (No journal shares the disk
     /// here.)
-    private static let syncByteCount = 8 << 20
+    private static var syncByteCount: Int { 8 << 20 }
 
     /// - Parameters:
-    ///   - disk: Used by the writing thread alone until the end.
+    ///   - disk: Used by the writing thread alone until the last call.
     ///   - syncByteCount: Bytes between two syncs.
     /// - Throws: ``DiskFailure`` where the process has no free thread or descriptor.
     init(
-        _ header: CheckpointHeader, on disk: some Disk, syncByteCount: Int = Self.syncByteCount
+        _ header: CheckpointHeader, on disk: Storage, syncByteCount: Int = Self.syncByteCount
     ) throws(DiskFailure) {
+        checkpoint = UnnamedCheckpoint(header, on: disk)
         encoder = CheckpointEncoder(header)
         thread = try Self.start(header, on: disk, syncByteCount, progress)
     }
 
     private static func start(
-        _ header: CheckpointHeader, on disk: some Disk, _ syncByteCount: Int, _ progress: Progress
+        _ header: CheckpointHeader, on disk: Storage, _ syncByteCount: Int, _ progress: Progress
     ) throws(DiskFailure) -> WorkerThread<Step> {
         do throws(SocketError) {
             let thread = try WorkerThread<Step>("pando-write", queueLimit: Self.waitingByteLimit)
@@ -83,12 +85,18 @@ struct CheckpointPipe: ~Copyable {
         if !thread.post(.block(block), reserving: byteCount) { try throwFailure() }
     }
 
-    /// Writes the end mark, makes the file durable, and gives it its name, which is durable then, too.
-    /// - Throws: ``DiskFailure``; then there is no checkpoint.
-    consuming func finish() throws(DiskFailure) {
+    /// Writes the end mark, makes the file durable, reads it once more, and gives it its name, which is
+    /// durable then, too.
+    /// - Parameter progress: Called after each block that was read again, with the bytes of the file.
+    /// - Throws: ``JournalError/disk(_:)`` and ``JournalError/writtenDamaged(_:)``; then there is no
+    ///   checkpoint. ``JournalError/nameNotDurable(file:_:)``; then it has its name, and counts.
+    consuming func finish(progress: (_ byteCount: Int) -> Void = { _ in }) throws(JournalError) {
+        let totalByteCount = byteCount
         thread.post(.finish(encoder.finish()))
         thread.stop()
-        try throwFailure()
+        do throws(DiskFailure) { try throwFailure() } catch { throw .disk(error) }
+        try checkpoint.verify { _ in progress(totalByteCount) }
+        try checkpoint.publish()
     }
 
     /// Gives up, and removes the file.
@@ -106,7 +114,7 @@ struct CheckpointPipe: ~Copyable {
 
     // MARK: The writing thread
 
-    private static func write<Storage: Disk>(
+    private static func write(
         _ header: CheckpointHeader, on disk: Storage, _ syncByteCount: Int, from queue: WorkerQueue<Step>,
         _ isAbandoned: CancellationFlag
     ) throws(DiskFailure) {
@@ -124,7 +132,7 @@ struct CheckpointPipe: ~Copyable {
                 }
                 queue.release(block.count)
             case .finish(let lastBytes):
-                _ = try file.finish(lastBytes)
+                try file.finishUnnamed(lastBytes)
                 return
             }
         }

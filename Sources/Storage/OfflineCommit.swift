@@ -5,17 +5,19 @@ import PandoJournal
 /// restores. A change takes effect when a checkpoint gets its name: all of it or nothing.
 package enum OfflineCommit {
     /// Replaces the content of the directory by `state`, behind everything that its journal holds: a
-    /// checkpoint is written beside the existing files, synced, and takes effect with one rename. After a
-    /// crash the new state is there completely or not at all.
+    /// checkpoint is written beside the existing files, synced, read once more, and takes effect with one
+    /// rename. After a crash the new state is there completely or not at all.
     ///
     /// Nothing is removed: how many checkpoints are kept is an option of the server, and so is the archive,
     /// which may lack segments. The server removes what it does not need after its next checkpoint.
     /// - Parameters:
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
-    ///   - progress: Called after each record with the bytes encoded so far.
+    ///   - progress: Called after each record with the bytes encoded so far, and with all of them while they
+    ///     are read again.
     /// - Returns: The header of the checkpoint.
-    /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
+    /// - Throws: ``StorageError``; then the directory holds what it held before, unless the error says that
+    ///   the change has taken effect.
     package static func commit(
         _ state: RecoveredState, to path: String, behind journal: borrowing Journal<SystemDisk>,
         at time: Int64,
@@ -23,13 +25,13 @@ package enum OfflineCommit {
     ) throws(StorageError) -> CheckpointHeader {
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
-            throw .disk(error.description)
+            throw StorageError(error)
         }
         return try commit(state, to: disk, behind: journal, at: time, progress: progress)
     }
 
     /// The same on any disk.
-    /// - Throws: ``StorageError/disk(_:)``; then the directory holds what it held before.
+    /// - Throws: ``StorageError``, as above.
     static func commit<Storage: Disk>(
         _ state: RecoveredState, to disk: Storage, behind journal: borrowing Journal<Storage>, at time: Int64,
         progress: (_ byteCount: Int) -> Void
@@ -38,18 +40,20 @@ package enum OfflineCommit {
             directory: journal.directory, timeline: journal.timeline,
             sequence: journal.lastAppended.successor,
             timestamp: state.time(notBefore: time), beginsJournal: true)
-        do throws(DiskFailure) { try write(state, as: header, on: disk, progress: progress) } catch {
-            throw .disk(error.description)
+        do throws(JournalError) { try write(state, as: header, on: disk, progress: progress) } catch {
+            throw StorageError(error)
         }
         return header
     }
 
     /// Writes `state` as a checkpoint, with a second thread for the disk.
-    static func write(
-        _ state: RecoveredState, as header: CheckpointHeader, on disk: some Disk,
+    /// - Throws: ``JournalError``, as ``CheckpointPipe/finish(progress:)`` throws.
+    static func write<Storage: Disk>(
+        _ state: RecoveredState, as header: CheckpointHeader, on disk: Storage,
         progress: (_ byteCount: Int) -> Void
-    ) throws(DiskFailure) {
-        var pipe = try CheckpointPipe(header, on: disk)
+    ) throws(JournalError) {
+        var pipe: CheckpointPipe<Storage>
+        do throws(DiskFailure) { pipe = try CheckpointPipe(header, on: disk) } catch { throw .disk(error) }
         do throws(DiskFailure) {
             try state.forEachRecord { kind, namespace, payload throws(DiskFailure) in
                 try pipe.append(kind, namespace: namespace, payload: payload.rawSpan)
@@ -58,8 +62,8 @@ package enum OfflineCommit {
         } catch {
             // The first failure is reported, not what abandoning may add to it.
             try? pipe.abandon()
-            throw error
+            throw .disk(error)
         }
-        try pipe.finish()
+        try pipe.finish(progress: progress)
     }
 }

@@ -55,7 +55,7 @@ package enum StorageError: Error, CustomStringConvertible {
             case .corrupt(let problem) where problem.flaw.isReadFailure: .disk(error.description)
             case .corrupt, .entryTooLarge, .beforeJournal, .noTimelineLeft: .badData(error.description)
             case .disk(let failure): StorageError(failure)
-            case .poisoned, .diskFull: .disk(error.description)
+            case .poisoned, .diskFull, .writtenDamaged, .nameNotDurable: .disk(error.description)
             }
     }
 }

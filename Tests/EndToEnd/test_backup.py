@@ -14,10 +14,10 @@ import pytest
 
 import server as server_module
 from pando_client import Connection
-from preload import build_library
+from preload import build_library, run_on_bad_disk
 from rest_client import OWNER, Rest
-from server import run
-from test_import import BAD_CONFIGURATION, BAD_DATA, as_owner, exported, many, url, write
+from server import StartFailure, run
+from test_import import BAD_CONFIGURATION, BAD_DATA, DISK_FAILURE, as_owner, exported, many, url, write
 
 RULES = {"rules": {".read": True, "w": {".write": "auth != null"}}}
 
@@ -279,6 +279,56 @@ def test_kill_9_at_any_moment_of_a_restore_leaves_all_or_nothing(tmp_path, serve
         assert run("check", "data", data).returncode == 0
         shutil.rmtree(data)
     assert True in seen
+
+
+class TestBadDisks:
+    """A restore with --replace, of {"new": …} into a directory with {"old": …}."""
+
+    NEW, OLD = {"new": many(300)}, {"old": many(300)}
+    RESTORED = "checkpoint-00000002-0000000000000001.chk"
+
+    @pytest.fixture
+    def data(self, tmp_path):
+        data = tmp_path / "data"
+        assert run("import", "--data", tmp_path / "source", write(tmp_path / "new.json", self.NEW)).returncode == 0
+        assert run("import", "--data", data, write(tmp_path / "old.json", self.OLD)).returncode == 0
+        assert run("backup", "--data", tmp_path / "source", "--output", tmp_path / "a.backup").returncode == 0
+        return data
+
+    def restore(self, disk_faults, data, **faults):
+        return run_on_bad_disk(disk_faults, "restore", data.parent / "a.backup", "--data", data, "--replace", **faults)
+
+    def test_a_changed_bit_is_found_before_anything_is_replaced(self, disk_faults, data):
+        done = self.restore(disk_faults, data, FAULT_FLIPPED_BIT=".chk")
+        assert done.returncode == DISK_FAILURE and "is read back otherwise" in done.stderr, done
+        assert not list(data.glob("checkpoint-00000002-*"))
+        assert exported(data) == self.OLD and run("check", "data", data).returncode == 0
+
+    @pytest.mark.parametrize("faults", [
+        {"FAULT_BEHIND_NAME": RESTORED},
+        {"FAULT_UNLINK": "journal-00000001-0000000000000001.log"},
+    ], ids=["sync", "removal"])
+    def test_a_failure_behind_the_name_says_that_the_restore_has_taken_effect(self, disk_faults, data, faults):
+        done = self.restore(disk_faults, data, **faults)
+        assert done.returncode == DISK_FAILURE and "has taken effect" in done.stderr, done
+        assert exported(data) == self.NEW
+        assert run("namespace", "create", "--data", data, "other").returncode == 0
+        assert {path.name.split("-")[1] for path in data.glob("*-*-*")} == {"00000002"}, "the start has finished it"
+
+    @pytest.mark.parametrize("offset", [10, 60, 2000])
+    def test_damage_of_the_restored_checkpoint_does_not_bring_back_the_old_data(self, disk_faults, data, servers, offset):
+        self.restore(disk_faults, data, FAULT_BEHIND_NAME=self.RESTORED)
+        assert (data / "journal-00000001-0000000000000001.log").exists(), "as after a crash: nothing was removed"
+        content = bytearray((data / self.RESTORED).read_bytes())
+        content[offset] ^= 4
+        (data / self.RESTORED).write_bytes(content)
+        with pytest.raises(StartFailure) as failure:
+            servers(data=data)
+        assert failure.value.code == BAD_DATA and f"{self.RESTORED}, byte " in str(failure.value)
+        assert run("export", "--data", data).returncode == BAD_DATA
+        check = run("check", "data", data)
+        assert check.returncode == 1 and check.stdout.count(", byte ") == 1 and self.RESTORED in check.stdout, check
+        assert (data / self.RESTORED).exists() and not list(data.glob("*.damaged"))
 
 
 def test_a_slow_reader_of_a_backup_does_not_delay_others(full):

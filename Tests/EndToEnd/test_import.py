@@ -14,7 +14,8 @@ import pytest
 
 import server as server_module
 from pando_client import Connection
-from server import run
+from preload import run_on_bad_disk
+from server import StartFailure, run
 
 USAGE, BAD_DATA, DISK_FAILURE, BAD_CONFIGURATION = 64, 65, 74, 78
 
@@ -251,6 +252,41 @@ def test_a_full_disk_changes_nothing(tmp_path, filled, command):
     assert exported(filled) == before
     assert not list(filled.glob("*.new"))
     assert run("check", "data", filled).returncode == 0
+
+
+def test_a_bit_that_the_disk_changes_is_found_before_the_import_counts(tmp_path, filled, disk_faults):
+    file, before = write(tmp_path / "in.json", {"rows": many(500)}), exported(filled)
+    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_FLIPPED_BIT=".chk")
+    assert done.returncode == DISK_FAILURE and "is read back otherwise" in done.stderr, done
+    assert exported(filled) == before
+    assert run("check", "data", filled).returncode == 0
+
+
+def test_an_import_that_has_its_name_says_that_it_has_taken_effect(tmp_path, filled, disk_faults):
+    file, name = write(tmp_path / "in.json", {"rows": many(500)}), "checkpoint-00000001-0000000000000002.chk"
+    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_BEHIND_NAME=name)
+    assert done.returncode == DISK_FAILURE and "has taken effect" in done.stderr and name in done.stderr, done
+    assert exported(filled) == {"rows": many(500)}
+
+
+@pytest.mark.parametrize("offset", [10, 200])
+def test_a_damaged_import_is_named_and_not_the_segment_behind_it(tmp_path, filled, servers, offset):
+    """The server has written behind the import since: what it wrote is in that segment only."""
+    assert run("import", "--data", filled, "--path", "/new", write(tmp_path / "in.json", {"a": 1})).returncode == 0
+    server = servers(data=filled)
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": "/b", "d": 5})
+    server.kill()
+    imported = filled / "checkpoint-00000001-0000000000000002.chk"
+    content = bytearray(imported.read_bytes())
+    content[min(offset, len(content) - 1)] ^= 4
+    imported.write_bytes(content)
+    with pytest.raises(StartFailure) as failure:
+        servers(data=filled)
+    assert failure.value.code == BAD_DATA and f"pando: {imported.name}, byte " in str(failure.value)
+    assert "move the file away" not in str(failure.value)
+    check = run("check", "data", filled)
+    assert check.returncode == 1 and check.stdout.count(", byte ") == 1 and imported.name in check.stdout, check
 
 
 def test_an_online_import_in_several_writes_is_reported(tmp_path, servers):

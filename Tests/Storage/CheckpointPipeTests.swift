@@ -16,13 +16,18 @@ import Testing
         [UInt8](repeating: UInt8($0), count: $0 % 3 == 0 ? 300_000 : 900_000)
     }
 
-    static func write(on disk: SimulatedDisk) throws(DiskFailure) {
-        var pipe = try CheckpointPipe(header, on: disk, syncByteCount: 3 << 20)
+    static func write(on disk: SimulatedDisk) throws(JournalError) {
+        var pipe: CheckpointPipe<SimulatedDisk>
+        do throws(DiskFailure) {
+            pipe = try CheckpointPipe(header, on: disk, syncByteCount: 3 << 20)
+        } catch {
+            throw .disk(error)
+        }
         do throws(DiskFailure) {
             for payload in payloads { try pipe.append(.tree, namespace: 1, payload: payload.rawSpan) }
         } catch {
             try? pipe.abandon()
-            throw error
+            throw .disk(error)
         }
         try pipe.finish()
     }
@@ -44,7 +49,7 @@ import Testing
         #expect(good.operationCount > 10, "opening, blocks, syncs, the name")
         for operation in 0..<good.operationCount {
             let disk = SimulatedDisk(failing: operation)
-            #expect(throws: DiskFailure.self, "call \(operation)") { try Self.write(on: disk) }
+            #expect(throws: JournalError.self, "call \(operation)") { try Self.write(on: disk) }
             let named = disk.contents[Self.header.name.text]
             #expect(named == nil || named == good.contents[Self.header.name.text], "call \(operation)")
             #expect(disk.contents.count <= 1)
@@ -97,7 +102,7 @@ import Testing
             writeCount += 1
             return writeCount == 4 ? .fail(28) : .succeed
         }
-        #expect(throws: DiskFailure.self) { try Self.write(on: disk) }
+        #expect(throws: JournalError.self) { try Self.write(on: disk) }
         #expect(disk.contents.isEmpty)
     }
 }
