@@ -63,19 +63,21 @@ package struct CheckpointWriter<Storage: Disk>: ~Copyable {
 /// removed, so that after a power cut each remaining checkpoint has its journal.
 /// - Parameters:
 ///   - count: At least 2 in a server: recovery uses the older one when the newer is damaged.
+///   - unreadable: Checkpoints that the disk cannot read. They do not count: recovery could not use them.
 ///   - needed: Segments from this sequence on are still to be archived: at most ``heldSegmentLimit`` of them
 ///     stay; nil for none.
 /// - Returns: The removed names, the oldest first.
 /// - Throws: ``DiskFailure``. If it ``DiskFailure/mayBeRetried``, the next call removes the rest.
 package func removeSuperseded<Storage: Disk>(
-    on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int,
+    on disk: Storage, timeline: UInt32, keepingCheckpoints count: Int, besides unreadable: Set<String> = [],
     archivingFrom needed: SequenceNumber? = nil
 ) throws(DiskFailure) -> [String] {
     let listing = DirectoryListing(try disk.list())
     let checkpoints = listing.checkpoints.filter { $0.timeline == timeline }
-    guard count > 0, checkpoints.count >= count else { return [] }
-    guard let oldest = checkpoints.suffix(count).first else { return [] }
-    let supersededCheckpoints = checkpoints.dropLast(count).map(\.text)
+    let readable = checkpoints.filter { !unreadable.contains($0.text) }
+    guard count > 0, readable.count >= count else { return [] }
+    guard let oldest = readable.suffix(count).first else { return [] }
+    let supersededCheckpoints = checkpoints.filter { $0 < oldest }.map(\.text)
     let segments = listing.segments.filter { $0.timeline == timeline }
     let uncovered = zip(segments, segments.dropFirst()).compactMap { segment, next in
         next.firstSequence <= oldest.sequence.successor ? segment : nil

@@ -9,6 +9,10 @@ package struct RecoverySummary: Equatable, Sendable {
     /// Checkpoints that were skipped because they are damaged, or because the disk cannot read them, the
     /// newest first. ``Journal/open(on:newDirectoryID:timeline:options:into:)`` renames the damaged ones.
     package var damagedCheckpoints: [JournalProblem] = []
+    /// Those that the disk cannot read.
+    package var unreadableCheckpoints: Set<String> {
+        Set(damagedCheckpoints.filter(\.flaw.isReadFailure).map(\.file))
+    }
     /// The id of the directory; nil for one without a journal, unless a new one was made.
     package var directory: DirectoryID?
     package var timeline: UInt32 = 0

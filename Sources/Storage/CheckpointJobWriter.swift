@@ -8,22 +8,26 @@ package struct CheckpointJobWriter<Storage: Disk> {
     private let disk: Storage
     private let snapshots: SnapshotWriter<Storage>
     private let keptCount: Int
+    private let unreadable: Set<String>
     private let metrics: StorageMetrics
     private let mark: JournalMark?
     private let logger: Logger
 
     /// - Parameters:
     ///   - keptCount: Checkpoints that are kept.
+    ///   - unreadable: Checkpoints that the start could not read, which do not count.
     ///   - mark: Which segments are archived; nil where none are.
     ///   - cancelled: Gives up the checkpoint being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
-        disk: Storage, keptCount: Int, metrics: StorageMetrics = StorageMetrics(), mark: JournalMark? = nil,
+        disk: Storage, keptCount: Int, unreadable: Set<String> = [],
+        metrics: StorageMetrics = StorageMetrics(), mark: JournalMark? = nil,
         logger: Logger, cancelled: CancellationFlag,
         pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.disk = disk
         self.keptCount = keptCount
+        self.unreadable = unreadable
         self.metrics = metrics
         self.mark = mark
         self.logger = logger
@@ -68,7 +72,8 @@ package struct CheckpointJobWriter<Storage: Disk> {
         let removed: [String]
         do throws(DiskFailure) {
             removed = try PandoJournal.removeSuperseded(
-                on: disk, timeline: timeline, keepingCheckpoints: keptCount, archivingFrom: mark?.archiving)
+                on: disk, timeline: timeline, keepingCheckpoints: keptCount, besides: unreadable,
+                archivingFrom: mark?.archiving)
         } catch {
             guard error.mayBeRetried else { throw error }
             return logger.warning(

@@ -19,11 +19,13 @@ final class CheckpointThread: Sendable {
     /// - Parameters:
     ///   - disk: Used by this thread alone.
     ///   - keptCount: Checkpoints that are kept.
+    ///   - unreadable: Checkpoints that the start could not read, which do not count.
     ///   - mark: Which segments are archived; nil where none are.
     ///   - finished: Called on the thread after each job, with whether the checkpoint was written.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     init<Storage: Disk>(
-        on disk: Storage, keeping keptCount: Int, metrics: StorageMetrics, mark: JournalMark?, logger: Logger,
+        on disk: Storage, keeping keptCount: Int, besides unreadable: Set<String>, metrics: StorageMetrics,
+        mark: JournalMark?, logger: Logger,
         finished: @escaping @Sendable (Bool) -> Void
     ) throws(SocketError) {
         thread = try WorkerThread(
@@ -32,7 +34,8 @@ final class CheckpointThread: Sendable {
             // While the server stops, the journal does not need the disk any more: then `queue` does not
             // pause.
             let writer = CheckpointJobWriter(
-                disk: disk, keptCount: keptCount, metrics: metrics, mark: mark, logger: logger,
+                disk: disk, keptCount: keptCount, unreadable: unreadable, metrics: metrics, mark: mark,
+                logger: logger,
                 cancelled: cancelled,
                 pause: { queue.pause(for: $0) })
             while let job = queue.next() {

@@ -42,8 +42,8 @@ package final class JournalThread: Sendable {
         }
         self.queue = queue
         let checkpoints = try CheckpointThread(
-            on: checkpointDisk, keeping: options.keptCheckpointCount, metrics: metrics, mark: mark,
-            logger: logger
+            on: checkpointDisk, keeping: options.keptCheckpointCount,
+            besides: journal.recovery.unreadableCheckpoints, metrics: metrics, mark: mark, logger: logger
         ) { isWritten in requests.post(.checkpointFinished(isWritten: isWritten)) }
         self.checkpoints = checkpoints
         let segments = try SegmentThread(on: segmentDisk, logger: logger) {

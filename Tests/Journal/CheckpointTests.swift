@@ -351,6 +351,20 @@ import Testing
         #expect(try inspect(disk) { _, _ in }.problems.isEmpty)
     }
 
+    /// A checkpoint that the disk cannot read is none of those that are kept: recovery could not use it.
+    @Test func unreadableCheckpointDoesNotCount() throws {
+        let disk = try Self.disk()
+        let bad = UnreadableDisk(disk, Self.newer)
+        let unreadable = try recover(bad).summary.unreadableCheckpoints
+        #expect(unreadable == [Self.newer])
+        try writeCheckpoint(checkpointHeader(SequenceNumber(4)), of: Self.all, on: disk)
+        #expect(
+            try removeSuperseded(on: disk, timeline: 1, keepingCheckpoints: 2, besides: unreadable).isEmpty,
+            "the older one is needed")
+        disk.flipBit(of: CheckpointName(timeline: 1, sequence: SequenceNumber(4)).text, at: 500)
+        #expect(try recover(UnreadableDisk(disk, Self.newer)).entries == Self.all)
+    }
+
     /// A power cut may leave any part of a removal, in any order: neither a start nor an inspection reports
     /// damage.
     @Test func interruptedRemovalIsRecovered() throws {

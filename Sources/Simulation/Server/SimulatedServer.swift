@@ -73,6 +73,7 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
             logger: logger)
         // A server goes on without them. Here it is a start that fails: the checker knows what that leaves.
         guard state.unendedSessions.isEmpty else { throw JournalError.diskFull(byteCount: 0) }
+        let unreadable = journal.recovery.unreadableCheckpoints
         self.disk = disk
         let executor = try DatabaseExecutor()
         self.executor = executor
@@ -117,8 +118,8 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
             _ = try writer.process(&batch)
         }
         checkpoints = CheckpointJobWriter(
-            disk: disk, keptCount: options.storage.keptCheckpointCount, logger: logger,
-            cancelled: CancellationFlag())
+            disk: disk, keptCount: options.storage.keptCheckpointCount, unreadable: unreadable,
+            logger: logger, cancelled: CancellationFlag())
         let seams = SimulatedLoop.Seams(
             database: executor, outputs: outputs, outputPool: OutputBatch.pool(loopCount: 1),
             outputBackpressure: Backpressure(byteLimit: options.outputByteLimit),
