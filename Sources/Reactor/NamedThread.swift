@@ -1,4 +1,5 @@
 import COperatingSystem
+import PandoTime
 
 /// A thread with a name and a stack of a given size, which must be joined exactly once. Threads that handle
 /// messages are a ``WorkerThread``.
@@ -42,5 +43,14 @@ package struct NamedThread: Sendable {
     package func join() {
         let result = pando_thread_join(handle)
         precondition(result == 0, "a thread was joined twice, or by itself: \(errorText(-result))")
+    }
+
+    /// Waits for the body to return, in place of ``join()``, but until `deadline` at most. Then the thread is
+    /// left to itself: such as one in a system call on a disk that does not answer.
+    /// - Returns: Whether the body has returned.
+    package func join(until deadline: MonotonicTime) -> Bool {
+        let result = pando_thread_join_until(handle, deadline.nanoseconds)
+        precondition(result >= 0, "a thread was joined twice, or by itself: \(errorText(-result))")
+        return result == 1
     }
 }

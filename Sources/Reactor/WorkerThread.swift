@@ -105,6 +105,16 @@ package final class WorkerThread<Message: Sendable>: Sendable {
         requestStop()
         thread.withLock { $0.take() }?.join()
     }
+
+    /// As ``stop()``, but waits until `deadline` at most. A thread that has not ended by then is left to
+    /// itself, and nothing waits for it any more, ``stop()`` and the release of the worker included.
+    /// - Returns: Whether the body has returned.
+    @discardableResult
+    package func stop(until deadline: MonotonicTime) -> Bool {
+        requestStop()
+        guard let thread = thread.withLock({ $0.take() }) else { return true }
+        return thread.join(until: deadline)
+    }
 }
 
 /// The queue of a ``WorkerThread`` as its body uses it. Confined to the worker's thread.

@@ -206,4 +206,63 @@ import Testing
         poster.join()
         worker.stop()
     }
+
+    /// As a thread that waits for a disk which does not answer.
+    @Test func workerThatDoesNotEndIsLeftAfterTheDeadline() throws {
+        let mayReturn = try WakeupEvent()
+        let log = Log<Int>()
+        do {
+            let worker = try WorkerThread<Int>("worker")
+            try worker.start { _ in
+                mayReturn.wait()
+                log.add(1)
+            }
+            #expect(!worker.stop(until: .now + .milliseconds(1)))
+            // Neither these nor the release of the worker wait.
+            worker.stop()
+            #expect(worker.stop(until: .now + patience))
+            #expect(log.all.isEmpty)
+        }
+        #expect(log.all.isEmpty)
+        mayReturn.signal()
+        log.wait("the end of the thread") { $0 == [1] }
+    }
+
+    @Test func workerThatEndsInTimeIsJoined() throws {
+        let worker = try WorkerThread<Int>("worker")
+        let log = Log<Int>()
+        worker.post(1)
+        try worker.start { queue in
+            while let message = queue.next() { log.add(message) }
+            log.add(-1)
+        }
+        #expect(worker.stop(until: .now + patience))
+        #expect(log.all == [1, -1])
+    }
+
+    @Test func callThatDoesNotReturnIsNotWaitedFor() throws {
+        let mayReturn = try WakeupEvent()
+        let log = Log<Int>()
+        let call = try ThreadCall("call") {
+            mayReturn.wait()
+            log.add(1)
+            return 1
+        }
+        #expect(call.value(until: .now + .milliseconds(1)) == nil)
+        mayReturn.signal()
+        log.wait("the end of the call") { $0 == [1] }
+        let quick = try ThreadCall("call") { 2 }
+        #expect(quick.value(until: .now + patience) == 2)
+    }
+
+    @Test func resultThatComesTooLateIsNotWanted() throws {
+        let late = try PendingResult<Int>()
+        #expect(late.wait(until: .now + .milliseconds(1)) == nil)
+        let isWanted = late.deliver(1)
+        #expect(!isWanted)
+        let early = try PendingResult<Int>()
+        let poster = try NamedThread.start("poster") { early.deliver(2) }
+        #expect(early.wait(until: .now + patience) == 2)
+        poster.join()
+    }
 }

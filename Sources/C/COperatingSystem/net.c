@@ -569,6 +569,15 @@ int32_t pando_thread_start(
 
 int32_t pando_thread_join(uint64_t handle) { return -pthread_join((pthread_t)handle, NULL); }
 
+int32_t pando_thread_join_until(uint64_t handle, uint64_t deadline_ns) {
+    struct timespec deadline = {
+        .tv_sec = (time_t)(deadline_ns / 1000000000u), .tv_nsec = (long)(deadline_ns % 1000000000u)};
+    int error = pthread_clockjoin_np((pthread_t)handle, NULL, CLOCK_MONOTONIC, &deadline);
+    if (error == 0) return 1;
+    if (error != ETIMEDOUT) return -error;
+    return -pthread_detach((pthread_t)handle);
+}
+
 int32_t pando_usable_processor_count(void) {
     cpu_set_t set;
     // Fails where the machine has more processors than the set has bits.

@@ -174,6 +174,9 @@ uint64_t pando_time_slice_ns(void);
 int32_t pando_thread_start(
     const char *name, size_t stack_bytes, void (*body)(void *), void *context, uint64_t *handle);
 int32_t pando_thread_join(uint64_t handle);
+/// Waits until the thread ends, or until a time of pando_monotonic_ns: 1 where it has ended, 0 where not. Then it is
+/// detached: its handle must not be used any more.
+int32_t pando_thread_join_until(uint64_t handle, uint64_t deadline_ns);
 /// How many processors this process may run on (sched_getaffinity(2)); at least 1.
 int32_t pando_usable_processor_count(void);
 void pando_error_text(int32_t code, char *text, size_t capacity);

@@ -1,0 +1,48 @@
+import PandoTime
+import Synchronization
+
+/// A value that one thread delivers once, and for which another thread waits for a limited time.
+package final class PendingResult<Value: Sendable>: Sendable {
+    private enum State {
+        case pending
+        case delivered(Value)
+        /// Nobody waits for it any more.
+        case abandoned
+    }
+
+    private let state = Mutex<State>(.pending)
+    private let delivered: WakeupEvent
+
+    /// - Throws: EMFILE, ENFILE or ENOMEM.
+    package init() throws(SocketError) {
+        delivered = try WakeupEvent()
+    }
+
+    /// Once.
+    /// - Returns: false where nobody waits for it any more.
+    @discardableResult
+    package func deliver(_ value: Value) -> Bool {
+        let isWanted = state.withLock { state -> Bool in
+            switch state {
+            case .pending:
+                state = .delivered(value)
+                return true
+            case .abandoned: return false
+            case .delivered: preconditionFailure("a result was delivered twice")
+            }
+        }
+        delivered.signal()
+        return isWanted
+    }
+
+    /// Waits for the value. One thread, once.
+    /// - Returns: nil where it was not delivered in time; then ``deliver(_:)`` returns false.
+    package func wait(until deadline: MonotonicTime) -> Value? {
+        delivered.wait(timeout: deadline - .now)
+        return state.withLock { state -> Value? in
+            if case .delivered(let value) = state { return value }
+            state = .abandoned
+            return nil
+        }
+    }
+}
