@@ -101,6 +101,34 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
                 == segments.reduce(0) { $0 + (world.source.contents[$1]?.count ?? 0) })
     }
 
+    /// The reading of a copy that is whole is given up, too, when the server stops: on a slow disk it takes
+    /// long. The next update reads it again.
+    @Test func readingOfAWholeCopyIsCancelled() throws {
+        let world = try World(segmentByteLimit: 4 << 20)
+        let text = String(repeating: "x", count: 1 << 19)
+        while world.segments.count < 2 { try world.write([text]) }
+        let (first, second) = (world.segments[0], world.segments[1])
+        let byteCount = try #require(world.source.contents[first]).count
+        var (copiedByteCount, askedCount) = (0, 0)
+        let isDone = try world.archive.update(
+            upTo: world.journal.writtenPosition,
+            isCancelled: {
+                // One time may be the last of the copying.
+                if copiedByteCount == byteCount { askedCount += 1 }
+                return askedCount > 2
+            }
+        ) { event in
+            if case .copied(let count) = event { copiedByteCount += count }
+            world.events.append(event)
+        }
+        #expect(!isDone && askedCount == 3)
+        #expect(!world.events.contains { if case .closed = $0 { true } else { false } })
+        #expect(world.target.fileNames == [first + ".partial"])
+        try world.update()
+        #expect(world.target.fileNames == [first, second + ".partial"])
+        #expect(world.target.contents[first] == world.source.contents[first])
+    }
+
     @Test func nothingIsCopiedThatIsNotOnDisk() throws {
         let world = try World()
         try world.write(["durable"])

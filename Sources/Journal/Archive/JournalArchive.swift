@@ -70,7 +70,8 @@ package struct JournalArchive<Storage: Disk> {
     /// Copies everything that is not in the archive yet.
     /// - Parameters:
     ///   - position: How far the journal is on disk.
-    ///   - isCancelled: Asked between two pieces of about a mebibyte.
+    ///   - isCancelled: Asked between two pieces of about a mebibyte, of what is copied and of what is read
+    ///     once more.
     /// - Returns: Whether everything is in the archive; false where it was cancelled.
     /// - Throws: ``JournalError/disk(_:)``; ``JournalError/corrupt(_:)`` for damage of a segment, which is
     ///   not copied, and for an archive that is not of this journal (``refuseIfForeign(at:)``), which is not
@@ -109,7 +110,10 @@ package struct JournalArchive<Storage: Disk> {
                 copy = current
                 return isWhole
             }
-            let last = try close(current)
+            guard let last = try close(current, isCancelled) else {
+                copy = current
+                return false
+            }
             note(.closed(name))
             if last.successor < next.firstSequence { note(.gap(before: next)) }
         }
@@ -179,10 +183,10 @@ package struct JournalArchive<Storage: Disk> {
 
     /// Reads a copy that has every byte of its segment, and gives it its name.
     /// - Returns: Its last sequence. The journal may go on behind a later one: an import takes a sequence,
-    ///   and has no record.
+    ///   and has no record. Nil where it was cancelled: the next update reads the copy again.
     /// - Throws: ``JournalError/corrupt(_:)`` where the bytes cannot be read.
-    private func close(_ copy: Copy) throws(JournalError) -> SequenceNumber {
-        let found = try extent(copy.name, in: copy.name.partialText)
+    private func close(_ copy: Copy, _ isCancelled: () -> Bool) throws(JournalError) -> SequenceNumber? {
+        guard let found = try entries(of: copy, isCancelled) else { return nil }
         guard found.end == copy.byteCount else {
             throw .corrupt(
                 JournalProblem(
@@ -191,6 +195,27 @@ package struct JournalArchive<Storage: Disk> {
         }
         try nameWhole(copy.name)
         return found.last
+    }
+
+    /// Reads the entries of a copy that has a header.
+    /// - Returns: Where they end, and the last sequence; nil where it was cancelled.
+    private func entries(
+        of copy: Copy, _ isCancelled: () -> Bool
+    ) throws(JournalError) -> (end: Int, last: SequenceNumber)? {
+        var reader = try SegmentReader.open(
+            copy.name, mode: .read, on: target, fileNamed: copy.name.partialText)
+        var (end, last) = (reader.offset, SequenceNumber(copy.name.firstSequence.rawValue &- 1))
+        var askedAt = 0
+        while true {
+            if end - askedAt >= FileWindow<Storage>.usualByteCount {
+                if isCancelled() { return nil }
+                askedAt = end
+            }
+            let step: SegmentReader<Storage>.Step
+            do throws(DiskFailure) { step = try reader.nextEntry() } catch { throw .disk(error) }
+            guard case .entry(_, _, let sequence) = step else { return (end, last) }
+            (end, last) = (reader.offset, sequence)
+        }
     }
 
     /// Gives a copy that is whole its name.
