@@ -51,7 +51,7 @@ struct BackupMetricFamilies {
                 .counter, "pando_backup_removal_failures_total",
                 "Attempts to remove old backups or archived segments that failed."
             ) {
-                .unsigned(backups.removalFailures.value)
+                .unsigned(backups.removalFailures.value + backups.archiveRemovalFailures.value)
             },
             MetricFamily(
                 .counter, "pando_restore_tests_total",

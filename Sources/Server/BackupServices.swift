@@ -75,10 +75,12 @@ final class BackupServices: @unchecked Sendable {
         if let directory = directories.backups, let origin {
             try BackupThread.refuse(directory, behind: origin)
         }
+        let archiveTrim = directories.archive == nil ? nil : ArchiveTrim.Latest()
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
             let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(
-                of: source, in: directory, origin: origin, mark: mark, metrics: metrics, logger: logger)
+                of: source, in: directory, origin: origin, mark: mark, trim: archiveTrim, metrics: metrics,
+                logger: logger)
             logger.info("the journal is archived in \(directory.path)")
         }
         if let directory = directories.backups {
@@ -88,7 +90,7 @@ final class BackupServices: @unchecked Sendable {
                 in: BackupThread.Places(
                     backups: directory,
                     timeline: Self.timeline(of: origin, in: configuration.dataDirectory),
-                    archive: directories.archive,
+                    archiveTrim: archiveTrim,
                     mark: archive == nil ? nil : mark, beginning: beginning),
                 test: RestoreTester.test(cancelled: cancelled), metrics: metrics, logger: logger,
                 cancelled: cancelled

@@ -340,7 +340,12 @@ import Testing
         }
 
         lazy var writer = BackupWriter<SimulatedDisk>(
-            options, open: { [disk] in disk }, openArchive: { [archive] in archive },
+            options, open: { [disk] in disk },
+            trimArchive: { [archive, metrics] trim in
+                ArchiveTrimmer<SimulatedDisk>(
+                    metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+                ).trim(archive, trim)
+            },
             test: RestoreTest(
                 run: { [unowned self] job in
                     tests.append(job)

@@ -3,8 +3,8 @@ import PandoJournal
 import PandoReactor
 import PandoTime
 
-/// The archive thread: copies the journal into an archive, each second what has become durable since. Its
-/// niceness is 10: busy threads get most of the processor time.
+/// The archive thread: copies the journal into an archive, each second what has become durable since, and
+/// removes what is kept no more. Its niceness is 10: busy threads get most of the processor time.
 ///
 /// A failure never stops the server: it is counted and logged, and tried again. While it lasts, some of the
 /// journal is kept although its checkpoints do not need it (`heldSegmentLimit`); what is removed before it
@@ -26,12 +26,13 @@ package final class ArchiveThread: Sendable {
     ///   - source: The data directory; used by this thread alone.
     ///   - origin: Its journal at the start.
     ///   - mark: How far its journal is on disk.
+    ///   - trim: What the backups make superfluous; nil where everything is kept.
     /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
     ///   another data directory's, or it is ahead of the journal. ``SocketError`` where the process has no
     ///   free descriptor or thread.
     package init(
         of source: SystemDisk, in directory: BackupDirectory, origin: JournalOrigin, mark: JournalMark,
-        metrics: BackupMetrics, logger: Logger
+        trim: ArchiveTrim.Latest? = nil, metrics: BackupMetrics, logger: Logger
     ) throws {
         if let position = mark.position {
             try Self.refuse(directory, source, origin, position)
@@ -46,11 +47,14 @@ package final class ArchiveThread: Sendable {
                     let timeline = try Self.timeline(of: origin, on: source)
                     return JournalArchive(of: source, in: try directory.open(), timeline: timeline)
                 }, isUnchanged: { directory.isUnchanged }, metrics: metrics, logger: logger)
+            let trimmer = ArchiveTrimmer<SystemDisk>(metrics: metrics, logger: logger)
             var none: [Never] = []
             var retryTime: MonotonicTime?
             var checkTime = MonotonicTime.now + Self.checkInterval
             if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
             while queue.receive(into: &none, timeout: Self.interval) {
+                // Also while the journal cannot be archived: the disk may be full.
+                if let new = trim?.take(), let disk = try? directory.open() { trimmer.trim(disk, new) }
                 if let retryTime, retryTime > .now { continue }
                 if checkTime <= .now {
                     checkTime = .now + Self.checkInterval

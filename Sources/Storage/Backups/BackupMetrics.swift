@@ -59,7 +59,7 @@ package final class BackupMetrics: Sendable {
     package let lastByteCount = Gauge()
     /// Backups in the directory whose header cannot be read, as of the newest backup.
     package let unreadableBackups = Gauge()
-    /// Attempts to remove a backup, or an archived segment, that failed.
+    /// Attempts to remove a backup that failed.
     package let removalFailures = Counter()
     /// Nanoseconds until a backup is written.
     package let times = Histogram(
@@ -78,6 +78,8 @@ package final class BackupMetrics: Sendable {
     package let archivedBytes = Counter()
     package let archiveFailures = CounterTable<ArchiveFailure>()
     package let archiveGaps = Counter()
+    /// Attempts to remove an archived segment that failed.
+    package let archiveRemovalFailures = Counter()
     /// What was on disk at this time is in the archive: seconds since 1970; 0 where nothing was archived
     /// since the start.
     package let archivedTime = Gauge()

@@ -11,13 +11,13 @@ package final class BackupThread: Sendable {
     private let cancelled: CancellationFlag
     private let retention: NewRetention
 
-    /// Where backups and the archive are.
+    /// Where backups are, and what they belong to.
     package struct Places: Sendable {
         package var backups: BackupDirectory
         /// That of the data directory; nil for a server in memory.
         package var timeline: TimelineHistory?
-        /// The archive whose segments the backups make superfluous; nil for none.
-        package var archive: BackupDirectory?
+        /// Gets what the backups make superfluous in the archive; nil without an archive.
+        package var archiveTrim: ArchiveTrim.Latest?
         /// How far the journal is archived; nil without an archive.
         package var mark: JournalMark?
         /// A checkpoint that began the journal, of an import or a restore; nil where there is none. An
@@ -25,12 +25,12 @@ package final class BackupThread: Sendable {
         package var beginning: CheckpointHeader?
 
         package init(
-            backups: BackupDirectory, timeline: TimelineHistory?, archive: BackupDirectory?,
+            backups: BackupDirectory, timeline: TimelineHistory?, archiveTrim: ArchiveTrim.Latest?,
             mark: JournalMark?, beginning: CheckpointHeader?
         ) {
             self.backups = backups
             self.timeline = timeline
-            self.archive = archive
+            self.archiveTrim = archiveTrim
             self.mark = mark
             self.beginning = beginning
         }
@@ -61,13 +61,11 @@ package final class BackupThread: Sendable {
         let mailbox = thread.mailbox
         try thread.start { queue in
             let backups = places.backups
-            var openArchive: BackupWriter<SystemDisk>.Opener?
-            if let archive = places.archive {
-                openArchive = { () throws(BackupDirectory.Failure) in try archive.open() }
-            }
+            var trimArchive: ((ArchiveTrim) -> Void)?
+            if let latest = places.archiveTrim { trimArchive = { latest.set($0) } }
             var writer = BackupWriter<SystemDisk>(
                 options, open: { () throws(BackupDirectory.Failure) in try backups.open() },
-                openArchive: openArchive, test: test, timeline: places.timeline, mark: places.mark,
+                trimArchive: trimArchive, test: test, timeline: places.timeline, mark: places.mark,
                 metrics: metrics, logger: logger, cancelled: cancelled, pause: { queue.pause(for: $0) })
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)

@@ -12,8 +12,8 @@ package struct BackupWriter<Storage: Disk> {
 
     private var options: BackupOptions
     private let open: Opener
-    /// Opens the archive of the same data directory; nil where there is none.
-    private let openArchive: Opener?
+    /// Gets what has become superfluous in the archive of the same data directory; nil where there is none.
+    private let trimArchive: ((ArchiveTrim) -> Void)?
     private let test: RestoreTest
     /// That of the data directory; nil for a server in memory, whose snapshots say of which directory they
     /// are.
@@ -36,19 +36,21 @@ package struct BackupWriter<Storage: Disk> {
 
     /// - Parameters:
     ///   - open: Opens the directory of the backups, for each backup anew.
+    ///   - trimArchive: Gets what has become superfluous in the archive; nil where there is none, or it is not
+    ///     to be trimmed.
     ///   - timeline: That of the data directory; nil for a server in memory.
     ///   - mark: How far the journal is archived; nil without an archive.
     ///   - cancelled: Gives up the backup being written, at its next record.
     ///   - pause: Leaves the disk to others for a time.
     package init(
-        _ options: BackupOptions, open: @escaping Opener, openArchive: Opener? = nil, test: RestoreTest,
-        timeline: TimelineHistory? = nil, mark: JournalMark? = nil, metrics: BackupMetrics, logger: Logger,
-        cancelled: CancellationFlag,
+        _ options: BackupOptions, open: @escaping Opener, trimArchive: ((ArchiveTrim) -> Void)? = nil,
+        test: RestoreTest, timeline: TimelineHistory? = nil, mark: JournalMark? = nil,
+        metrics: BackupMetrics, logger: Logger, cancelled: CancellationFlag,
         archiveTimeout: Duration = Self.archiveTimeout, pause: @escaping (Duration) -> Void = { _ in }
     ) {
         self.options = options
         self.open = open
-        self.openArchive = openArchive
+        self.trimArchive = trimArchive
         self.test = test
         self.timeline = timeline
         self.mark = mark
@@ -232,13 +234,11 @@ package struct BackupWriter<Storage: Disk> {
             let kept = Set(names).subtracting(superfluous)
             // One of them may need the segments.
             guard !found.hasReadFailures else { return }
-            try removeArchived(
+            try noteSuperfluousInArchive(
                 behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header, at: now)
         } catch {
             metrics.removalFailures.add()
-            logger.warning(
-                "old backups or archived segments cannot be removed now; the next backup tries again: \(error)"
-            )
+            logger.warning("old backups cannot be removed now; the next backup tries again: \(error)")
         }
     }
 
@@ -263,95 +263,36 @@ package struct BackupWriter<Storage: Disk> {
         notedAheadCount = names.count
     }
 
-    /// Removes files. One that cannot be removed does not keep the others.
     /// - Returns: Those that were removed.
     private func remove(_ names: [String], on disk: Storage) -> [String] {
-        var removed: [String] = []
-        var failure: DiskFailure?
-        for name in names {
-            do throws(DiskFailure) {
-                try disk.remove(name)
-                removed.append(name)
-            } catch {
-                metrics.removalFailures.add()
-                failure = failure ?? error
-            }
-        }
-        if let failure {
+        let (removed, failures) = disk.removeEach(of: names)
+        for _ in failures { metrics.removalFailures.add() }
+        if let failure = failures.first {
             logger.warning(
-                "cannot remove \(names.count - removed.count) old backups or archived segments: \(failure); the next backup tries again"
-            )
+                "cannot remove \(failures.count) old backups: \(failure); the next backup tries again")
         }
         return removed
     }
 
-    /// The backups whose records the archive has, too. The others cover none of its segments, whatever their
-    /// names say: several data directories may be restored from one backup, have a timeline of the same
-    /// number, and share a directory.
+    /// Says what has become superfluous in the archive.
     /// - Parameter header: Of the newest backup, which is of this data directory.
     /// - Complexity: One read of each backup's header.
-    private func archived(
-        among names: Set<BackupName>, on disk: Storage, _ header: CheckpointHeader, in archive: Storage
-    ) throws(JournalError) -> Set<BackupName> {
-        let timeline = try ArchiveTimelines(of: archive).history(of: header.timeline, orOf: header)
-        var found: Set<BackupName> = []
-        for name in names {
+    private func noteSuperfluousInArchive(
+        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader,
+        at now: Int64
+    ) throws(JournalError) {
+        guard options.archiveKeepTime > .zero, let trimArchive else { return }
+        var backups: [ArchiveTrim.Backup] = []
+        for name in kept {
             do throws(JournalError) {
-                let header = try readCheckpointHeader(name.text, on: disk)
-                guard timeline.contains(header.timeline, of: header.directory, upTo: header.sequence) else {
-                    continue
-                }
-                found.insert(name)
+                backups.append(
+                    ArchiveTrim.Backup(name: name, header: try readCheckpointHeader(name.text, on: disk)))
             } catch {
                 if case .disk = error { throw error }
                 // It is damaged: no restore can begin with it.
             }
         }
-        return found
-    }
-
-    /// Removes archived segments that are older than they are to be kept, and lie before the newest backup
-    /// which is, too; where there is none, before the oldest backup; and before the newest that has passed a
-    /// restore test. Newest and oldest are meant in the order of the journal.
-    /// - Throws: ``JournalError``, ``DiskFailure``.
-    private func removeArchived(
-        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader,
-        at now: Int64
-    ) throws {
-        guard options.archiveKeepTime > .zero, let openArchive, let archive = try? openArchive() else {
-            return
-        }
-        let keepTime = options.archiveKeepTime.inMilliseconds
-        let backups = try archived(among: kept, on: disk, header, in: archive)
-            .sorted { $0.isBefore($1, at: now) }
-        let ages = options.retention.ages(
-            of: backups, every: options.interval.inMilliseconds, at: now)
-        let old = backups.last(where: { (ages[$0]?.milliseconds ?? 0) >= keepTime }) ?? backups.first
-        let needed = [old, tested.flatMap { backups.contains($0) ? $0 : nil }].compactMap { $0 }
-            .min { $0.isBefore($1, at: now) }
-        guard let needed, let age = ages[needed] else { return }
-        let covered = archivedSegments(
-            of: try archive.list(), coveredBy: needed.timeline, needed.sequence)
-        var names: [String] = []
-        var times: [String: Int64?] = [:]
-        for (file, behind) in covered {
-            // All of its records are older than those behind it, and than the backup. A copy that cannot be
-            // read, or has no entry, says nothing: the next one does.
-            var limit = age.time
-            for next in behind {
-                let time: Int64? = times[next] ?? (try? firstTime(ofArchived: next, on: archive))
-                times[next] = .some(time)
-                guard let time else { continue }
-                limit = min(limit, time)
-                break
-            }
-            // Those behind it in the journal are younger.
-            guard age.milliseconds + age.time - limit >= keepTime else { break }
-            names.append(file)
-        }
-        let removed = remove(names, on: archive)
-        guard !removed.isEmpty else { return }
-        try archive.syncDirectory()
-        logger.info("archived segments removed: \(removed.joined(separator: ", "))")
+        trimArchive(
+            ArchiveTrim(backups: backups, tested: tested, header: header, time: now, options: options))
     }
 }
