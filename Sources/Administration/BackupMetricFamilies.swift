@@ -94,6 +94,16 @@ struct BackupMetricFamilies {
                 }
             },
             MetricFamily(
+                .gauge, "pando_backup_operation_seconds",
+                "How long the operation under way in the directory of --backup-to (use backup) or --archive-to (use archive) has lasted; 0 for none. Its disk does not answer while this grows."
+            ) {
+                BackupUse.allCases.map {
+                    Sample(
+                        .integer(backups.activity(of: $0).duration().components.seconds),
+                        labels: [("use", $0.rawValue)])
+                }
+            },
+            MetricFamily(
                 .gauge, "pando_archive_enabled",
                 "1 where the journal is to be archived (--archive-to), else 0."
             ) {

@@ -17,6 +17,8 @@ final class BackupServices: @unchecked Sendable {
         var backups: BackupDirectory?
         var archive: BackupDirectory?
 
+        fileprivate var all: [BackupDirectory] { [backups, archive].compactMap { $0 } }
+
         /// - Parameter dataDirectory: Remembers which directories it uses; nil for a server in memory.
         /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not
         ///   there now does not keep the server from serving.
@@ -38,7 +40,7 @@ final class BackupServices: @unchecked Sendable {
         /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are
         ///   short there: then the next start does it.
         fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(StorageError) {
-            for directory in [backups, archive].compactMap({ $0 }) {
+            for directory in all {
                 do throws(DiskFailure) {
                     if let dataDirectory { try directory.remember(in: dataDirectory) }
                 } catch {
@@ -56,6 +58,9 @@ final class BackupServices: @unchecked Sendable {
         }
     }
 
+    private let directories: Directories
+    private let metrics: BackupMetrics
+    private let logger: Logger
     private var backups: BackupThread?
     private var archive: ArchiveThread?
 
@@ -71,6 +76,9 @@ final class BackupServices: @unchecked Sendable {
         mark: JournalMark,
         beginning: CheckpointHeader?, metrics: BackupMetrics, logger: Logger, database: DatabaseExecutor
     ) throws {
+        self.directories = directories
+        self.metrics = metrics
+        self.logger = logger
         try directories.remember(in: configuration.dataDirectory, logger)
         if let directory = directories.backups, let origin {
             try BackupThread.refuse(directory, behind: origin)
@@ -92,7 +100,8 @@ final class BackupServices: @unchecked Sendable {
                     timeline: Self.timeline(of: origin, in: configuration.dataDirectory),
                     archiveTrim: archiveTrim,
                     mark: archive == nil ? nil : mark, beginning: beginning),
-                test: RestoreTester.test(cancelled: cancelled), metrics: metrics, logger: logger,
+                test: RestoreTester.test(cancelled: cancelled, archive: metrics.activity(of: .archive)),
+                metrics: metrics, logger: logger,
                 cancelled: cancelled
             ) { give in database.post(.backup(give)) }
             logger.info(
@@ -109,6 +118,12 @@ final class BackupServices: @unchecked Sendable {
             try? origin.history(on: $0)
         }
         return history ?? TimelineHistory(timeline: origin.timeline, directory: origin.directory)
+    }
+
+    /// Begins to log where a disk does not answer for long.
+    /// - Parameter main: The main thread's loop.
+    func watch(on main: EventLoop) {
+        BackupDiskWatch(of: directories.all, metrics, on: main, logger).start()
     }
 
     /// From the next backup on, other backups are kept.

@@ -10,12 +10,17 @@ enum RestoreTester {
     /// The running program, also where its file was replaced by a newer version.
     private static let program = "/proc/self/exe"
 
-    /// - Parameter cancelled: Set when the server stops.
-    static func test(cancelled: CancellationFlag) -> RestoreTest {
-        RestoreTest(run: { run($0, cancelled) }, clean: { RestoreScratch.clean($0) })
+    /// - Parameters:
+    ///   - cancelled: Set when the server stops.
+    ///   - archive: Of the archive thread: a test that reads the archive is given up where its disk does not
+    ///     answer, since no backup is made meanwhile.
+    static func test(cancelled: CancellationFlag, archive: DiskActivity) -> RestoreTest {
+        RestoreTest(run: { run($0, cancelled, archive) }, clean: { RestoreScratch.clean($0) })
     }
 
-    private static func run(_ job: RestoreTest.Job, _ cancelled: CancellationFlag) -> RestoreTest.Outcome {
+    private static func run(
+        _ job: RestoreTest.Job, _ cancelled: CancellationFlag, _ archive: DiskActivity
+    ) -> RestoreTest.Outcome {
         // A name of its own: the process of a server that was killed may go on for a while, and then removes
         // its own.
         let scratch = RestoreScratch.path(in: job.directory)
@@ -28,9 +33,12 @@ enum RestoreTester {
         }
         arguments.append(job.directory + "/" + job.file)
         do throws(SocketError) {
-            let outcome = try ChildProcess.run(program, arguments, isCancelled: { cancelled.isSet })
+            let outcome = try ChildProcess.run(
+                program, arguments,
+                isCancelled: { cancelled.isSet || job.archive != nil && archive.isInLongStep })
             switch outcome {
-            case .cancelled: return .cancelled
+            case .cancelled where cancelled.isSet: return .cancelled
+            case .cancelled: return .failed("the disk of the archive does not answer")
             case .ended(let code, let output):
                 let line = output.split(whereSeparator: \.isNewline).joined(separator: "; ")
                 return code == 0 ? .passed(line) : .failed("exit code \(code): \(line)")

@@ -230,6 +230,7 @@ package final class Server: @unchecked Sendable {
             )
         }
         try reload.watchFiles()
+        backups.watch(on: main)
         for redirection in ports.redirectPort?.redirections ?? [] {
             logger.info("http://\(redirection.acceptor.address) redirects to https://\(redirection.target)")
         }

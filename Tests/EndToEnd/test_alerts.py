@@ -248,6 +248,9 @@ SERIES = [
     ("PandoBackupDiskNearlyFull", {
         'pando_backup_disk_free_bytes{instance="a",use="archive"}': "50x20",
         'pando_backup_disk_size_bytes{instance="a",use="archive"}': "1000x20"}, "10m", {'use="archive"'}),
+    ("PandoBackupDiskHangs", {
+        'pando_backup_operation_seconds{instance="a",use="archive"}': "0+60x20",
+        'pando_backup_operation_seconds{instance="a",use="backup"}': "0x20"}, "5m", {'use="archive"'}),
     # Half of the disk is free, and that is no room for two backups.
     ("PandoBackupDiskNearlyFull", {
         'pando_backup_disk_free_bytes{instance="a",use="backup"}': "500x20",
@@ -285,6 +288,7 @@ QUIET = {
     'pando_backup_disk_free_bytes{instance="a",use="backup"}': "0x40",
     'pando_backup_disk_size_bytes{instance="a",use="backup"}': "0x40",
     'pando_scheduled_backup_size_bytes{instance="a"}': "0x40",
+    'pando_backup_operation_seconds{instance="a",use="backup"}': "0x40",
     'pando_disk_free_bytes{instance="a"}': "0x40", 'pando_disk_size_bytes{instance="a"}': "0x40",
     'pando_disk_full{instance="a"}': "0x40", 'pando_journal_uncovered_bytes{instance="a"}': "0x40",
     'pando_checkpoint_due_bytes{instance="a"}': "0x40", 'pando_rule_denials_total{instance="a"}': "0x40",

@@ -42,6 +42,7 @@ package final class ArchiveThread: Sendable {
         mark.archiving = .zero
         thread = try WorkerThread("pando-archive", niceness: Self.niceness)
         try thread.start { queue in
+            let activity = metrics.activity(of: .archive)
             var copier = ArchiveCopier<SystemDisk>(
                 open: { () throws(BackupDirectory.Failure) in
                     let timeline = try Self.timeline(of: origin, on: source)
@@ -51,8 +52,12 @@ package final class ArchiveThread: Sendable {
             var none: [Never] = []
             var retryTime: MonotonicTime?
             var checkTime = MonotonicTime.now + Self.checkInterval
-            if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
+            activity.track {
+                if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
+            }
             while queue.receive(into: &none, timeout: Self.interval) {
+                activity.begin()
+                defer { activity.end() }
                 // Also while the journal cannot be archived: the disk may be full.
                 if let new = trim?.take(), let disk = try? directory.open() { trimmer.trim(disk, new) }
                 if let retryTime, retryTime > .now { continue }
@@ -64,7 +69,10 @@ package final class ArchiveThread: Sendable {
                 // Before the mark is read: what was on disk then is in front of the mark.
                 let time = Environment.machine.wallMilliseconds
                 guard let position = mark.position else { continue }
-                let isCopied = copier.copy(upTo: position, at: time) { queue.isStopping }
+                let isCopied = copier.copy(upTo: position, at: time) {
+                    activity.begin()
+                    return queue.isStopping
+                }
                 if let segment = copier.segment { mark.archiving = segment.firstSequence }
                 mark.archived = copier.archived
                 retryTime = isCopied || queue.isStopping ? nil : .now + Self.retryInterval
@@ -72,8 +80,12 @@ package final class ArchiveThread: Sendable {
             // What became durable while the server stopped.
             let deadline = MonotonicTime.now + Self.stopTime
             let time = Environment.machine.wallMilliseconds
-            if let position = mark.position {
-                _ = copier.copy(upTo: position, at: time) { deadline < .now }
+            guard let position = mark.position else { return }
+            activity.track {
+                _ = copier.copy(upTo: position, at: time) {
+                    activity.begin()
+                    return deadline < .now
+                }
             }
         }
     }

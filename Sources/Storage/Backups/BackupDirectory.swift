@@ -126,6 +126,12 @@ package final class BackupDirectory: Sendable {
         return place
     }
 
+    /// Why it cannot be opened now; nil where it can.
+    package var failure: Failure? {
+        do throws(Failure) { _ = try open() } catch { return error }
+        return nil
+    }
+
     /// Whether the directory at the path is the one whose lock is held.
     package var isUnchanged: Bool {
         state.withLock { state in

@@ -52,6 +52,17 @@ package final class BackupMetrics: Sendable {
         }
     }
 
+    private let backupActivity = DiskActivity()
+    private let archiveActivity = DiskActivity()
+
+    /// How long the thread of a directory has been waiting for its disk.
+    package func activity(of use: BackupUse) -> DiskActivity {
+        switch use {
+        case .backups: backupActivity
+        case .archive: archiveActivity
+        }
+    }
+
     // The backup thread.
     package let backups = CounterTable<BackupEnd>()
     /// When the newest backup was taken, also before the start: seconds since 1970; 0 for none.

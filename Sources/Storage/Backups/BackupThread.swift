@@ -61,15 +61,24 @@ package final class BackupThread: Sendable {
         let mailbox = thread.mailbox
         try thread.start { queue in
             let backups = places.backups
+            let activity = metrics.activity(of: .backups)
+            // A test runs elsewhere, and may take minutes.
+            let untrackedTest = RestoreTest(
+                run: { job in activity.suspend { test.run(job) } }, clean: test.clean)
             var trimArchive: ((ArchiveTrim) -> Void)?
             if let latest = places.archiveTrim { trimArchive = { latest.set($0) } }
             var writer = BackupWriter<SystemDisk>(
                 options, open: { () throws(BackupDirectory.Failure) in try backups.open() },
-                trimArchive: trimArchive, test: test, timeline: places.timeline, mark: places.mark,
-                metrics: metrics, logger: logger, cancelled: cancelled, pause: { queue.pause(for: $0) })
+                trimArchive: trimArchive, test: untrackedTest, timeline: places.timeline, mark: places.mark,
+                metrics: metrics, logger: logger, cancelled: cancelled,
+                pause: {
+                    queue.pause(for: $0)
+                    activity.begin()
+                })
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
-            if let disk = try? backups.open() {
+            activity.track {
+                guard let disk = try? backups.open() else { return }
                 test.clean(backups.path)
                 metrics.backupSpace.look(at: disk)
             }
@@ -79,8 +88,9 @@ package final class BackupThread: Sendable {
                 for job in jobs {
                     isAsked = false
                     if let new = retention.take() { writer.retention = new }
-                    writer.write(job)
-                    if let disk = try? backups.open() {
+                    activity.track {
+                        writer.write(job)
+                        guard let disk = try? backups.open() else { return }
                         metrics.backupSpace.look(at: disk)
                         Self.readTestRecord(on: disk, metrics)
                     }
@@ -92,8 +102,8 @@ package final class BackupThread: Sendable {
                         "the database thread has not delivered the snapshot for the previous backup")
                     continue
                 }
-                do throws(BackupDirectory.Failure) { _ = try backups.open() } catch {
-                    writer.noteFailure("\(error)")
+                if let failure = activity.track({ backups.failure }) {
+                    writer.noteFailure("\(failure)")
                     schedule.postpone(at: .now)
                     continue
                 }
