@@ -5,53 +5,76 @@ import PandoJournal
 import PandoReactor
 import PandoSettings
 import PandoStorage
+import PandoTime
 
 /// Scheduled backups and the archive of the journal, as a server has them: none, one or both.
+///
+/// Their disks may not answer for ever, such as one on the network. So only their own threads use them, and
+/// the start and the end of the server wait for these threads for a limited time.
 ///
 /// `@unchecked Sendable`: what is mutable is used on the main thread, and at the end by the thread that ends
 /// the storage.
 final class BackupServices: @unchecked Sendable {
+    /// How long a start waits until the directories are open, before it reads the data directory.
+    static let openTimeout: Duration = .seconds(5)
+    /// How long a start waits until the archive is compared with the journal, and the backups are listed.
+    static let firstLookTimeout: Duration = .seconds(10)
+
     /// The directories, locked as far as they are there: before the data directory is read, so that a mistake
     /// shows at once.
     struct Directories {
-        var backups: BackupDirectory?
-        var archive: BackupDirectory?
+        let backups: BackupDirectory?
+        let archive: BackupDirectory?
+        /// Those whose disk has not answered.
+        fileprivate private(set) var silent: [BackupUse] = []
 
         fileprivate var all: [BackupDirectory] { [backups, archive].compactMap { $0 } }
 
         /// - Parameter dataDirectory: Remembers which directories it uses; nil for a server in memory.
         /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not
-        ///   there now does not keep the server from serving.
-        init(_ options: BackupOptions, dataDirectory: String?) throws(StorageError) {
-            backups = try Self.open(options.directory, .backups, dataDirectory)
-            archive = try Self.open(options.archiveDirectory, .archive, dataDirectory)
+        ///   there now, or whose disk does not answer, does not keep the server from serving.
+        ///   ``SocketError`` where the process has no free thread.
+        init(_ options: BackupOptions, dataDirectory: String?, _ logger: Logger) throws {
+            backups = Self.directory(options.directory, .backups, dataDirectory)
+            archive = Self.directory(options.archiveDirectory, .archive, dataDirectory)
+            let claims = try all.map { directory in
+                try ThreadCall("pando-claim") { () -> StorageError? in
+                    do throws(StorageError) { try directory.claim() } catch { return error }
+                    return nil
+                }
+            }
+            let deadline = MonotonicTime.now + BackupServices.openTimeout
+            let refusals = endingProcessOnSignals { claims.map { $0.value(until: deadline) } }
+            for (directory, refusal) in zip(all, refusals) {
+                guard let refusal else {
+                    silent.append(directory.use)
+                    directory.logSilence(BackupServices.openTimeout, logger)
+                    continue
+                }
+                if let refusal { throw refusal }
+            }
         }
 
-        private static func open(
+        private static func directory(
             _ path: String?, _ use: BackupUse, _ dataDirectory: String?
-        ) throws(StorageError) -> BackupDirectory? {
+        ) -> BackupDirectory? {
             guard let path else { return nil }
-            return try BackupDirectory(
-                URL(fileURLWithPath: path).standardizedFileURL.path, use: use,
+            // With `isDirectory`, it is not asked of the disk.
+            return BackupDirectory(
+                at: URL(fileURLWithPath: path, isDirectory: true).standardizedFileURL.path, use: use,
                 rememberedIn: dataDirectory)
         }
 
-        /// Records in the data directory which directories it uses, and logs which ones cannot be used.
+        /// Records in the data directory which directories it uses.
         /// - Throws: ``StorageError/disk(_:)`` of the data directory, unless only space or descriptors are
         ///   short there: then the next start does it.
         fileprivate func remember(in dataDirectory: String?, _ logger: Logger) throws(StorageError) {
+            guard let dataDirectory else { return }
             for directory in all {
-                do throws(DiskFailure) {
-                    if let dataDirectory { try directory.remember(in: dataDirectory) }
-                } catch {
+                do throws(DiskFailure) { try directory.remember(in: dataDirectory) } catch {
                     guard error.isShortage else { throw .disk(error.description) }
                     logger.error(
                         "\(directory.use.option): cannot record in the data directory that the server uses \(directory.path); the next start will try again: \(error)"
-                    )
-                }
-                do throws(BackupDirectory.Failure) { _ = try directory.open() } catch {
-                    logger.error(
-                        "\(directory.use.option): cannot be used now; the server runs without it and will try again: \(error)"
                     )
                 }
             }
@@ -63,6 +86,8 @@ final class BackupServices: @unchecked Sendable {
     private let logger: Logger
     private var backups: BackupThread?
     private var archive: ArchiveThread?
+    /// A thread waits for a disk that does not answer, and was left to itself.
+    private(set) var hasLeftThreads = false
 
     /// Starts the threads.
     /// - Parameters:
@@ -80,16 +105,12 @@ final class BackupServices: @unchecked Sendable {
         self.metrics = metrics
         self.logger = logger
         try directories.remember(in: configuration.dataDirectory, logger)
-        if let directory = directories.backups, let origin {
-            try BackupThread.refuse(directory, behind: origin)
-        }
         let archiveTrim = directories.archive == nil ? nil : ArchiveTrim.Latest()
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
             let source = try SystemDisk(directory: path, create: false)
             archive = try ArchiveThread(
                 of: source, in: directory, origin: origin, mark: mark, trim: archiveTrim, metrics: metrics,
                 logger: logger)
-            logger.info("the journal is archived in \(directory.path)")
         }
         if let directory = directories.backups {
             let cancelled = CancellationFlag()
@@ -97,17 +118,47 @@ final class BackupServices: @unchecked Sendable {
                 configuration.backups,
                 in: BackupThread.Places(
                     backups: directory,
+                    origin: configuration.dataDirectory == nil ? nil : origin,
                     timeline: Self.timeline(of: origin, in: configuration.dataDirectory),
                     archiveTrim: archiveTrim,
                     mark: archive == nil ? nil : mark, beginning: beginning),
                 test: RestoreTester.test(cancelled: cancelled, archive: metrics.activity(of: .archive)),
-                metrics: metrics, logger: logger,
-                cancelled: cancelled
+                metrics: metrics, logger: logger, cancelled: cancelled
             ) { give in database.post(.backup(give)) }
-            logger.info(
-                "a backup is made every \(configuration.backups.interval.components.seconds) s in \(directory.path)"
-            )
         }
+        try waitForFirstLooks(backupInterval: configuration.backups.interval)
+    }
+
+    /// Waits until the threads know what is in their directories.
+    /// - Throws: ``StorageError`` for an archive or backups that contradict the journal.
+    private func waitForFirstLooks(backupInterval: Duration) throws(StorageError) {
+        let deadline = MonotonicTime.now + Self.firstLookTimeout
+        if let archive, let directory = directories.archive {
+            try waitForFirstLook(at: directory, until: deadline) { deadline throws(StorageError) in
+                try archive.waitForFirstLook(until: deadline)
+            }
+            logger.info("the journal is archived in \(directory.path)")
+        }
+        if let backups, let directory = directories.backups {
+            try waitForFirstLook(at: directory, until: deadline) { deadline throws(StorageError) in
+                try backups.waitForFirstLook(until: deadline)
+            }
+            logger.info(
+                "a backup is made every \(backupInterval.components.seconds) s in \(directory.path)")
+        }
+    }
+
+    /// - Parameter wait: Waits until a deadline; returns false where the disk has not answered.
+    private func waitForFirstLook<Failure: Error>(
+        at directory: BackupDirectory, until deadline: MonotonicTime,
+        _ wait: (_ deadline: MonotonicTime) throws(Failure) -> Bool
+    ) throws(Failure) {
+        // A disk that has not answered before is not waited for again, but its thread is to know that.
+        let isSilent = directories.silent.contains(directory.use)
+        let isKnown = try endingProcessOnSignals { () throws(Failure) in
+            try wait(isSilent ? .now : deadline)
+        }
+        if !isKnown, !isSilent { directory.logSilence(Self.firstLookTimeout, logger) }
     }
 
     /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is
@@ -129,9 +180,48 @@ final class BackupServices: @unchecked Sendable {
     /// From the next backup on, other backups are kept.
     func keep(_ retention: BackupRetention) { backups?.keep(retention) }
 
-    /// Gives up the backup being written. Before the journal thread ends.
-    func stopBackups() { backups.take()?.stop() }
+    /// Gives up the backup being written. Does not wait for that.
+    func cancelBackup() { backups?.requestStop() }
 
-    /// Archives the rest of the journal. After the journal thread has ended.
-    func stopArchive() { archive.take()?.stop() }
+    /// Archives the rest of the journal, and ends the threads. After the journal thread has ended.
+    ///
+    /// A thread whose disk does not answer is left to itself: what the journal has is durable.
+    func stop() {
+        archive?.requestStop()
+        backups?.requestStop()
+        let now = MonotonicTime.now
+        if let backups = backups.take(), !backups.stop(until: now + BackupThread.stopTime) {
+            leave(directories.backups, after: BackupThread.stopTime)
+        }
+        if let archive = archive.take(), !archive.stop(until: now + ArchiveThread.stopTime) {
+            leave(directories.archive, after: ArchiveThread.stopTime)
+        }
+    }
+
+    private func leave(_ directory: BackupDirectory?, after timeout: Duration) {
+        hasLeftThreads = true
+        guard let directory else { return }
+        logger.error(
+            "stopping: \(directory.use.option): the disk of \(directory.path) has not answered for \(timeout.components.seconds) s; the server ends without it"
+        )
+    }
+}
+
+/// Lets SIGTERM and SIGINT end the process while the main thread only waits: before it handles them itself.
+/// `wait` must start no thread.
+private func endingProcessOnSignals<Result, Failure: Error>(
+    _ wait: () throws(Failure) -> Result
+) throws(Failure) -> Result {
+    Signals.setEndsProcess(true)
+    defer { Signals.setEndsProcess(false) }
+    return try wait()
+}
+
+extension BackupDirectory {
+    /// Says in the log that a start does not wait any longer.
+    fileprivate func logSilence(_ timeout: Duration, _ logger: Logger) {
+        logger.error(
+            "\(use.option): the disk of \(path) has not answered for \(timeout.components.seconds) s; the server runs without it, and uses it once it answers"
+        )
+    }
 }

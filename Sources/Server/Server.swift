@@ -36,6 +36,7 @@ import Synchronization
 ///     pando-log         writing of the log                             (LogWriter)
 ///     pando-backup      scheduled backups                              (BackupThread)
 ///     pando-archive     copying the journal to another disk            (ArchiveThread)
+///     pando-claim       at the start: opens a directory of backups     (BackupServices)
 ///     pando-stop        at the end: makes everything durable
 ///     pando-deadline    at the end: gives up a last checkpoint that takes too long
 ///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
@@ -66,6 +67,8 @@ package final class Server: @unchecked Sendable {
     private var isStopping = false
     /// Makes everything durable at the end, while the main thread still handles signals.
     private var ending: NamedThread?
+    /// Limits the wait for clients at the end.
+    private var unreadOutputTimer: TimerToken?
     /// Databases that had no rules when the server started.
     private let unruledNames: [String]
 
@@ -90,6 +93,8 @@ package final class Server: @unchecked Sendable {
             throw error
         } catch let error as StorageError {
             throw .storage(error)
+        } catch let error as DiskFailure {
+            throw .storage(StorageError(error))
         } catch {
             throw .machine("\(error)")
         }
@@ -140,7 +145,7 @@ package final class Server: @unchecked Sendable {
         ports = try ServerPorts(configuration, resources, ioLoops)
         reload = try ServerReload(resources, main: main)
         let directories = try BackupServices.Directories(
-            configuration.backups, dataDirectory: configuration.dataDirectory)
+            configuration.backups, dataDirectory: configuration.dataDirectory, logger)
         try admin.start()
         if let url = admin.url { logger.notice("admin listening on \(url)") }
         let mark = JournalMark()
@@ -253,11 +258,15 @@ package final class Server: @unchecked Sendable {
     /// the checkpoint nothing is lost, and the next start reads more of the journal.
     static let lastCheckpointTimeout: Duration = .seconds(40)
 
+    /// Whether a thread waits for a disk of backups or of the archive that does not answer, and was left to
+    /// itself. After ``run(onListening:)``.
+    package var hasLeftThreads: Bool { backups.hasLeftThreads }
+
     /// Ends the journal thread, gives up a last checkpoint that takes too long, and brings the archive up to
-    /// date.
+    /// date. First the journal: then everything is durable, whatever the other disks do.
     private func stopJournal() {
-        guard let journal else { return backups.stopArchive() }
-        journal.stop(checkpointTimeout: Self.lastCheckpointTimeout, logger) { backups.stopArchive() }
+        guard let journal else { return backups.stop() }
+        journal.stop(checkpointTimeout: Self.lastCheckpointTimeout, logger) { backups.stop() }
     }
 
     /// Stack for what recurses: JSON nests up to 1024 deep.
@@ -377,19 +386,23 @@ package final class Server: @unchecked Sendable {
         resources.database.post(
             .drain {
                 for loop in ioLoops { loop.loop.submit { loop.awaitClients { sent.countDown() } } }
-                main.submit {
-                    _ = main.schedule(after: Self.unreadOutputTimeout) {
-                        let seconds = Self.unreadOutputTimeout.components.seconds
-                        self.logger.notice(
-                            "stopping: some clients have not read all output within \(seconds) s; it is dropped"
-                        )
-                        self.stopLoops()
-                    }
-                }
+                main.submit { self.limitWaitForClients() }
             })
     }
 
+    private func limitWaitForClients() {
+        // All may have read everything already.
+        guard ending == nil else { return }
+        unreadOutputTimer = main.schedule(after: Self.unreadOutputTimeout) { [self] in
+            logger.notice(
+                "stopping: some clients have not read all output within \(Self.unreadOutputTimeout.components.seconds) s; it is dropped"
+            )
+            stopLoops()
+        }
+    }
+
     private func stopLoops() {
+        if let unreadOutputTimer { main.cancel(unreadOutputTimer) }
         for loop in resources.eventLoops { loop.stop() }
         resources.database.stop()
         guard ending == nil else { return }
@@ -408,7 +421,7 @@ package final class Server: @unchecked Sendable {
     /// the process.
     private func endStorage() {
         for thread in threads { thread.join() }
-        backups.stopBackups()
+        backups.cancelBackup()
         stopJournal()
     }
 }

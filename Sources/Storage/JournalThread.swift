@@ -18,6 +18,7 @@ package final class JournalThread: Sendable {
     private let segments: SegmentThread
     /// The ``JournalWriter``, which has the lock of the directory. When the journal thread has ended, the
     /// checkpoint thread goes on there, and an ``ArchiveThread`` may: no other process may use it before.
+    /// (One that waits for its own disk is not waited for: it only reads here.)
     private let writer: Mutex<(any Sendable)?>
 
     /// Starts the journal thread, the checkpoint thread and the segment thread.
@@ -80,14 +81,20 @@ package final class JournalThread: Sendable {
     package func cancelCheckpoint() { checkpoints.cancel() }
 
     /// Makes everything durable, under every ``Durability``, finishes the checkpoint being written, and ends
-    /// the threads.
-    /// - Parameter finish: What is still to be done in the directory before other processes may use it.
-    package func stop(beforeUnlocking finish: () -> Void = {}) {
+    /// the threads. The directory stays locked until ``unlock()``.
+    package func stopThreads() {
         // First: its last report is processed before the stop.
         segments.stop()
         thread.stop()
         checkpoints.stop()
-        finish()
-        writer.withLock { $0 = nil }
+    }
+
+    /// Other processes may use the directory from now on. After ``stopThreads()``.
+    package func unlock() { writer.withLock { $0 = nil } }
+
+    /// Ends the threads, and unlocks the directory.
+    package func stop() {
+        stopThreads()
+        unlock()
     }
 }

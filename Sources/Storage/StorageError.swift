@@ -31,7 +31,7 @@ package enum StorageError: Error, CustomStringConvertible {
     }
 
     /// - Parameter option: The option that names the directory, for the message.
-    init(_ failure: DiskFailure, option: String? = nil) {
+    package init(_ failure: DiskFailure, option: String? = nil) {
         let prefix = option.map { "\($0): " } ?? ""
         if failure.lacksDescriptors {
             self = .machine("\(prefix)\(failure)")

@@ -87,7 +87,7 @@ def test_no_path_of_a_private_machine(path):
 
 # What starts a thread, with the thread's name; `N` is the number of an I/O thread.
 THREAD_START = re.compile(
-    r'(?:WorkerThread(?:<[^()]*>)?|NamedThread\.start|SnapshotThread|BodyLane|\bstart)\(\s*"(pando-[a-z]+(?:-\\\(\w+\))?)"')
+    r'(?:WorkerThread(?:<[^()]*>)?|NamedThread\.start|ThreadCall|SnapshotThread|BodyLane|\bstart)\(\s*"(pando-[a-z]+(?:-\\\(\w+\))?)"')
 # Threads of other programs than pando.
 TOOLS = ("Sources/Bench/", "Sources/Echo/", "Sources/Load/", "Sources/Traffic/")
 

@@ -118,6 +118,17 @@ import Testing
         #expect(try BackupPlace.read(.backups, in: folder.data)?.path == path)
     }
 
+    /// As at a start whose disk answers only after the data directory was opened.
+    @Test func oneThatAnswersLateIsRememberedWhenItDoes() throws {
+        let folder = try Folder()
+        try folder.make(folder.data)
+        let directory = BackupDirectory(at: folder.place, use: .archive, rememberedIn: nil)
+        try directory.remember(in: folder.data)
+        #expect(folder.names(folder.data) == [] && folder.names(folder.place) == ["no directory"])
+        try directory.claim()
+        #expect(try BackupPlace.read(.archive, in: folder.data)?.path == folder.place)
+    }
+
     /// A disk that is unmounted while the server runs leaves an empty directory, or none.
     @Test(arguments: [true, false])
     func nothingIsWrittenWhereAnotherOneIs(leavesEmptyDirectory: Bool) throws {
@@ -249,5 +260,15 @@ import Testing
         let directory = try folder.open(use)
         #expect(((try? directory.open()) != nil) == isTaken)
         #expect(folder.names(folder.place).contains("LOCK") == isTaken)
+    }
+}
+
+extension BackupDirectory {
+    /// As a start does.
+    fileprivate convenience init(
+        _ path: String, use: BackupUse, rememberedIn dataDirectory: String?
+    ) throws(StorageError) {
+        self.init(at: path, use: use, rememberedIn: dataDirectory)
+        try claim()
     }
 }

@@ -58,17 +58,16 @@ import Testing
         var state = RecoveredState(access: .open)
         let journal = try Journal.open(on: SimulatedDisk(), newDirectoryID: Self.own, into: &state)
         let origin = JournalOrigin(journal)
-        try BackupThread.refuse(directory, behind: origin)
+        #expect(BackupThread.refusal(of: directory, behind: origin).map(String.init(describing:)) == nil)
         let header = Self.header(1, at: 1000)
         let name = BackupName(header).text
         _ = try CheckpointWriter(header, on: disk, named: name).finish()
         let before = folder.names(folder.place)
-        #expect {
-            try BackupThread.refuse(directory, behind: origin)
-        } throws: { error in
-            guard case StorageError.locked(let text) = error else { return false }
-            return text.contains(name) && text.contains("set back to an earlier state")
+        guard case .locked(let text) = BackupThread.refusal(of: directory, behind: origin) else {
+            Issue.record("not refused")
+            return
         }
+        #expect(text.contains(name) && text.contains("set back to an earlier state"))
         #expect(folder.names(folder.place) == before)
     }
 

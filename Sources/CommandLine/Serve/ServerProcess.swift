@@ -1,5 +1,6 @@
 import ArgumentParser
 import Foundation
+import Glibc
 import Logging
 import PandoIdentity
 import PandoLog
@@ -59,6 +60,11 @@ enum ServerProcess {
         } catch {
             report("\(error)", isJSON, log)
             throw Exit.ourFault
+        }
+        if server.hasLeftThreads {
+            // Their disk may answer at any moment: they must not go on while the process is cleaned up.
+            log.writer.stop()
+            _exit(0)
         }
     }
 

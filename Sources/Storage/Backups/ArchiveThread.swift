@@ -12,6 +12,8 @@ import PandoTime
 package final class ArchiveThread: Sendable {
     /// Has no messages: it looks at the clock.
     private let thread: WorkerThread<Never>
+    /// Why the server must not use the archive; nil where it may.
+    private let refusal: PendingResult<StorageError?>
 
     private static let niceness = 10
     /// The time between two looks: about as much is lost with the disk of the data directory.
@@ -20,29 +22,36 @@ package final class ArchiveThread: Sendable {
     /// The time between two checks that the directory is still the same.
     private static let checkInterval: Duration = .seconds(60)
     /// How long the last copy may take when the server stops.
-    private static let stopTime: Duration = .seconds(10)
+    private static let lastCopyTime: Duration = .seconds(10)
+    /// How long ``stop(until:)`` may take on a disk that answers: the last copy, and its last mebibyte.
+    package static let stopTime: Duration = .seconds(12)
 
+    /// Starts the thread, which does all that concerns the directory.
     /// - Parameters:
     ///   - source: The data directory; used by this thread alone.
     ///   - origin: Its journal at the start.
     ///   - mark: How far its journal is on disk.
     ///   - trim: What the backups make superfluous; nil where everything is kept.
-    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
-    ///   another data directory's, or it is ahead of the journal. ``SocketError`` where the process has no
-    ///   free descriptor or thread.
+    /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
     package init(
         of source: SystemDisk, in directory: BackupDirectory, origin: JournalOrigin, mark: JournalMark,
         trim: ArchiveTrim.Latest? = nil, metrics: BackupMetrics, logger: Logger
-    ) throws {
-        if let position = mark.position {
-            try Self.refuse(directory, source, origin, position)
-        }
+    ) throws(SocketError) {
+        let position = mark.position
+        let refusal = try PendingResult<StorageError?>()
+        self.refusal = refusal
         metrics.isArchiving.set(1)
         // Until it is known what is archived, everything is kept.
         mark.archiving = .zero
         thread = try WorkerThread("pando-archive", niceness: Self.niceness)
         try thread.start { queue in
             let activity = metrics.activity(of: .archive)
+            let found = activity.track { () -> StorageError? in
+                directory.logFailure(logger)
+                return position.flatMap { Self.refusal(of: directory, source, origin, $0) }
+            }
+            // Where the start has not waited for it, the copier finds and reports the same.
+            if refusal.deliver(found), found != nil { return }
             var copier = ArchiveCopier<SystemDisk>(
                 open: { () throws(BackupDirectory.Failure) in
                     let timeline = try Self.timeline(of: origin, on: source)
@@ -53,7 +62,8 @@ package final class ArchiveThread: Sendable {
             var retryTime: MonotonicTime?
             var checkTime = MonotonicTime.now + Self.checkInterval
             activity.track {
-                if let disk = try? directory.open() { metrics.archiveSpace.look(at: disk) }
+                guard let disk = try? directory.open() else { return }
+                metrics.archiveSpace.look(at: disk)
             }
             while queue.receive(into: &none, timeout: Self.interval) {
                 activity.begin()
@@ -78,7 +88,7 @@ package final class ArchiveThread: Sendable {
                 retryTime = isCopied || queue.isStopping ? nil : .now + Self.retryInterval
             }
             // What became durable while the server stopped.
-            let deadline = MonotonicTime.now + Self.stopTime
+            let deadline = MonotonicTime.now + Self.lastCopyTime
             let time = Environment.machine.wallMilliseconds
             guard let position = mark.position else { return }
             activity.track {
@@ -106,23 +116,45 @@ package final class ArchiveThread: Sendable {
         }
     }
 
-    /// Refuses an archive that is there and contradicts the journal. Any other problem is the thread's.
-    private static func refuse(
-        _ directory: BackupDirectory, _ source: SystemDisk, _ origin: JournalOrigin,
+    deinit {
+        thread.stop(until: .now + Self.stopTime)
+    }
+
+    /// Waits until it is known whether the archive may be used. Once.
+    /// - Returns: false where its disk does not answer in time. The thread goes on, and reports what it
+    ///   finds.
+    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
+    ///   another data directory's, or it is ahead of the journal. Then the thread ends.
+    package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
+        guard let found = refusal.wait(until: deadline) else { return false }
+        if let found { throw found }
+        return true
+    }
+
+    /// Compares an archive that is there with the journal. Any other problem than a contradiction is the
+    /// thread's.
+    /// - Returns: ``StorageError/locked(_:)`` where they contradict each other.
+    private static func refusal(
+        of directory: BackupDirectory, _ source: SystemDisk, _ origin: JournalOrigin,
         _ position: JournalPosition
-    ) throws(StorageError) {
+    ) -> StorageError? {
         guard let target = try? directory.open(), let timeline = try? origin.history(on: source) else {
-            return
+            return nil
         }
         do throws(JournalError) {
             try JournalArchive(of: source, in: target, timeline: timeline).refuseIfForeign(at: position)
         } catch {
-            guard error.archiveFailure == .conflict else { return }
-            throw .locked(
+            guard error.archiveFailure == .conflict else { return nil }
+            return .locked(
                 "--archive-to: \(directory.path): not the archive of this data directory: \(error.ofArchive)")
         }
+        return nil
     }
 
-    /// Copies the rest, and ends the thread. The journal thread has ended before.
-    package func stop() { thread.stop() }
+    /// Asks the thread to copy the rest and to end. The journal thread has ended before. Any thread.
+    package func requestStop() { thread.requestStop() }
+
+    /// Waits for the end of the thread, until `deadline` at most: then it is left to itself.
+    /// - Returns: Whether it has ended.
+    package func stop(until deadline: MonotonicTime) -> Bool { thread.stop(until: deadline) }
 }

@@ -1,3 +1,4 @@
+import Logging
 import PandoJournal
 import Synchronization
 
@@ -30,6 +31,10 @@ package final class BackupDirectory: Sendable {
         /// Held and never read: no other server writes there. Nil until the directory was there for the first
         /// time.
         var lock: SystemDisk.File?
+    }
+
+    private struct Known {
+        /// Nil until the directory was there for the first time.
         var id: DirectoryID?
         /// Where its id is remembered; nil for nowhere.
         var dataDirectory: String?
@@ -40,24 +45,29 @@ package final class BackupDirectory: Sendable {
     /// The data directory that remembers which one it has used; nil for none.
     private let dataDirectory: String?
     private let randomID: DirectoryID
+    /// Held while the directory is opened, which takes for ever where its disk does not answer.
     private let state = Mutex(State())
+    /// Never held while the disk of the directory is waited for.
+    private let known = Mutex(Known())
 
-    /// Makes the directory where it does not exist and none is expected, and locks it.
-    ///
-    /// A directory that is not there now is no error: ``open()`` tries again, and says why.
+    /// Makes and opens nothing.
     /// - Parameters:
     ///   - path: Absolute.
     ///   - dataDirectory: It may remember which directory it has used (``BackupPlace``), and is only read.
     ///     Nil for none.
-    /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no
-    ///   directory, and a directory that another process uses.
-    package init(
-        _ path: String, use: BackupUse, rememberedIn dataDirectory: String?
-    ) throws(StorageError) {
+    package init(at path: String, use: BackupUse, rememberedIn dataDirectory: String?) {
         self.path = path
         self.use = use
         self.dataDirectory = dataDirectory
         randomID = DirectoryID(Environment.machine.randomBits(), Environment.machine.randomBits())
+    }
+
+    /// Makes the directory where it does not exist and none is expected, and locks it.
+    ///
+    /// A directory that is not there now is no error: ``open()`` tries again, and says why.
+    /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no
+    ///   directory, and a directory that another process uses.
+    package func claim() throws(StorageError) {
         do throws(Failure) { _ = try open() } catch {
             switch error {
             case .inUse(let text): throw .locked("\(use.option): \(text)")
@@ -67,12 +77,13 @@ package final class BackupDirectory: Sendable {
         }
     }
 
-    /// Has a data directory remember which directory it uses.
-    /// - Throws: ``DiskFailure``.
+    /// Has a data directory remember which directory it uses: now or, where it was not there yet, when it is
+    /// opened for the first time. Does not wait for its disk.
+    /// - Throws: ``DiskFailure`` of the data directory.
     package func remember(in dataDirectory: String) throws(DiskFailure) {
-        let id = state.withLock { state in
-            state.dataDirectory = dataDirectory
-            return state.id
+        let id = known.withLock { known in
+            known.dataDirectory = dataDirectory
+            return known.id
         }
         if let id { try remember(id, in: dataDirectory) }
     }
@@ -84,20 +95,21 @@ package final class BackupDirectory: Sendable {
         try place.write(use, in: dataDirectory)
     }
 
-    /// Opens the directory, if it is there.
+    /// Opens the directory, if it is there. Takes for ever where its disk does not answer, and so do all
+    /// other calls meanwhile but ``remember(in:)``: never on a thread that clients wait for.
     /// - Throws: ``Failure``. A later call may succeed.
     package func open() throws(Failure) -> SystemDisk {
         try state.withLock { state throws(Failure) in
-            let remembered: BackupPlace? =
-                if state.id == nil { try rememberedPlace() } else { nil }
-            let isExpected = remembered != nil || state.id != nil
+            let knownID = known.withLock { $0.id }
+            let remembered: BackupPlace? = if knownID == nil { try rememberedPlace() } else { nil }
+            let isExpected = remembered != nil || knownID != nil
             let disk = try onPlace { () throws(DiskFailure) in
                 try SystemDisk(directory: path, create: !isExpected)
             }
             // The lock of a disk that was pulled out cannot be compared: then the id decides.
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
             let found = try onPlace { () throws(DiskFailure) in try BackupPlace.readID(of: disk) }
-            try refuseOther(found, on: disk, state.id, remembered)
+            try refuseOther(found, on: disk, knownID, remembered)
             // The lock file may have been removed: then this is the directory itself whose lock is still
             // held.
             state.lock = nil
@@ -105,14 +117,22 @@ package final class BackupDirectory: Sendable {
             let id = found ?? randomID
             try onPlace { () throws(DiskFailure) in
                 if found == nil { try BackupPlace.writeID(id, on: disk) }
-                guard let dataDirectory = state.dataDirectory else { return }
+                // In one step: another thread that calls `remember(in:)` finds the id, or this one finds the
+                // data directory.
+                let dataDirectory = known.withLock { known in
+                    known.id = id
+                    return known.dataDirectory
+                }
+                guard let dataDirectory else { return }
                 do throws(DiskFailure) { try remember(id, in: dataDirectory) } catch {
                     // A full data directory is no reason not to make backups.
-                    guard error.isShortage else { throw error }
+                    guard error.isShortage else {
+                        known.withLock { $0.id = knownID }
+                        throw error
+                    }
                 }
             }
             state.lock = lock
-            state.id = id
             return disk
         }
     }
@@ -124,6 +144,13 @@ package final class BackupDirectory: Sendable {
             place.path == path
         else { return nil }
         return place
+    }
+
+    /// Says in the log that the directory cannot be used now, where that is so.
+    func logFailure(_ logger: Logger) {
+        guard let failure else { return }
+        logger.error(
+            "\(use.option): cannot be used now; the server runs without it and will try again: \(failure)")
     }
 
     /// Why it cannot be opened now; nil where it can.

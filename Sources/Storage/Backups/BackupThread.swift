@@ -10,10 +10,13 @@ package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
     private let retention: NewRetention
+    private let firstLook: PendingResult<StorageError?>
 
     /// Where backups are, and what they belong to.
     package struct Places: Sendable {
         package var backups: BackupDirectory
+        /// Where the journal ended at the start; nil for a server in memory.
+        package var origin: JournalOrigin?
         /// That of the data directory; nil for a server in memory.
         package var timeline: TimelineHistory?
         /// Gets what the backups make superfluous in the archive; nil without an archive.
@@ -25,10 +28,11 @@ package final class BackupThread: Sendable {
         package var beginning: CheckpointHeader?
 
         package init(
-            backups: BackupDirectory, timeline: TimelineHistory?, archiveTrim: ArchiveTrim.Latest?,
-            mark: JournalMark?, beginning: CheckpointHeader?
+            backups: BackupDirectory, origin: JournalOrigin?, timeline: TimelineHistory?,
+            archiveTrim: ArchiveTrim.Latest?, mark: JournalMark?, beginning: CheckpointHeader?
         ) {
             self.backups = backups
+            self.origin = origin
             self.timeline = timeline
             self.archiveTrim = archiveTrim
             self.mark = mark
@@ -39,10 +43,13 @@ package final class BackupThread: Sendable {
     /// Snapshots are walked recursively: JSON nests up to 1024 deep.
     private static let stackByteCount = 8 << 20
     private static let niceness = 10
+    /// How long ``stop(until:)`` may take on a disk that answers: a record is written, a restore test killed.
+    package static let stopTime: Duration = .seconds(5)
 
+    /// Starts the thread, which does all that concerns the directory.
     /// - Parameters:
     ///   - test: Restores backups, on this thread.
-    ///   - cancelled: Set by ``stop()``: gives up the backup being written, and the restore test.
+    ///   - cancelled: Set by ``requestStop()``: gives up the backup being written, and the restore test.
     ///   - request: Asks the databases for a snapshot, which they give to the function that it gets, on any
     ///     thread.
     /// - Throws: ``SocketError`` where the process has no free descriptor or thread.
@@ -55,7 +62,8 @@ package final class BackupThread: Sendable {
         let retention = NewRetention()
         self.retention = retention
         metrics.interval.set(Int(options.interval.components.seconds))
-        let newest = Self.findNewest(in: places.backups, of: places.timeline, metrics, logger)
+        let firstLook = try PendingResult<StorageError?>()
+        self.firstLook = firstLook
         thread = try WorkerThread(
             "pando-backup", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
         let mailbox = thread.mailbox
@@ -75,6 +83,16 @@ package final class BackupThread: Sendable {
                     queue.pause(for: $0)
                     activity.begin()
                 })
+            let refusal = activity.track { () -> StorageError? in
+                backups.logFailure(logger)
+                return places.origin.flatMap { Self.refusal(of: backups, behind: $0) }
+            }
+            // Where the start has not waited for it, each backup finds and reports the same.
+            if let refusal, firstLook.deliver(refusal) { return }
+            let newest = activity.track {
+                Self.findNewest(in: backups, of: places.timeline, metrics, logger)
+            }
+            firstLook.deliver(nil)
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
             activity.track {
@@ -113,13 +131,35 @@ package final class BackupThread: Sendable {
         }
     }
 
+    deinit {
+        requestStop()
+        thread.stop(until: .now + Self.stopTime)
+    }
+
+    /// Waits until the thread knows which backups are there. Once.
+    /// - Returns: false where the disk does not answer in time. The thread goes on, and reports what it
+    ///   finds.
+    /// - Throws: ``StorageError/locked(_:)`` where they are ahead of the journal. Then the thread ends.
+    package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
+        guard let refusal = firstLook.wait(until: deadline) else { return false }
+        if let refusal { throw refusal }
+        return true
+    }
+
     /// From the next backup on, other backups are kept. Any thread.
     package func keep(_ retention: BackupRetention) { self.retention.set(retention) }
 
-    /// Gives up the backup being written, and ends the thread.
-    package func stop() {
+    /// Gives up the backup being written, and asks the thread to end. Any thread.
+    package func requestStop() {
         cancelled.isSet = true
-        thread.stop()
+        thread.requestStop()
+    }
+
+    /// Waits for the end of the thread, until `deadline` at most: then it is left to itself.
+    /// - Returns: Whether it has ended.
+    package func stop(until deadline: MonotonicTime) -> Bool {
+        requestStop()
+        return thread.stop(until: deadline)
     }
 
     /// The newest backup of the data directory; nil where there is none, or the directory is not there, and

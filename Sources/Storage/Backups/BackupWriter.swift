@@ -36,8 +36,7 @@ package struct BackupWriter<Storage: Disk> {
 
     /// - Parameters:
     ///   - open: Opens the directory of the backups, for each backup anew.
-    ///   - trimArchive: Gets what has become superfluous in the archive; nil where there is none, or it is not
-    ///     to be trimmed.
+    ///   - trimArchive: Gets what has become superfluous in the archive; nil where there is none.
     ///   - timeline: That of the data directory; nil for a server in memory.
     ///   - mark: How far the journal is archived; nil without an archive.
     ///   - cancelled: Gives up the backup being written, at its next record.

@@ -42,17 +42,15 @@ struct BackupsAhead: CustomStringConvertible {
 }
 
 extension BackupThread {
-    /// Refuses a start with a data directory that was set back to an earlier state, as far as its backups
-    /// show it. A directory of backups that is not there now is no reason: each backup looks again.
+    /// Why a server does not start with a data directory that was set back to an earlier state, as far as its
+    /// backups show it. A directory of backups that is not there now is no reason: each backup looks again.
     /// - Parameter origin: Where the journal ended at the start.
-    /// - Throws: ``StorageError/locked(_:)``.
-    package static func refuse(
-        _ directory: BackupDirectory, behind origin: JournalOrigin
-    ) throws(StorageError) {
-        guard let disk = try? directory.open(), let names = try? disk.list() else { return }
+    /// - Returns: ``StorageError/locked(_:)``; nil where there is no reason.
+    static func refusal(of directory: BackupDirectory, behind origin: JournalOrigin) -> StorageError? {
+        guard let disk = try? directory.open(), let names = try? disk.list() else { return nil }
         let ahead = BackupsAhead(
             of: origin.directory, origin.timeline, endingAt: origin.sequence,
             among: names.compactMap { BackupName($0) }, on: disk)
-        if let ahead { throw .locked("--backup-to: \(ahead)") }
+        return ahead.map { .locked("--backup-to: \($0)") }
     }
 }

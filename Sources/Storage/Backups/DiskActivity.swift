@@ -49,8 +49,8 @@ package final class DiskActivity: Sendable {
 
 /// Decides when the log says that a step on a disk takes long. A value: its caller reports the time.
 ///
-/// It does so after ``DiskActivity/longStepTime``, and again each time that the step has lasted twice as long,
-/// at least once an hour.
+/// It does so after ``DiskActivity/longStepTime``, and again each time that the step has lasted twice as
+/// long, at least once an hour.
 package struct LongStepReports {
     package enum Report: Equatable {
         case lasts(Duration)

@@ -1,0 +1,170 @@
+"""Disks of backups and of the archive that do not answer, as one on the network whose server is gone: clients are served, the start and
+the end of a server do not wait for them, and everything goes on when they answer."""
+
+import pathlib
+import signal
+import subprocess
+import time
+
+import pytest
+
+from preload import build_library
+from server import StartFailure, clean_environment
+from test_import import exported
+from test_scheduled_backups import backups, metric, put, wait_for_archive_behind, wait_for_backup_behind
+from waiting import wait_for
+
+SOURCE = pathlib.Path(__file__).with_name("hanging.c")
+LIMIT = 60  # seconds: no service manager of deploy/ waits for less until it kills the process
+DISK_FAILURE = 74
+OPTIONS = ["--backup-to", "--archive-to"]
+
+
+@pytest.fixture(scope="module")
+def library(tmp_path_factory):
+    return build_library(tmp_path_factory.mktemp("hanging"), SOURCE)
+
+
+class Disk:
+    """A directory whose disk answers or not, and the server that uses it."""
+
+    def __init__(self, servers, library, folder, option, arguments=()):
+        self.option, self.place = option, folder / "place"
+        self.flag, self.reached = folder / "hangs", folder / "reached"
+        self.arguments = ["--admin-listen", "0", option, self.place, *arguments]
+        if option == "--backup-to":
+            self.arguments += ["--backup-every", "1s"]
+        self.server = servers(start=False, arguments=self.arguments)
+        self.server.environment = {
+            "LD_PRELOAD": str(library), "HANG_BELOW": str(self.place), "HANG_WHILE": str(self.flag),
+            "HANG_REACHED": str(self.reached)}
+
+    def wait_until_used(self):
+        """Waits until it has everything that was acknowledged before."""
+        wait = wait_for_backup_behind if self.option == "--backup-to" else wait_for_archive_behind
+        wait(self.server, time.time())
+
+    def hang(self):
+        self.reached.unlink(missing_ok=True)
+        self.flag.touch()
+
+    def wait_until_it_hangs(self):
+        wait_for(self.reached.exists, "call that waits for the disk")
+
+    def answer(self):
+        self.flag.unlink()
+
+    def end(self):
+        """SIGTERM; answers the exit code."""
+        self.server.signal(signal.SIGTERM)
+        return self.server.process.wait(LIMIT)
+
+
+@pytest.fixture
+def disk(servers, library, tmp_path):
+    return lambda option, *arguments: Disk(servers, library, tmp_path, option, arguments)
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_the_end_does_not_wait_for_it_and_loses_nothing(disk, option):
+    disk = disk(option)
+    server = disk.server.start()
+    put(server, "/before", 1)
+    disk.wait_until_used()
+    disk.hang()
+    put(server, "/meanwhile", 2)
+    disk.wait_until_it_hangs()
+    assert disk.end() == 0
+    log = server.stderr(limit=1 << 20)
+    assert f"stopping: {option}: the disk of {disk.place} has not answered" in log
+    # Neither was the cause.
+    assert "have not read all output" not in log and "the last checkpoint is cancelled" not in log
+    assert exported(server.data) == {"before": 1, "meanwhile": 2}
+    disk.answer()
+    server.start()
+    disk.wait_until_used()
+    assert server.terminate() == 0
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_start_does_not_wait_for_it(disk, option):
+    disk = disk(option)
+    server = disk.server.start()
+    put(server, "/before", 1)
+    disk.wait_until_used()
+    server.terminate()
+    disk.hang()
+    server.start()
+    put(server, "/meanwhile", 2)
+    server.wait_for_log(f"{option}: the disk of {disk.place} has not answered")
+    use = "backup" if option == "--backup-to" else "archive"
+    wait_for(lambda: metric(server, "pando_backup_operation_seconds", use=use) >= 1)
+    disk.answer()
+    disk.wait_until_used()
+    wait_for(lambda: metric(server, "pando_backup_operation_seconds", use=use) == 0)
+    assert server.terminate() == 0
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_server_that_has_started_without_it_ends(disk, option):
+    disk = disk(option)
+    disk.hang()
+    server = disk.server.start()
+    put(server, "/meanwhile", 1)
+    assert disk.end() == 0
+    assert exported(server.data) == {"meanwhile": 1}
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_sigterm_ends_a_start_that_waits_for_it(disk, option, tmp_path):
+    disk = disk(option)
+    disk.hang()
+    with open(tmp_path / "stderr.txt", "wb") as stderr:
+        process = subprocess.Popen(
+            disk.server.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=stderr,
+            env=clean_environment() | disk.server.environment, cwd=disk.server.folder)
+    try:
+        disk.wait_until_it_hangs()
+        process.terminate()
+        # On a busy machine the start may be over by then.
+        assert process.wait(LIMIT) in (-signal.SIGTERM, 0)
+    finally:
+        process.kill()
+        process.wait(LIMIT)
+
+
+def test_backups_go_on_while_the_archive_hangs(disk, tmp_path):
+    folder = tmp_path / "backups"
+    disk = disk(
+        "--archive-to", "--archive-keep", "1s", "--backup-every", "1s", "--backup-to", folder, "--backup-keep", "1,0,0")
+    server = disk.server.start()
+    put(server, "/before", 1)
+    disk.wait_until_used()
+    wait_for(lambda: backups(folder))
+    disk.hang()
+    put(server, "/meanwhile", 2)
+    disk.wait_until_it_hangs()
+    written = metric(server, "pando_scheduled_backups_total", result="written")
+    wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="written") >= written + 3, "further backups")
+    assert metric(server, "pando_scheduled_backups_total", result="failed") == 0
+    wait_for(lambda: metric(server, "pando_backup_operation_seconds", use="archive") >= 2)
+    disk.answer()
+    disk.wait_until_used()
+    assert server.terminate() == 0
+
+
+def test_a_data_directory_that_cannot_be_opened_is_a_disk_failure(servers, library):
+    """The server opens it several times, for its threads."""
+    server = servers()
+    put(server, "/a", 1)
+    server.terminate()
+    codes = []
+    for number in range(1, 13):
+        server.environment = {
+            "LD_PRELOAD": str(library), "FAIL_OPEN_OF": str(server.data), "FAIL_OPEN_AT": str(number)}
+        try:
+            server.start()
+        except StartFailure as failure:
+            codes.append(failure.code)
+        server.kill()
+    assert len(codes) >= 3 and set(codes) == {DISK_FAILURE}, codes
