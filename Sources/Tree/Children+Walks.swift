@@ -40,6 +40,9 @@ extension Children {
         !forEach { _, node in node.priority == nil }
     }
 
+    /// The last child in key order; nil where there is none. O(log n).
+    package var last: Entry? { root.last }
+
     /// All children, in key order. O(n).
     package var entries: [Entry] {
         var all: [Entry] = []
@@ -53,6 +56,14 @@ extension Children {
 }
 
 extension Children.Page {
+    /// The last entry below the page.
+    fileprivate var last: Entry? {
+        switch self {
+        case .entries(let entries): entries.last
+        case .refs(let refs): refs.last?.page.last
+        }
+    }
+
     func forEach<Failure: Error>(
         from start: Key?, _ body: (Key, Node) throws(Failure) -> Bool
     ) throws(Failure) -> Bool {
@@ -220,13 +231,6 @@ extension Children.Page {
         }
     }
 
-    private var highestKey: Key? {
-        switch self {
-        case .entries(let entries): entries.last?.key
-        case .refs(let refs): refs.last?.page.highestKey
-        }
-    }
-
     func checkInvariants(isRoot: Bool) -> (count: Int, depths: Set<Int>) {
         switch self {
         case .entries(let entries):
@@ -241,7 +245,7 @@ extension Children.Page {
             for (index, ref) in refs.enumerated() {
                 let below = ref.page.checkInvariants(isRoot: false)
                 precondition(below.count == ref.count, "a ref's count is wrong")
-                if index > 0, let lowest = ref.page.lowestKey, let before = refs[index - 1].page.highestKey {
+                if index > 0, let lowest = ref.page.lowestKey, let before = refs[index - 1].page.last?.key {
                     precondition(ref.first <= lowest, "a ref's first key is after its page")
                     precondition(
                         before < ref.first, "a ref's first key is not after the previous page")

@@ -2,9 +2,9 @@ import PandoBytes
 
 // The parts of a node that a client's cache does not have (realtime §9.7).
 //
-// A client applies an entry by removing the leaves of its range and inserting those of the entry. In three
-// cases, all rare, priorities make it wrong to send only the range that differs; then its neighbours are
-// sent, too, or several ranges as one entry:
+// A client applies an entry by removing the leaves of its range and inserting those of the entry. In some
+// cases priorities make it wrong to send only the range that differs; then its neighbours are sent, too, or
+// several ranges as one entry:
 //
 //  * `{".priority": p}` without a child is read as nothing, so a priority is sent together with a child of
 //    its object.
@@ -12,6 +12,12 @@ import PandoBytes
 //    its leaves is not sent, all of it is sent in one entry.
 //  * A hidden priority (RangeHasher.swift) is in no hash, so it is sent whenever anything is, together with
 //    the last child before it.
+//  * A hidden priority that the client has and this node has not is in no hash either. So wherever the
+//    client may have one, it is removed: by an entry without leaves, which reaches from the last leaf of the
+//    object to its priority, or with its range, where a range has many such places.
+//
+// The last case is the usual one: an object whose keys are all push ids or integers has such a place, and
+// most lists have no other. It is cheap where ranges are larger than the objects.
 
 extension Node {
     /// What to send to a client whose cache has this compound hash, so that it then has this node.
@@ -20,20 +26,41 @@ extension Node {
     /// - Returns: Entries in range order, each with start before end; none when no range differs; nil when
     ///   the hash is unusable, and all of the node must be sent. If there are none, but the simple hashes
     ///   differ, all of the node must be sent, too: a hidden priority is in no range's hash.
-    /// - Complexity: O(size + ranges). The entries share the node's pages.
+    /// - Complexity: O(size + ranges × depth × log n). The entries share the node's pages.
     package func rangeMerges(against clientHash: CompoundHash) -> [RangeMerge]? {
         guard clientHash.isUsable else { return nil }
         let hasher = RangeHasher(self, against: clientHash)
         guard hasher.differs.contains(true) else { return [] }
         var plan = RangePlan(hasher)
         plan.complete()
-        return plan.entries.map { ranges in
-            let start =
-                ranges.lowerBound > 0 ? self.start(behind: clientHash.paths[ranges.lowerBound - 1]) : nil
-            let end = ranges.upperBound < clientHash.paths.count ? clientHash.paths[ranges.upperBound] : nil
-            return RangeMerge(
-                start: start, end: end, node: leaves(after: start?.keys[...], through: end?.keys[...]))
+        return plan.entries.map { entry -> RangeMerge in
+            switch entry {
+            case .leaves(let ranges): merge(of: ranges, clientHash)
+            case .removal(let place, let range): removal(ofPriorityAt: place, in: range, clientHash)
+            }
         }
+    }
+
+    private func merge(of ranges: ClosedRange<Int>, _ clientHash: CompoundHash) -> RangeMerge {
+        let start = ranges.lowerBound > 0 ? self.start(behind: clientHash.paths[ranges.lowerBound - 1]) : nil
+        let end = ranges.upperBound < clientHash.paths.count ? clientHash.paths[ranges.upperBound] : nil
+        return RangeMerge(
+            start: start, end: end, node: leaves(after: start?.keys[...], through: end?.keys[...]))
+    }
+
+    /// An entry that removes the client's hidden priorities between a leaf and `place`, and nothing else: in
+    /// a range that does not differ, the client has no leaf there, as this node has none.
+    /// - Parameter place: One of the range's ``RangeHasher/hiddenPlaces``.
+    private func removal(ofPriorityAt place: Path, in range: Int, _ clientHash: CompoundHash) -> RangeMerge {
+        var leaf = place.parent
+        var node = self[leaf]
+        while case .object(let children) = node.withoutPriority, let last = children.last {
+            leaf.keys.append(last.key)
+            node = last.node
+        }
+        // The leaf may be in an earlier range.
+        let cut = range > 0 ? max(leaf, clientHash.paths[range - 1]) : leaf
+        return RangeMerge(start: start(behind: cut), end: place, node: .empty)
     }
 
     /// The start of the range behind a path. For a leaf with a priority it is behind the priority: clients
@@ -71,6 +98,13 @@ extension Node {
 
 /// The ranges to send, and which of them are one entry.
 private struct RangePlan {
+    enum Entry {
+        /// All leaves of these ranges.
+        case leaves(of: ClosedRange<Int>)
+        /// None: the client's priority at this path is removed. The range is not sent.
+        case removal(ofPriorityAt: Path, in: Int)
+    }
+
     private var isSent: [Bool]
     /// For each range, whether it is in one entry with the range before it.
     private var isJoined: [Bool]
@@ -82,14 +116,16 @@ private struct RangePlan {
         isJoined = Array(repeating: false, count: isSent.count)
     }
 
-    /// The entries, each as the numbers of its ranges.
-    var entries: [ClosedRange<Int>] {
-        var entries: [ClosedRange<Int>] = []
-        for range in isSent.indices where isSent[range] {
-            if isJoined[range], let last = entries.last {
-                entries[entries.count - 1] = last.lowerBound...range
+    /// The entries, in range order.
+    var entries: [Entry] {
+        var entries: [Entry] = []
+        for range in isSent.indices {
+            if !isSent[range] {
+                entries += hasher.hiddenPlaces[range].map { Entry.removal(ofPriorityAt: $0, in: range) }
+            } else if isJoined[range], case .leaves(let ranges)? = entries.last {
+                entries[entries.count - 1] = .leaves(of: ranges.lowerBound...range)
             } else {
-                entries.append(range...range)
+                entries.append(.leaves(of: range...range))
             }
         }
         return entries
@@ -108,6 +144,9 @@ private struct RangePlan {
         for ranges in hasher.coveredLeaves { join(ranges.lowerBound...(ranges.upperBound - 1)) }
         for object in hasher.objects where object.isHidden {
             join(object.lastLeaf...max(object.lastLeaf, object.position))
+        }
+        for range in isSent.indices where hasher.hiddenPlaces[range].count > RangeHasher.hiddenPlaceLimit {
+            isSent[range] = true
         }
         // In ascending order: an object adds only ranges behind it.
         for object in hasher.objects where !object.isHidden && isSent[object.position] {

@@ -9,7 +9,9 @@ import PandoBytes
 //     quoted  = '"' text with \ → \\ and " → \" '"'
 //
 // Leaves are in key order. An object's priority is a leaf with the key `.priority`, at its position in key
-// order. If no child is after it, it is left out of the text, as clients do: it is then called hidden.
+// order. If no child is after it, it is left out of the text, as clients do: it is then called hidden. So
+// where an object without a priority has no child after that position, the client may have one that no hash
+// shows.
 
 /// Visits the leaves of a node once, and hashes them in the ranges of a client's compound hash.
 ///
@@ -31,6 +33,11 @@ struct RangeHasher {
         var isHidden: Bool { leafAfter == nil }
     }
 
+    /// Most ``hiddenPlaces`` of a range that are cleared one by one: their entries take some 400 bytes, and
+    /// clients make ranges of 512 bytes or more (§9.6). A client visits all siblings on the path of each
+    /// entry, so there must not be many more entries than ranges.
+    static let hiddenPlaceLimit = 4
+
     private let clientHash: CompoundHash
     /// For each range, whether the client's hash differs from this node's.
     private(set) var differs: [Bool] = []
@@ -41,6 +48,10 @@ struct RangeHasher {
     /// For each leaf with a priority at a path below which the client's hash has ends of ranges: all ranges
     /// there.
     private(set) var coveredLeaves: [Range<Int>] = []
+    /// For each range, the paths `…/.priority` of objects that have no priority now and no child after that
+    /// path: the client may have a hidden priority there. Of those between the same two leaves only the last
+    /// one, and at most one more than ``hiddenPlaceLimit``.
+    private(set) var hiddenPlaces: [[Path]] = []
     /// The ranges' texts, for tests.
     private(set) var texts: [String]?
 
@@ -53,6 +64,10 @@ struct RangeHasher {
     private var lastLeaf = 0
     /// Whether the current range has a leaf that is not an object's priority.
     private var rangeHasLeaf = false
+    /// The current range's ``hiddenPlaces``.
+    private var rangeHiddenPlaces: [Path] = []
+    /// Whether no leaf and no end of a range is between the last hidden place and the current node.
+    private var followsHiddenPlace = false
 
     /// The text of the current range, without what was passed to `sha1` already.
     private var text: [UInt8] = []
@@ -88,6 +103,7 @@ struct RangeHasher {
             append(leaf: node)
             lastLeaf = range
             rangeHasLeaf = true
+            followsHiddenPlace = false
             if node.priority != nil { noteCoveredRanges() }
             return range
         }
@@ -98,6 +114,7 @@ struct RangeHasher {
                 first = first ?? range
                 return true
             }
+            if let last = children.last, Key.compare(last.key, .priority) < 0 { noteHiddenPlace() }
             return first ?? range
         }
         return visit(children, of: priority)
@@ -151,6 +168,18 @@ struct RangeHasher {
             end += 1
         }
         if end > range { coveredLeaves.append(range..<(end + 1)) }
+    }
+
+    /// Notes that the client may have a hidden priority of the current node, which has none.
+    private mutating func noteHiddenPlace() {
+        enter(.priority)
+        if followsHiddenPlace {
+            rangeHiddenPlaces[rangeHiddenPlaces.count - 1] = Path(keys)
+        } else if rangeHiddenPlaces.count <= Self.hiddenPlaceLimit {
+            rangeHiddenPlaces.append(Path(keys))
+        }
+        followsHiddenPlace = true
+        leave()
     }
 
     // MARK: Ends of ranges
@@ -233,7 +262,9 @@ struct RangeHasher {
         }
         differs.append(!clientHash.hashes[range].string.utf8.elementsEqual(hash))
         hasLeaf.append(rangeHasLeaf)
+        hiddenPlaces.append(exchange(&rangeHiddenPlaces, with: []))
         rangeHasLeaf = false
+        followsHiddenPlace = false
     }
 }
 

@@ -338,8 +338,13 @@ def apply_range_merge(node, ranges):
             place = path_order(path)
             return (start is None or place > start) and (end is None or place <= end)
 
-        rows = [row for row in rows if not inside(row[0])]
-        rows += [row for row in leaves(parse(entry["m"]), quirk=False) if inside(row[0])]
+        new = [row for row in leaves(parse(entry["m"]), quirk=False) if inside(row[0])]
+        # A leaf replaces all that was below it, also what is behind the range.
+        new_paths = {path for path, _ in new}
+        rows = [
+            row for row in rows
+            if not inside(row[0]) and not any(row[0][:depth] in new_paths for depth in range(len(row[0])))
+        ] + new
     result = None
     for path, leaf in sorted(rows, key=lambda row: row[0][-1:] == (".priority",)):
         result = put(result, path, leaf)

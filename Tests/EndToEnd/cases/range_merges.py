@@ -5,6 +5,7 @@ with `rm`, so the tables ask for exactly the ranges that differ.
 """
 
 import tree
+from pando_client import Listen
 from transcript import case
 
 
@@ -152,7 +153,16 @@ CASES = [
     listens_with("a cached leaf grew children: they lie after the cut", {"foo": {"child": 1}}, {"foo": "f"}, ["foo"],
                  [{"e": "foo", "m": None}, {"s": "foo", "m": {"foo": {"child": 1}}}]),
     listens_with("integer keys are cut in numeric order", {"1": "one", "2": "two", "3": "new", "10": "ten"},
-                 {"1": "one", "2": "two", "10": "ten"}, ["2", "10"], [{"s": "2", "e": "10", "m": {"3": "new", "10": "ten"}}]),
+                 {"1": "one", "2": "two", "10": "ten"}, ["2", "10"],
+                 [{"s": "2", "e": "10", "m": {"3": "new", "10": "ten"}}, {"s": "10", "e": ".priority", "m": None}]),
+    listens_with("a priority that is in no hash and is gone", {"a": 2, "y": {"1": 5}},
+                 {"a": 1, "y": {"1": 5, ".priority": "z"}}, ["a", "y/1"],
+                 [{"e": "a", "m": {"a": 2}}, {"s": "y/1", "e": "y/.priority", "m": None}], section="9.6"),
+    listens_with("behind one leaf, all such priorities at once", {"-A": 2, "-K": {"-L": {"1": 5}}},
+                 {"-A": 1, "-K": {"-L": {"1": 5, ".priority": 1}, ".priority": 2}, ".priority": 3}, ["-A", "-K/-L/1"],
+                 [{"e": "-A", "m": {"-A": 2}}, {"s": "-K/-L/1", "e": ".priority", "m": None}], section="9.6"),
+    case("a transaction on a node whose hidden priority was removed", "9.6",
+         lambda world: transaction_after_a_hidden_priority(world)),
     listens_with("nothing differs", EXAMPLE, EXAMPLE, CUTS, None),
     listens_with("at the root of the database", {**EXAMPLE, "b": 4}, EXAMPLE, CUTS,
                  [{"s": "a/x", "e": "b", "m": {"a": {"y": 2}, "b": 4}}], path="/"),
@@ -175,3 +185,14 @@ def quirky_priority(world):
         # The simple hash differs, so the whole node is an answer too: it always is (9.7).
         after = tree.apply_range_merge(after, body["d"]) if action == "rm" else tree.parse(body["d"])
     assert tree.same_json(tree.export(after), node), told
+
+
+def transaction_after_a_hidden_priority(world):
+    """Its hash is that of the client's cache, so a priority that stayed there would fail it for ever."""
+    world.connect().must("p", {"p": "/t", "d": {"a": 2, "y": {"1": 5}}})
+    client = world.client()
+    cached = tree.parse({"a": 1, "y": {"1": 5, ".priority": "z"}})
+    listen = client.cache.add(Listen("/t", None, None, cached))
+    client.listen("/t", cuts=["a", "y/1"])
+    hash_of_cache = tree.simple_hash(tree.get(listen.node, ("y",)))
+    client.connection.must("p", {"p": "/t/y", "d": {"1": 6}, "h": hash_of_cache})
