@@ -35,7 +35,7 @@ def model(children, names=ALL):
     total = sum((Fraction(number) for number in numbers), Fraction(0))
     values = {"count": len(children), "sum(p)": nearest(total)}
     if numbers:
-        average = float(total) / len(numbers)
+        average = nearest(total / len(numbers))
         values |= {"avg(p)": nearest(Fraction(average)), "min(p)": min(numbers), "max(p)": max(numbers)}
     return {name: values[name] for name in names if name in values}
 

@@ -23,8 +23,10 @@ private struct NaiveSum {
         for bit in 0..<64 where magnitude >> UInt64(bit) & 1 == 1 { bits[exponent + bit + 1100] += sign }
     }
 
+    var value: Node? { divided(by: 1) }
+
     /// The nearest double by the definition: bits are compared, not rounded by arithmetic.
-    var value: Node? {
+    func divided(by divisor: Int) -> Node? {
         var bits = bits
         func carry() {
             for index in 0..<(bits.count - 1) {
@@ -39,8 +41,15 @@ private struct NaiveSum {
             bits = self.bits.map { -$0 }
             carry()
         }
+        // Long division, bit by bit; there are 26 bits below the lowest one of a double.
+        var remainder = 0
+        for index in bits.indices.reversed() {
+            remainder = 2 * remainder + bits[index]
+            bits[index] = remainder >= divisor ? 1 : 0
+            if remainder >= divisor { remainder -= divisor }
+        }
         guard let top = bits.lastIndex(of: 1) else { return .integer(0) }
-        if bits.firstIndex(of: 1)! >= 1100 {
+        if remainder == 0, bits.firstIndex(of: 1)! >= 1100 {
             var integer: Int128 = 0
             if top - 1100 < 64 {
                 for index in 1100...top where bits[index] == 1 { integer |= 1 << Int128(index - 1100) }
@@ -52,9 +61,8 @@ private struct NaiveSum {
         for index in stride(from: top, through: lowest, by: -1) {
             significand = significand << 1 | UInt64(bits[index])
         }
-        if lowest > 0, bits[lowest - 1] == 1, significand & 1 == 1 || bits[..<(lowest - 1)].contains(1) {
-            significand += 1
-        }
+        let isMoreThanHalf = remainder > 0 || bits[..<(lowest - 1)].contains(1)
+        if bits[lowest - 1] == 1, significand & 1 == 1 || isMoreThanHalf { significand += 1 }
         let value = Double(sign: .plus, exponent: lowest - 1100, significand: Double(significand))
         guard value.isFinite else { return nil }
         return .number(isNegative ? -value : value)
@@ -124,6 +132,47 @@ private struct NaiveSum {
         #expect(sum(nodes.reversed()) == sum(nodes), "in any order")
     }
 
+    @Test(
+        arguments: [
+            // numbers                                       average                    because
+            (
+                ["9007199254740993", "9007199254740993", "9007199254740993"], "9007199254740993",
+                "an integer is not rounded to a double"
+            ),
+            (
+                ["-9007199254740993", "-9007199254740993", "-9007199254740993"], "-9007199254740993",
+                "a negative one neither"
+            ),
+            (
+                ["9223372036854775807", "9223372036854775807", "9223372036854775807"], "9223372036854775807",
+                "a sum of more than 64 bits"
+            ),
+            (["0.1", "0.1", "0.1"], "0.1", "the sum of doubles is not rounded before"),
+            (["1", "2"], "1.5", "a fraction"),
+            (["-1", "-2"], "-1.5", "a negative one"),
+            (["1", "0", "0"], "0.3333333333333333", "the nearest double"),
+            (
+                ["4503599627370496", "4503599627370497"], "4503599627370496",
+                "half of the last place: to even"
+            ),
+            (["4503599627370497", "4503599627370498"], "4503599627370498", "to even, upwards"),
+            (["9007199254740994", "9007199254740995"], "9007199254740994", "below half"),
+            (["9007199254740995", "9007199254740996"], "9007199254740996", "above half"),
+            (
+                ["1.7976931348623157e308", "1.7976931348623157e308"], "1.7976931348623157e308",
+                "the sum is beyond the range of doubles"
+            ),
+            (["5e-324", "0"], "0", "half of the least double: to even"),
+            (["1e-323", "5e-324"], "1e-323", "one and a half of it: to even"),
+            (["5e-324", "5e-324", "0"], "5e-324", "more than half"),
+            (["0", "0", "0"], "0", "of nothing but 0"),
+        ] as [([String], String, String)])
+    func averages(numbers: [String], expected: String, reason: String) throws {
+        var sum = ExactSum()
+        for number in numbers { sum.add(try node(number)) }
+        #expect(sum.divided(by: numbers.count) == (try node(expected)), "\(reason)")
+    }
+
     @Test(arguments: [1, 2, 3, 4] as [UInt64])
     func sumsAreThoseOfANaiveModel(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -151,6 +200,11 @@ private struct NaiveSum {
             var whole = ExactSum()
             for part in parts.shuffled(using: &random) { whole.add(part) }
             #expect(whole.value == naive.value, "seed \(seed), round \(round): \(numbers)")
+            for divisor in [numbers.count, .random(in: 2...0xFFFF_FFFF, using: &random)] {
+                #expect(
+                    whole.divided(by: divisor) == naive.divided(by: divisor),
+                    "seed \(seed), round \(round): \(numbers) by \(divisor)")
+            }
         }
     }
 }
@@ -201,7 +255,7 @@ private func naive(_ query: Query, over node: Node) -> Node {
             case .count: .integer(Int64(selected.count))
             case .sum: sum.value
             case .average:
-                numbers.isEmpty ? nil : sum.value?.doubleValue.map { .number($0 / Double(numbers.count)) }
+                numbers.isEmpty ? nil : sum.divided(by: numbers.count)
             case .minimum: sorted.first
             case .maximum: sorted.last
             }

@@ -61,9 +61,6 @@ extension Query {
 }
 
 extension NumberSummary {
-    /// The sum, rounded, divided by the count; nil where there is no number.
-    fileprivate var average: Node? {
-        guard count > 0, let sum = sum.value?.doubleValue else { return nil }
-        return .number(sum / Double(count))
-    }
+    /// The exact sum divided by the count, rounded once; nil where there is no number.
+    fileprivate var average: Node? { count > 0 ? sum.divided(by: count) : nil }
 }
