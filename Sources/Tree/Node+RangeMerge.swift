@@ -109,9 +109,11 @@ private struct RangePlan {
     /// For each range, whether it is in one entry with the range before it.
     private var isJoined: [Bool]
     private let hasher: RangeHasher
+    private let clearsHiddenPlaces: Bool
 
     init(_ hasher: RangeHasher) {
         self.hasher = hasher
+        clearsHiddenPlaces = hasher.clearsHiddenPlaces
         isSent = hasher.differs
         isJoined = Array(repeating: false, count: isSent.count)
     }
@@ -120,6 +122,7 @@ private struct RangePlan {
     var entries: [Entry] {
         var entries: [Entry] = []
         for range in isSent.indices {
+            if !isSent[range], !clearsHiddenPlaces { continue }
             if !isSent[range] {
                 entries += hasher.hiddenPlaces[range].map { Entry.removal(ofPriorityAt: $0, in: range) }
             } else if isJoined[range], case .leaves(let ranges)? = entries.last {
@@ -145,8 +148,9 @@ private struct RangePlan {
         for object in hasher.objects where object.isHidden {
             join(object.lastLeaf...max(object.lastLeaf, object.position))
         }
-        for range in isSent.indices where hasher.hiddenPlaces[range].count > RangeHasher.hiddenPlaceLimit {
-            isSent[range] = true
+        if clearsHiddenPlaces {
+            for range in isSent.indices
+            where hasher.hiddenPlaces[range].count > RangeHasher.hiddenPlaceLimit { isSent[range] = true }
         }
         // In ascending order: an object adds only ranges behind it.
         for object in hasher.objects where !object.isHidden && isSent[object.position] {

@@ -37,6 +37,8 @@ struct RangeHasher {
     /// clients make ranges of 512 bytes or more (§9.6). A client visits all siblings on the path of each
     /// entry, so there must not be many more entries than ranges.
     static let hiddenPlaceLimit = 4
+    /// Up to so many ``hiddenPlaces`` in all are always cleared; more of them, where the node has priorities.
+    static let alwaysClearedPlaceCount = 16
 
     private let clientHash: CompoundHash
     /// For each range, whether the client's hash differs from this node's.
@@ -94,6 +96,12 @@ struct RangeHasher {
 
     /// The number of the current range: as many were closed.
     private var range: Int { differs.count }
+
+    /// Whether the ``hiddenPlaces`` are to be cleared. Where there are many, and no object has a priority, the
+    /// data uses none, as most data: then each resumption would be answered with much of it, for nothing.
+    var clearsHiddenPlaces: Bool {
+        !objects.isEmpty || hiddenPlaces.reduce(0) { $0 + $1.count } <= Self.alwaysClearedPlaceCount
+    }
 
     // MARK: Visiting leaves
 
