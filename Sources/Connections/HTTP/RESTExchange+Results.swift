@@ -97,7 +97,6 @@ extension RESTExchange {
     mutating func giveUp(_ context: inout ConnectionContext) -> Step {
         guard case .answering(let pending) = state else { return .wait }
         pending.response.keepsAlive = false
-        if case .inspecting = work { context.append(.abandonJobs) }
         cancelWork(&context)
         cancelTimeout(&context)
         return respond(.error(.readTimedOut, pending.response), pending)

@@ -292,21 +292,20 @@ struct RESTExchange {
     mutating func close(_ context: inout ConnectionContext) {
         body.take()
         limits.release()
-        switch work {
-        case .measuring, .inspecting: context.append(.abandonJobs)
-        case .none, .verifying, .readingBody, .awaitingTurn: break
-        }
         cancelWork(&context)
         cancelTimeout(&context)
         releaseLargeUpdate(&context)
         state = .none
     }
 
-    /// What another thread finds comes too late.
+    /// What another thread finds comes too late: its job is dropped, where it has not begun.
     mutating func cancelWork(_ context: inout ConnectionContext) {
-        if case .readingBody = work {
+        switch work {
+        case .measuring, .inspecting: context.append(.abandonJobs)
+        case .readingBody:
             body.ended()
             context.append(.cancelBody)
+        case .none, .verifying, .awaitingTurn: break
         }
         work = .none
     }

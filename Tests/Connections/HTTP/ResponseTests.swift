@@ -122,10 +122,25 @@ private func large(_ byteCount: Int) -> Node { .string(Text(String(repeating: "v
                     .client(request("GET /a.json?timeout=1s"), "wake at 1", "GET /a"),
                     .result(.read(large(300 * kibibyte)), "measure up to 268435456"),
                     .deadline(
-                        "cancel wake",
+                        "abandon jobs", "cancel wake",
                         #"400 { "error" : "The request took longer than its timeout" }, close"#,
                         "close after flush"),
-                    .measured(),
+                    .measured(), .closed("closed"),
+                ]),
+            HTTPConversation(
+                "a query that is given up leaves no job behind, whatever its timeout",
+                [
+                    .client(
+                        request(#"GET /a.json?orderBy="$key"&limitToFirst=1&timeout=1ms"#.quoted),
+                        "wake at 0.001", "GET /a"),
+                    .result(
+                        .filtered(node(#"{"b":1,"c":2}"#), IndexedQuery(Query(order: .key))),
+                        "measure query up to 268435456"),
+                    .deadline(
+                        "abandon jobs", "cancel wake",
+                        #"400 { "error" : "The request took longer than its timeout" }, close"#,
+                        "close after flush"),
+                    .closed("closed"),
                 ]),
             HTTPConversation(
                 "the connection ends while data is measured",
