@@ -166,6 +166,16 @@ extension RESTCallResult {
         }
     }
 
+    /// About the bytes of memory of the data that are not the tree's: those of the list of children that a
+    /// query has selected. At most 32 additions.
+    package func ownedByteCount(for request: RESTRequest?) -> Int {
+        switch self {
+        case .read(let node), .page(let node, _):
+            request?.selectsChildren == true ? node.children.entryByteCount : 0
+        default: 0
+        }
+    }
+
     /// Whether the response has the ETag of ``node``, which takes O(size) to compute.
     package func wantsETag(_ request: RESTRequest) -> Bool {
         if case .stale = self { true } else { node != nil && request.returnsETag }
@@ -186,10 +196,13 @@ extension RESTCallResult {
         switch self {
         case .read(let node):
             if let etag, Text(etag) == request.ifNoneMatch { return .notModified(etag: etag, context) }
-            return .value(node, etag: etag, to: request, context)
+            return .value(
+                node, etag: etag, ownedByteCount: ownedByteCount(for: request), to: request, context)
         case .page(let node, let end):
             do throws(RESTError) {
-                return .value(node, cursor: try request.cursor(behind: end), to: request, context)
+                return .value(
+                    node, cursor: try request.cursor(behind: end),
+                    ownedByteCount: ownedByteCount(for: request), to: request, context)
             } catch {
                 return .error(error, context)
             }

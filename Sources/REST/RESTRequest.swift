@@ -169,6 +169,9 @@ package final class RESTRequest: Sendable {
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
     }
 
+    /// Whether the result of a read is made for it, of children that the tree has, too: a query selects them.
+    package var selectsChildren: Bool { isFiltered && query?.loadsAllData == false }
+
     /// The cursor behind a page of the query; nil for the last page (§5.5).
     /// - Throws: ``RESTError/cursorTooLong``.
     package func cursor(behind end: Window.PageEnd?) throws(RESTError) -> String? {

@@ -50,7 +50,7 @@ package struct RESTResponse {
         if case .framingUnknown = rest { true } else { false }
     }
 
-    /// Bytes of memory that it holds of what is printed and not returned. O(1).
+    /// Bytes of memory that it holds of what is not returned, beside the tree's. O(1).
     package var heldByteCount: Int {
         switch rest {
         case .framingUnknown(let printer, _), .printer(let printer), .chunks(let printer),
@@ -141,17 +141,20 @@ extension RESTResponse {
     ///   - node: The data that was read, or written with its server values resolved.
     ///   - etag: The tag of the data, when the request wants it (``RESTRequest/returnsETag``).
     ///   - cursor: Behind a page of a query (§5.5).
+    ///   - ownedByteCount: About the bytes of memory of the data that are not the tree's.
     /// - Complexity: O(the first ``RESTLimits/pieceByteCount`` of the text).
     package static func value(
-        _ node: Node, etag: String? = nil, cursor: String? = nil, to request: RESTRequest,
-        _ context: ResponseContext
+        _ node: Node, etag: String? = nil, cursor: String? = nil, ownedByteCount: Int = 0,
+        to request: RESTRequest, _ context: ResponseContext
     ) -> RESTResponse {
         let form = request.form
         let json = request.method.isRead ? JSONForm(reading: form) : JSONForm(writing: form)
         if form.isPlain, etag == nil, cursor == nil, let text = json.text(ofSmall: node) {
             return whole(text, .ok, startOfHead(.ok, jsonType), context)
         }
-        return response(.node(node), json, etag: etag, cursor: cursor, form: form, context)
+        return response(
+            .node(node), json, etag: etag, cursor: cursor, ownedByteCount: ownedByteCount, form: form, context
+        )
     }
 
     /// The response to a PATCH: its members as they were sent, with their server values resolved (§2.3).
@@ -202,17 +205,18 @@ extension RESTResponse {
 
     private static func response(
         _ root: ValuePrinter.Root, _ json: JSONForm, status: HTTPStatus = .ok, etag: String?,
-        cursor: String? = nil, form: ResponseForm, _ context: ResponseContext
+        cursor: String? = nil, ownedByteCount: Int = 0, form: ResponseForm, _ context: ResponseContext
     ) -> RESTResponse {
         if form.print == .silent { return bare(.noContent, etag: etag, cursor: cursor, context) }
         var printer: ValuePrinter
         let contentType: StaticString
         if let callback = form.callback {
             printer = ValuePrinter(
-                root, json, prefix: Array(callback.utf8) + [0x28], suffix: Array(");".utf8))
+                root, json, prefix: Array(callback.utf8) + [0x28], suffix: Array(");".utf8),
+                ownedByteCount: ownedByteCount)
             contentType = "application/javascript; charset=utf-8"
         } else {
-            printer = ValuePrinter(root, json)
+            printer = ValuePrinter(root, json, ownedByteCount: ownedByteCount)
             contentType = jsonType
         }
         var head = startOfHead(status, contentType)

@@ -127,6 +127,10 @@ package struct Children: Sendable {
     /// How many children there are: at most 32 additions.
     package var count: Int { root.count }
 
+    /// About the bytes of memory of all entries, without what is below the children: what a list takes whose
+    /// children are another's, too. At most 32 additions.
+    package var entryByteCount: Int { count * MemoryLayout<Entry>.stride }
+
     /// The child with this key, or `.empty`. O(log n).
     package subscript(key: Key) -> Node { root[key] }
 

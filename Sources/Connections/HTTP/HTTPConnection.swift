@@ -87,10 +87,10 @@ package struct HTTPConnection {
     /// Bytes of a body that is not complete, or that a thread has.
     package var unfinishedByteCount: Int { rest.unfinishedByteCount }
 
-    /// Bytes of a head that is not complete, of later requests, of a response that is printed and not
-    /// written, and of events that were not read.
+    /// Bytes of a head that is not complete, of later requests, of a result that waits for its turn, of a
+    /// response that is not written, and of events that were not read.
     package var waitingByteCount: Int {
-        input.waitingByteCount + output.heldByteCount + (stream?.heldByteCount ?? 0)
+        input.waitingByteCount + rest.waitingByteCount + output.heldByteCount + (stream?.heldByteCount ?? 0)
     }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.

@@ -62,8 +62,7 @@ extension RESTExchange {
         _ context: inout ConnectionContext
     ) -> Step {
         guard !context.printing.isUsedUp || !pending.isLong(result) else {
-            work = .awaitingTurn(result, etag: etag)
-            context.append(.nextTurn)
+            awaitTurn(result, etag: etag, pending, &context)
             return .wait
         }
         return print(result, etag: etag, pending, &context)
@@ -86,7 +85,7 @@ extension RESTExchange {
         guard case .answering(let pending) = state, case .awaitingTurn(let result, let etag) = work else {
             return .wait
         }
-        work = .none
+        endWork()
         return print(result, etag: etag, pending, &context)
     }
 

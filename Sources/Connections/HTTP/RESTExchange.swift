@@ -50,6 +50,8 @@ struct RESTExchange {
     var state = State.none
     /// What another thread does for the request.
     var work = RequestWork.none
+    /// About the bytes of memory of a result that waits for its turn, as far as they are not the tree's.
+    private(set) var waitingByteCount = 0
     var body: RequestBody
     var limits = RequestLimits()
     /// The request has a time of its own.
@@ -307,7 +309,23 @@ struct RESTExchange {
             context.append(.cancelBody)
         case .none, .verifying, .awaitingTurn: break
         }
+        endWork()
+    }
+
+    /// Nothing is waited for any more.
+    mutating func endWork() {
         work = .none
+        waitingByteCount = 0
+    }
+
+    /// The result is there, and others have their turn before it is printed.
+    mutating func awaitTurn(
+        _ result: RESTCallResult, etag: String?, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) {
+        work = .awaitingTurn(result, etag: etag)
+        waitingByteCount = result.ownedByteCount(for: pending.request)
+        context.append(.nextTurn)
     }
 
     /// Posts the end of the connection to the databases, where a request of it was posted before.

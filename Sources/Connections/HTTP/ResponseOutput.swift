@@ -30,8 +30,8 @@ struct ResponseOutput {
     private var spentByteCount = 0
     /// Its framing is not known: it counts in ``ConnectionContext/bufferingCount``.
     private var isBuffering = false
-    /// Bytes of memory that it holds of what is printed and not written. (Stored: to ask ``response`` would
-    /// copy it.)
+    /// Bytes of memory that it holds of what is not written, beside the tree's. (Stored: to ask ``response``
+    /// would copy it.)
     private(set) var heldByteCount = 0
 
     /// A response is being sent. (To compare it with nil would copy it.)

@@ -190,6 +190,48 @@ private func large(_ byteCount: Int) -> Node { .string(Text(String(repeating: "v
         #expect(driver.output.bodies[0].count == expected)
     }
 
+    /// The list of children that a query has selected is held for its response alone: it counts from the
+    /// result to the end of the response. Data of the tree does not.
+    @Test(arguments: [true, false]) func resultOfQueryIsCounted(isQuery: Bool) {
+        var driver = HTTPDriver()
+        driver.base.socket.takesAll = false
+        // There is no room for a buffer, and the response has to wait for its turn.
+        driver.base.context.bufferingCount = 1 << 10
+        driver.base.context.printing = PrintingBudget(byteCount: 0)
+        let data = node("{" + (0..<100_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        let counted: ClosedRange<Int> =
+            isQuery ? data.children.entryByteCount...data.children.entryByteCount + (1 << 20) : 0...1 << 20
+        _ = driver.receive(
+            request("GET /a.json" + (isQuery ? #"?orderBy="$key"&limitToLast=100000"#.quoted : "")))
+        _ = driver.receive(isQuery ? .filtered(data, IndexedQuery(Query(order: .key))) : .read(data))
+        #expect(driver.machine.heldByteCount == 0)
+        let lines = driver.event {
+            $0.measured(
+                NodeSizeCheck(
+                    session: HTTPDriver.id, filtered: isQuery ? data : nil, isTooHeavy: false, etag: nil), &$1
+            )
+        }
+        #expect(lines == ["next turn"] && counted.contains(driver.machine.heldByteCount))
+        _ = driver.event { $0.nextTurn(&$1) }
+        #expect(driver.machine.isResponding && counted.contains(driver.machine.heldByteCount))
+        for _ in 0..<3 { _ = driver.event { $0.nextTurn(&$1) } }
+        #expect(driver.machine.isResponding && counted.contains(driver.machine.heldByteCount))
+        _ = driver.event { $0.closed(inOrder: false, &$1) }
+        #expect(driver.machine.heldByteCount == 0)
+    }
+
+    /// A response that is given up while it waits for its turn counts no longer.
+    @Test func resultOfQueryThatWasGivenUpCountsNoLonger() {
+        var driver = HTTPDriver()
+        driver.base.context.printing = PrintingBudget(byteCount: 0)
+        let data = node("{" + (0..<10_000).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        _ = driver.receive(request(#"GET /a.json?orderBy="$key"&limitToLast=10000&timeout=1s"#.quoted))
+        #expect(driver.receive(.read(data)) == ["next turn"])
+        #expect(driver.machine.heldByteCount == data.children.entryByteCount)
+        _ = driver.event { $0.deadlinePassed(&$1) }
+        #expect(driver.machine.heldByteCount == 0)
+    }
+
     /// A drain between two turns writes on, and the turn that was asked for asks for no second one.
     @Test func drainWhileAnotherTurnIsAwaited() {
         var driver = HTTPDriver()
