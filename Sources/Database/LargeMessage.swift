@@ -268,7 +268,7 @@ package final class EncodingBudget: Sendable {
 extension Window {
     /// Whether it has more children than `childLimit`, or prints to more bytes than `byteLimit`, about.
     /// O(`byteLimit`).
-    fileprivate func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
+    func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         var left = byteLimit
         return entries.count > childLimit || entries.contains { $0.node.weigh(&left) }
     }

@@ -26,6 +26,8 @@ package struct OutputBatch: Sendable {
         case events(SessionID, [StreamEvent])
         /// The events of a write of many locations, which the event streams of one location share.
         case update(SessionID, StreamUpdate)
+        /// A large query window, which is one event of an event stream: a worker makes the event.
+        case window(SessionID, StreamWindow)
         /// The session's ``DatabaseMessage/windowMark(_:)`` comes back: everything that it had requested
         /// before has its reply.
         case windowMark(SessionID)
@@ -131,7 +133,7 @@ package struct OutputBatch: Sendable {
     ///   not counted when the item was made.
     package mutating func noteDelivered(_ index: Int, recipientCount: Int) {
         switch items[index] {
-        case .shared, .compressible, .events, .update: pushCount += recipientCount
+        case .shared, .compressible, .events, .update, .window: pushCount += recipientCount
         case .frames, .large, .rest, .windowMark, .held, .close, .resumeReading, .delivered: break
         }
         items[index] = .delivered
@@ -156,7 +158,7 @@ package struct OutputBatch: Sendable {
     package func recipients(ofItem index: Int) -> Recipients {
         switch items[index] {
         case .frames(let id, _), .large(let id, _), .rest(let id, _), .events(let id, _), .update(let id, _),
-            .windowMark(let id), .held(let id, _), .close(let id, _):
+            .window(let id, _), .windowMark(let id), .held(let id, _), .close(let id, _):
             .one(id)
         case .shared(_, let recipients), .compressible(_, let recipients): .several(recipients)
         case .resumeReading, .delivered: .none

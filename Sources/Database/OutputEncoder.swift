@@ -16,6 +16,8 @@ struct OutputEncoder {
     private var message: [UInt8] = []
     /// Event streams among the sessions.
     var streams: [SessionID: StreamRoot] = [:]
+    /// The latest windows that streams were sent, while one holds them; at most ``keptWindowCount``.
+    private var windows: [KeptWindow] = []
 
     /// When the oldest request was read whose results are in the batches; the latest time there is for none.
     private var oldestRequest = MonotonicTime(nanoseconds: .max)
@@ -38,6 +40,11 @@ struct OutputEncoder {
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
     private static let keptByteCount = 1 << 20
+    private static let keptWindowCount = 64
+
+    private struct KeptWindow {
+        weak var window: StreamWindow?
+    }
 
     init(queueCount: Int) {
         batches = Array(repeating: OutputBatch(), count: queueCount)
@@ -193,6 +200,7 @@ struct OutputEncoder {
     private enum Streamed {
         case events([StreamEvent])
         case update(StreamUpdate)
+        case window(StreamWindow)
     }
 
     /// Encodes the events of a push for event streams, once for all streams of one location.
@@ -219,18 +227,19 @@ struct OutputEncoder {
             if let made, made.root.isQuery == root.isQuery, made.root.path == root.path {
                 content = made.content
             } else {
-                content = Self.streamed(push, root)
+                content = makeContent(of: push, for: root)
                 made = (root, content)
             }
             switch content {
             case .events(let events): append(.events(session, events), to: session)
             case .update(let update): append(.update(session, update), to: session)
+            case .window(let window): append(.window(session, window), to: session)
             }
         }
         return rest
     }
 
-    private static func streamed(_ push: Push, _ root: StreamRoot) -> Streamed {
+    private mutating func makeContent(of push: Push, for root: StreamRoot) -> Streamed {
         switch push.body {
         case .overwrite(let path, let node):
             guard let base = push.mergeBase, root.path.contains(base) else {
@@ -245,13 +254,28 @@ struct OutputEncoder {
                 StreamEvent.events(
                     merging: entries.map { ($0.path, $0.node) }, at: root.path.relative(base),
                     isQuery: root.isQuery))
-        // A large query window. Streams send no hashes, so all of it is missing.
+        // Streams send no hashes, so all of it is missing.
         case .initial(let state):
-            guard case .overwrite(let path, let node)? = state.body(knowing: nil) else { return .events([]) }
-            return .events([.put(root.path.relative(path), node)])
+            guard let window = state.window, window.entries.count > LiveTree.inlineQueryChildCount else {
+                return .events([.put(root.path.relative(state.path), state.window?.node ?? state.node)])
+            }
+            assert(state.path == root.path, "a stream has one listen")
+            return .window(streamWindow(of: window))
         // A reply to hashes, which streams do not send; and a stream has one listen.
         case .rangeMerge, .listens: return .events([])
         }
+    }
+
+    /// What streams are sent of a window: the same as other streams hold, where it has not changed since.
+    private mutating func streamWindow(of window: Window) -> StreamWindow {
+        windows.removeAll { $0.window == nil }
+        if let identity = window.identity {
+            for kept in windows { if let known = kept.window, known.identity === identity { return known } }
+        }
+        let made = StreamWindow(window)
+        if windows.count == Self.keptWindowCount { windows.removeFirst() }
+        windows.append(KeptWindow(window: made))
+        return made
     }
 
     // MARK: Replies without a command

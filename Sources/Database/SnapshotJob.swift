@@ -268,6 +268,7 @@ package enum SnapshotJob: Sendable {
     case parse(ParsingJob)
     case encode(EncodingJob)
     case sizeCheck(NodeSizeCheckJob)
+    case streamWindow(StreamWindowJob)
     case prepare(PreparationJob)
     case report(ReportJob)
 
@@ -277,7 +278,7 @@ package enum SnapshotJob: Sendable {
         case .encode(let job): if case .filtered(_, _, let query) = job.message.content { query } else { nil }
         case .sizeCheck(let job): job.query
         case .prepare(let job): if case .window(let query, _, _, _) = job.work { query } else { nil }
-        case .parse, .report: nil
+        case .parse, .streamWindow, .report: nil
         }
     }
 
@@ -286,6 +287,7 @@ package enum SnapshotJob: Sendable {
         case .parse(let job): job.session
         case .encode(let job): job.session
         case .sizeCheck(let job): job.session
+        case .streamWindow(let job): job.session
         case .prepare(let job): job.session
         case .report(let job): job.session
         }
@@ -307,6 +309,7 @@ extension SnapshotJob {
             } else {
                 job.node.isHeavier(than: min(byteLimit, job.byteLimit ?? .max))
             }
+        case .streamWindow(let job): job.window.isHeavier(than: byteLimit, childLimit)
         case .prepare(let job):
             switch job.work {
             case .hash(let node): node.isHeavier(than: byteLimit)

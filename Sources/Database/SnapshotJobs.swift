@@ -272,6 +272,8 @@ struct SnapshotJobs {
                 NodeSizeCheck(
                     of: job.node, job.query, for: job.session, byteLimit: job.byteLimit,
                     wantsETag: job.wantsETag))
+        case .streamWindow(let job):
+            job.results.post(NodeSizeCheck(making: job.window, for: job.session))
         case .prepare(let job): job.perform(&hashes)
         case .report(let job): job.perform()
         }

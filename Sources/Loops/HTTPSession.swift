@@ -131,6 +131,12 @@ final class HTTPSession: ChannelSession {
         finish()
     }
 
+    override func receive(_ window: StreamWindow) {
+        prepareEvent()
+        connection.receive(window, &services.context)
+        finish()
+    }
+
     override func close(_ reason: DisconnectReason) {
         prepareEvent()
         connection.close(reason, &services.context)

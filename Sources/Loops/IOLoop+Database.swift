@@ -94,7 +94,7 @@ extension IOLoop {
                 let range = position.nextRecipients(of: recipients.count)
                 position.sharedCount += send(&forms, to: recipients[range])
                 if range.upperBound < recipients.count { position.forms = forms }
-            case .events, .update:
+            case .events, .update, .window:
                 position.sharedCount += deliver(batch, item: position.item)
                 position.nextItem()
             case .frames, .large, .rest, .windowMark, .held, .close, .resumeReading, .delivered:
@@ -117,6 +117,7 @@ extension IOLoop {
         case .rest(let id, let result): table[id]?.receive(result)
         case .events(let id, let events): table[id]?.receive(events)
         case .update(let id, let update): table[id]?.receive(update)
+        case .window(let id, let window): table[id]?.receive(window)
         case .windowMark(let id): table[id]?.windowMarkReturned()
         case .held(let id, let byteCount): table[id]?.hold(inDatabases: byteCount)
         case .close(let id, let reason): table[id]?.close(reason)

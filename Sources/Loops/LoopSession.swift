@@ -94,6 +94,7 @@ class LoopSession: ActionPerformer {
     func receive(_ result: RESTCallResult) {}
     func receive(_ events: [StreamEvent]) {}
     func receive(_ update: StreamUpdate) {}
+    func receive(_ window: StreamWindow) {}
     func close(_ reason: DisconnectReason) {}
 
     // MARK: Events from workers
@@ -172,6 +173,7 @@ class LoopSession: ActionPerformer {
         case .encode(let message): services.encode(message, for: id, window: window)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
+        case .makeWindow(let window): services.make(window, for: id)
         case .inspect(let job): services.inspect(job, for: id)
         case .abandonJobs: services.abandonJobs(of: id)
         case .release(let update): services.release(update)
@@ -274,8 +276,8 @@ extension ConnectionAction {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .inflate, .encode, .measure,
-            .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire, .countLimit,
-            .countDelay:
+            .makeWindow, .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire,
+            .countLimit, .countDelay:
             false
         }
     }

@@ -179,6 +179,12 @@ final class SessionServices {
                     results: measured)))
     }
 
+    /// Has a worker make the event of a large window for a stream; the session's `measured` gets the result.
+    func make(_ window: StreamWindow, for session: SessionID) {
+        resources.workers.post(
+            .streamWindow(StreamWindowJob(session: session, window: window, results: measured)))
+    }
+
     /// Has another thread free the body of a PATCH.
     func release(_ update: consuming RESTUpdate) { resources.workers.release(update) }
 

@@ -176,6 +176,7 @@ final class Bench {
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
                 case .events(let session, let events): ["\(session.slot) events \(events)"]
                 case .update(let session, let update): ["\(session.slot) events \(update.events)"]
+                case .window(let session, let window): ["\(session.slot) events \(window.events)"]
                 case .windowMark(let session): ["\(session.slot) mark"]
                 case .held: []
                 case .resumeReading: ["resume"]

@@ -76,6 +76,32 @@ extension StallTests {
         return Int(counts.allocations + counts.retains + counts.releases)
     }
 
+    /// A stream on a query window opens, and catches up, at the same cost whatever the window's size: a worker
+    /// makes the node.
+    @Test func eventStreamCostsNoMoreForLargeWindows() {
+        let calls = (Self.callsForWindow(of: 1000), Self.callsForWindow(of: 20_000))
+        #expect(calls.1 <= calls.0 + Self.callsPerSession, "\(calls)")
+    }
+
+    /// - Returns: Runtime calls of a stream that opens, while another one has the window, and catches up.
+    private static func callsForWindow(of childCount: Int) -> Int {
+        let query = Query(order: .key)
+        let listen = Listen(path: "q", query: query, tag: 1)
+        var root = Node.empty
+        root.set(StreamWindowTests.node(childCount), at: "q")
+        var tree = LiveTree(root: root)
+        var encoder = OutputEncoder(queueCount: 1)
+        for slot: UInt32 in 1...2 {
+            encoder.streams[Bench.session(slot)] = .init(path: "q", query: query, isQuery: true)
+        }
+        encoder.encode(tree.begin(listen, for: Bench.session(1)))
+        pando_counting_start()
+        encoder.encode(tree.begin(listen, for: Bench.session(2)))
+        encoder.encode(catchUp: tree.catchUp(Bench.session(2), paths: [], tags: [1]))
+        let counts = pando_counting_stop()
+        return Int(counts.allocations + counts.retains + counts.releases)
+    }
+
     /// A session that catches up is not sent its windows one after the other before others get their turn: a
     /// worker makes them.
     @Test func windowsAreCaughtUpElsewhere() throws {

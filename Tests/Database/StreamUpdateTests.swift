@@ -86,28 +86,3 @@ import Testing
         }
     }
 }
-
-extension StreamUpdateTests {
-    /// A stream of a query is sent its window, however many children that has.
-    @Test(arguments: [1, 256, 257, 5000]) func windowsOfAnySizeAreSent(count: Int) throws {
-        var encoder = OutputEncoder(queueCount: 1)
-        let query = Query(order: .key)
-        encoder.streams[Self.session(1)] = .init(path: "q", query: query, isQuery: true)
-        let node = Node.object(
-            Children(
-                ascending: (0..<count).map {
-                    .init(key: Key(unchecked: Text("k\(100_000 + $0)")), node: .integer(Int64($0)))
-                }))
-        var root = Node.empty
-        root.set(node, at: "q")
-        var tree = LiveTree(root: root)
-        let pushes = tree.begin(Listen(path: "q", query: query, tag: 1), for: Self.session(1))
-        encoder.encode(pushes)
-        let batch = encoder.takeBatches(refillingFrom: OutputBatch.pool(loopCount: 1))[0]
-        guard case .events(_, let events) = batch.items[0] else {
-            Issue.record("\(batch.items[0])")
-            return
-        }
-        #expect(events == [.put("/", node)])
-    }
-}

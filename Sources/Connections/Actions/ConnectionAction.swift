@@ -34,6 +34,8 @@ package enum ConnectionAction {
     case encode(LargeMessage)
     /// `measured`: the size and ETag of data, or of what a query lets through.
     indirect case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
+    /// `measured`: the event of a large query window is made, and its size is known.
+    case makeWindow(StreamWindow)
     /// `inspected`: a report for an administrator.
     indirect case inspect(InspectionJob)
     /// `bodyRead`: a large or compressed body.

@@ -28,6 +28,8 @@ package struct EventStream {
         case event(StreamEvent)
         /// Events that all streams of a location share.
         case update(StreamUpdate)
+        /// The first of ``windows`` that is not being printed.
+        case window
     }
 
     /// An event or an update that waits. What came while nothing waited counts as one event and no bytes: a
@@ -48,6 +50,10 @@ package struct EventStream {
     private var printer: ValuePrinter?
     /// Prints an update.
     private var updatePrinter: StreamUpdatePrinter?
+    /// Large query windows among the entries, in their order; the first one is in ``printer`` where
+    /// ``isPrintingWindow``. They are here because what they count for changes while they wait.
+    private var windows: [StreamWindow.Share] = []
+    private var isPrintingWindow = false
     /// At least the bytes of the entries that wait behind others.
     package private(set) var waitingByteCount = 0
     private var waitingHeldByteCount = 0
@@ -83,9 +89,10 @@ package struct EventStream {
     /// An event is on its way to the socket.
     package var isPrinting: Bool { printer != nil || updatePrinter != nil }
 
-    /// Bytes of memory that the stream holds: what other streams share counts little.
+    /// Bytes of memory that the stream holds: of what other streams hold, too, only a part.
     package var heldByteCount: Int {
         var byteCount = waitingHeldByteCount + (printer?.heldByteCount ?? 0)
+        for window in windows { byteCount += window.byteCount }
         if let updatePrinter {
             byteCount += updatePrinter.heldByteCount + updatePrinter.update.weight / Self.sharedDivisor
         }
@@ -134,6 +141,19 @@ package struct EventStream {
         return hasSpace
     }
 
+    /// Adds a large query window, which is one event. It is sent once its node is made.
+    /// - Returns: As ``append(_:)``.
+    package mutating func append(_ window: StreamWindow) -> Bool {
+        guard !isEnding else { return true }
+        let byteCount = isBehind ? min(window.byteCount, StreamEvent.weightLimit) : 0
+        makeSpace()
+        appendMissed()
+        hasBegun = true
+        windows.append(StreamWindow.Share(window))
+        append(Entry(content: .window, byteCount: byteCount))
+        return hasSpace
+    }
+
     private var isBehind: Bool { isPrinting || waitingCount > 0 }
 
     /// Whether what waits is within its bounds.
@@ -170,11 +190,11 @@ package struct EventStream {
     /// - Parameter isTooHeavy: The first event is over ``RESTLimits/streamByteCount``: the stream is
     ///   cancelled (rest §8.2).
     package mutating func measured(isTooHeavy: Bool) {
-        isMeasuring = false
-        guard isTooHeavy else { return }
+        // A later one may have any size.
+        guard exchange(&isMeasuring, with: false), isTooHeavy else { return }
         sentCount = 0
         (waitingByteCount, waitingHeldByteCount, waitingEventCount) = (0, 0, 0)
-        entries = []
+        (entries, windows) = ([], [])
         append(Entry(content: .event(.cancel(Text(RESTError.readTooLarge.text)))))
         isEnding = true
     }
@@ -185,6 +205,7 @@ package struct EventStream {
         while true {
             if let piece = printer?.next() { return piece }
             printer = nil
+            if exchange(&isPrintingWindow, with: false) { windows.removeFirst() }
             if let piece = updatePrinter?.next() { return piece }
             updatePrinter = nil
             if waitingCount == 0 {
@@ -196,8 +217,15 @@ package struct EventStream {
                 assert(waitingByteCount == 0, "bytes are counted of events that were taken")
                 return nil
             }
+            if case .window = entries[sentCount].content {
+                // A worker is still making it.
+                guard let node = windows[0].window.node else { return nil }
+                printer = StreamEvent.put(.root, node).printer(form)
+                isPrintingWindow = true
+            }
             let entry = exchange(&entries[sentCount], with: Entry(content: .event(.keepAlive)))
             switch entry.content {
+            case .window: break
             case .event(let event): printer = event.printer(form)
             case .update(let update): updatePrinter = StreamUpdatePrinter(update, form)
             }
@@ -210,13 +238,15 @@ package struct EventStream {
 }
 
 extension StreamEvent {
+    /// Bytes that ``weight`` looks at.
+    fileprivate static let weightLimit = 1 << 20
+
     /// A lower bound of the bytes that the event holds: looked at only so far.
     fileprivate var weight: Int {
-        let limit = 1 << 20
-        return switch self {
-        case .put(_, let node): 64 + node.weight(upTo: limit)
+        switch self {
+        case .put(_, let node): 64 + node.weight(upTo: Self.weightLimit)
         case .patch(_, let entries):
-            entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: limit / entries.count) }
+            entries.reduce(64) { $0 + 32 + $1.node.weight(upTo: Self.weightLimit / entries.count) }
         case .log(let json): 64 + json.count
         case .keepAlive, .cancel, .authRevoked: 64
         }

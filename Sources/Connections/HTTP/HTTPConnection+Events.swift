@@ -30,7 +30,7 @@ extension HTTPConnection {
         carryOut(rest.bodyRead(body, &context), &context)
     }
 
-    /// A worker has measured the data of a response, or a stream's first event.
+    /// A worker has measured the data of a response, or a stream's first event, or has made an event.
     package mutating func measured(_ size: NodeSizeCheck, _ context: inout ConnectionContext) {
         switch state {
         case .rest: carryOut(rest.measured(size, &context), &context)
@@ -114,6 +114,12 @@ extension HTTPConnection {
     package mutating func receive(_ update: StreamUpdate, _ context: inout ConnectionContext) {
         guard case .streaming = state else { return }
         added(stream?.append(update), &context)
+    }
+
+    /// The databases have a large query window for the stream, which is one event.
+    package mutating func receive(_ window: StreamWindow, _ context: inout ConnectionContext) {
+        guard case .streaming = state else { return }
+        added(stream?.append(window, &context), &context)
     }
 
     /// Sends what was added to the stream.

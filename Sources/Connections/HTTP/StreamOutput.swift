@@ -54,7 +54,7 @@ struct StreamOutput {
         hasExpiry = false
     }
 
-    /// Bytes of memory that the events take which were not sent: what other streams share counts little.
+    /// Bytes of memory that the events take which were not sent; of what other streams hold, too, a part.
     var heldByteCount: Int { stream.heldByteCount }
 
     /// An event is on its way to the socket.
@@ -84,7 +84,21 @@ struct StreamOutput {
     /// - Returns: false when more waits than may: the client has to be disconnected.
     mutating func append(_ update: StreamUpdate) -> Bool { stream.append(update) }
 
-    /// The first event was measured.
+    /// Adds a large query window, which is one event. Nothing behind it is sent until a worker has made the
+    /// event.
+    /// - Returns: false when more waits than may: the client has to be disconnected.
+    mutating func append(_ window: StreamWindow, _ context: inout ConnectionContext) -> Bool {
+        if !stream.hasBegun { stream.awaitMeasure() }
+        let hasSpace = stream.append(window)
+        if let isTooHeavy = window.isTooHeavy {
+            stream.measured(isTooHeavy: isTooHeavy)
+        } else {
+            context.append(.makeWindow(window))
+        }
+        return hasSpace
+    }
+
+    /// The first event was measured, or an event was made.
     mutating func measured(isTooHeavy: Bool) { stream.measured(isTooHeavy: isTooHeavy) }
 
     /// Others have had their turn.

@@ -40,6 +40,7 @@ extension LiveTree {
             let body: Push.Body
             if view.aggregate == nil, view.window.entries.count > Self.inlineCatchUpChildCount {
                 // To make one node of many children is left to the one who encodes it.
+                view.window.identify()
                 body = .initial(InitialState(path: key.path, node: .empty, window: view.window))
             } else {
                 guard let node = view.node else { continue }

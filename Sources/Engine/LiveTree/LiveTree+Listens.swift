@@ -48,6 +48,7 @@ extension LiveTree {
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {
             view.requestScanForMissingChildren(at: key.path, indexes)
+            if view.window.entries.count > Self.inlineQueryChildCount { view.window.identify() }
             window = view.window
         }
         guard window.entries.count > Self.inlineQueryChildCount else {

@@ -43,7 +43,8 @@ package struct InitialState: Sendable {
     package var path: Path
     /// The location's data. For a listen through a query see ``window``.
     package var node: Node
-    /// The result of a query, where it takes long to make one node of it.
+    /// The result of a query, where it takes long to make one node of it. Two states of one window that has
+    /// not changed between them have the same ``Window/identity``.
     package var window: Window?
     /// The simple hash of the data that the client has; nil when the client sent none.
     package var hash: Text?

@@ -52,6 +52,7 @@ class LoopConnection {
     func receive(_ result: RESTCallResult) {}
     func receive(_ events: [StreamEvent]) {}
     func receive(_ update: StreamUpdate) {}
+    func receive(_ window: StreamWindow) {}
     func close(_ reason: DisconnectReason) {}
     func finish(_ result: WorkerResult) {}
     // Every subclass overrides these: one that ignored them would look like a lost wake-up of the server.
@@ -127,6 +128,7 @@ class LoopConnection {
         case .encode(let message): services.workers.add(.encode(message), for: id)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.workers.add(.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag), for: id)
+        case .makeWindow(let window): services.workers.add(.makeWindow(window), for: id)
         case .abandonJobs: services.workers.abandonJobs(of: id)
         case .nextTurn: services.turns.append(id)
         case .wake(let time): deadline = time
@@ -182,6 +184,7 @@ final class HTTPLoopConnection: LoopConnection {
     override func receive(_ result: RESTCallResult) { event { $0.receive(result, &$1) } }
     override func receive(_ events: [StreamEvent]) { event { $0.receive(events, &$1) } }
     override func receive(_ update: StreamUpdate) { event { $0.receive(update, &$1) } }
+    override func receive(_ window: StreamWindow) { event { $0.receive(window, &$1) } }
     override func close(_ reason: DisconnectReason) { event { $0.close(reason, &$1) } }
     override func nextTurn() { event { $0.nextTurn(&$1) } }
     override func deadlinePassed() { event { $0.deadlinePassed(&$1) } }

@@ -71,6 +71,7 @@ extension OutputBatch {
             case .rest(let session, let result): outputs.append(.rest(session, result))
             case .events(let session, let events): outputs.append(.events(session, events))
             case .update(let session, let update): outputs.append(.events(session, update.events))
+            case .window(let session, let window): outputs.append(.events(session, window.events))
             case .close(let session, _): outputs.append(.closed(session))
             case .windowMark, .held, .resumeReading, .delivered: break
             }

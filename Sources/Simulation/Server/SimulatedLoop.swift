@@ -251,6 +251,7 @@ final class SimulatedLoop {
         case .rest(let id, let result): connection(id)?.receive(result)
         case .events(let id, let events): connection(id)?.receive(events)
         case .update(let id, let update): connection(id)?.receive(update)
+        case .window(let id, let window): connection(id)?.receive(window)
         case .windowMark(let id): connection(id)?.windowMarkReturned()
         case .held: break
         case .close(let id, let reason): connection(id)?.close(reason)

@@ -26,6 +26,7 @@ final class SimulatedWorkers {
         case parse([UInt8])
         case encode(LargeMessage)
         case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
+        case makeWindow(StreamWindow)
         case readBody([UInt8], RESTRequest, byteLimit: Int)
     }
 
@@ -90,6 +91,8 @@ final class SimulatedWorkers {
             return .measured(
                 NodeSizeCheck(
                     of: node, query, for: job.session, byteLimit: byteLimit, wantsETag: wantsETag))
+        case .makeWindow(let window):
+            return .measured(NodeSizeCheck(making: window, for: job.session))
         case .readBody(let bytes, let request, let byteLimit):
             var result = BodyResult(session: job.session, content: .bytes(bytes), byteCount: bytes.count)
             do throws(RESTError) {

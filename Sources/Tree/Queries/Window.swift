@@ -2,7 +2,12 @@
 package struct Window: Sendable {
     package let query: Query
     /// Ascending in the query's order; at most its limit.
-    package private(set) var entries = WindowEntries()
+    package private(set) var entries = WindowEntries() {
+        didSet { identity = nil }
+    }
+    /// What copies of the window have in common until one of them changes; nil where none was asked for
+    /// (``identify()``) since the last change.
+    package private(set) var identity: Identity?
     /// Whether the limit excludes children that are in the query's range.
     private var hidesChildren = false
     /// Where the window ended when it began to lack children; nil while it lacks none. It still has all
@@ -21,6 +26,16 @@ package struct Window: Sendable {
     package init(_ indexed: IndexedQuery, over node: Node) {
         query = indexed.query
         fill(from: node.children, by: indexed.index)
+    }
+
+    /// See ``identity``. An object: while it is held, no other window has the same.
+    package final class Identity: Sendable {
+        fileprivate init() {}
+    }
+
+    /// Sets ``identity``, unless it is set. O(1).
+    package mutating func identify() {
+        if identity == nil { identity = Identity() }
     }
 
     /// The query's result: an object of these children, without the node's own priority (§7.4). O(window ×

@@ -1,3 +1,4 @@
+import PandoBytes
 import PandoDatabase
 import PandoREST
 import PandoTime
@@ -77,5 +78,51 @@ import Testing
         }
         while stream.next() != nil {}
         #expect(stream.waitingByteCount == 0 && stream.heldByteCount == 0)
+    }
+
+    private static func window(_ count: Int) -> StreamWindow {
+        let children = (0..<count).map {
+            Children.Entry(key: Key(unchecked: Text("k\(100_000 + $0)")), node: .integer(Int64($0)))
+        }
+        return StreamWindow(Window(Query(order: .key), over: .object(Children(ascending: children))))
+    }
+
+    /// A window counts from the first event on until it is printed, for each stream its part.
+    @Test func windowsAreCountedWhileTheyAreHeld() {
+        let window = Self.window(10_000)
+        var streams = (0..<2).map { _ in
+            EventStream(JSONForm(), waitingByteLimit: 16 << 20, now: MonotonicTime(nanoseconds: 0))
+        }
+        for index in streams.indices {
+            let hasSpace = streams[index].append(window)
+            #expect(hasSpace && streams[index].heldByteCount == window.byteCount / (index + 1))
+        }
+        #expect(streams[0].next() == nil && streams[0].waitingCount == 1, "it is not made yet")
+        window.make()
+        #expect(streams[0].next() != nil && streams[0].heldByteCount >= window.byteCount / 2)
+        while streams[0].next() != nil {}
+        #expect(streams[0].heldByteCount == 0 && streams[0].waitingCount == 0 && !streams[0].isPrinting)
+        #expect(streams[1].heldByteCount == window.byteCount)
+    }
+
+    /// What waits behind a window comes behind it, in order.
+    @Test func windowsKeepTheirPlace() {
+        let windows = [Self.window(300), Self.window(301)]
+        var stream = Self.stream()
+        var expected: [UInt8] = []
+        for (index, window) in windows.enumerated() {
+            let following = StreamEvent.put("k", .integer(Int64(index)))
+            var hasSpace = stream.append(window)
+            #expect(hasSpace)
+            hasSpace = stream.append([following])
+            #expect(hasSpace)
+            for event in window.events + [following] { expected.append(event: event) }
+        }
+        windows[1].make()
+        #expect(stream.next() == nil, "the first is not made yet")
+        windows[0].make()
+        var text: [UInt8] = []
+        while let piece = stream.next() { text += piece }
+        #expect(text == expected && stream.heldByteCount == 0 && stream.waitingByteCount == 0)
     }
 }

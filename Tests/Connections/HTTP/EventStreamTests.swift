@@ -143,6 +143,54 @@ private func put(_ json: String, at path: Path = "/") -> StreamEvent { .put(path
         ] as [HTTPConversation])
     func streams(conversation: HTTPConversation) { conversation.check() }
 
+    private static func window(_ count: Int) -> StreamWindow {
+        let data = node("{" + (0..<count).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}")
+        return StreamWindow(Window(Query(order: .key), over: data))
+    }
+
+    /// A large query window is made by a worker, and nothing is sent before (§8.2). A stream that comes later
+    /// needs no worker.
+    @Test func largeWindowIsMadeByAWorker() {
+        let window = Self.window(1000)
+        var driver = HTTPDriver()
+        for step in Self.open { _ = step.run(on: &driver) }
+        #expect(driver.event { $0.receive(window, &$1) } == ["make window"])
+        #expect(driver.event { $0.receive([put("2", at: "b")], &$1) } == [])
+        for _ in 0..<40 {
+            driver.base.wait(1)
+            #expect(driver.tick() == [], "no keep-alive comes before the first event")
+        }
+        #expect(driver.machine.heldByteCount >= window.byteCount)
+        let made = NodeSizeCheck(making: window, for: HTTPDriver.id)
+        let lines = driver.event { $0.measured(made, &$1) }
+        #expect(lines.count == 2 && lines.last == #"event: put data: {"path":"/b","data":2}"#)
+        #expect(driver.machine.heldByteCount == 0)
+
+        var later = HTTPDriver()
+        for step in Self.open { _ = step.run(on: &later) }
+        #expect(later.event { $0.receive(window, &$1) } == Array(lines.prefix(1)))
+    }
+
+    /// The first event may be too much (§8.2); one that a stream gets when it has caught up may not.
+    @Test func windowThatIsTooLargeEndsAStreamThatBegins() {
+        let isTooHeavy = NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: true, etag: nil)
+        var driver = HTTPDriver()
+        for step in Self.open { _ = step.run(on: &driver) }
+        _ = driver.event { $0.receive(Self.window(300), &$1) }
+        let lines = driver.event { $0.measured(isTooHeavy, &$1) }
+        #expect(lines.first?.hasPrefix("event: cancel") == true && lines.last == "close after flush")
+        #expect(driver.machine.heldByteCount == 0)
+
+        driver = HTTPDriver()
+        for step in Self.open { _ = step.run(on: &driver) }
+        _ = driver.event { $0.receive([put("1")], &$1) }
+        let window = Self.window(300)
+        #expect(driver.event { $0.receive(window, &$1) } == ["make window"])
+        window.make()
+        #expect(driver.event { $0.measured(isTooHeavy, &$1) }.count == 1)
+        #expect(driver.base.socket.end == nil)
+    }
+
     private static func revocations(_ subject: Text, before: Int64) -> RevocationState {
         var state = RevocationState()
         state.revokedBefore = [subject: before]

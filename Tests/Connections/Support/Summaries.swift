@@ -28,6 +28,7 @@ extension ConnectionAction {
         case .measure(_, let query, let byteLimit, let wantsETag):
             "measure" + (query == nil ? "" : " query") + (byteLimit.map { " up to \($0)" } ?? "")
                 + (wantsETag ? " with ETag" : "")
+        case .makeWindow: "make window"
         case .readBody(let bytes, let isGzip, let request):
             "read body of \(bytes.count) bytes" + (isGzip ? ", gzip, for " : " for ") + request.summary
         case .cancelBody: "cancel body"
