@@ -27,6 +27,7 @@ package enum RESTError: Error, Equatable, Sendable {
     case bothEnds
     case shallowWithQuery
     case shallowStream
+    case priorityStream
     case timeoutMalformed
     case writeSizeLimitMalformed
     case callbackMalformed
@@ -125,7 +126,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .invalidPath, .pathTooDeep, .unknownMethodOverride, .orderByMissing, .orderByMalformed,
             .bothLimits,
             .limitNotInteger, .limitNotPositive, .equalToWithRange, .boundNotPrimitive, .boundNotString,
-            .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .timeoutMalformed,
+            .bothStarts, .bothEnds, .shallowWithQuery, .shallowStream, .priorityStream, .timeoutMalformed,
             .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing,
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
             .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
@@ -160,6 +161,7 @@ package enum RESTError: Error, Equatable, Sendable {
         case .shallowWithQuery:
             "shallow may only be combined with limitToFirst, startAfter, timeout and print"
         case .shallowStream: "shallow is not supported for event streams"
+        case .priorityStream: ".priority is not supported for event streams"
         case .timeoutMalformed: "timeout must be a positive number of ms, s or min, and at most 15min"
         case .writeSizeLimitMalformed: "writeSizeLimit must be one of tiny, small, medium, large, unlimited"
         case .callbackMalformed: "Invalid callback name"

@@ -128,6 +128,7 @@ package final class RESTRequest: Sendable {
         page = filter?.page
         if page != nil, wantsStream { throw .cursorStream }
         if isShallow, wantsStream { throw .shallowStream }
+        if wantsStream, case .data(let target) = location, target.isPriority { throw .priorityStream }
 
         timeout = isRead ? try parseTimeout(parameters["timeout"]) : RESTLimits.timeout
         isStrict = parameters["format"] == "strict"

@@ -89,6 +89,7 @@ def test_a_refused_stream_is_an_ordinary_response(locked_world):
 
 @pytest.mark.parametrize("path, query, status", [
     ("/a%23b", "", 400), ("/s", "limitToFirst=1", 400), ("/s", "auth=nonsense", 401), ("/s", 'orderBy="n"', 400),
+    ("/s/.priority", "", 400),
 ])
 def test_a_misused_stream_is_an_ordinary_error(rest, path, query, status):
     with pytest.raises(Refused) as refused:

@@ -241,6 +241,8 @@ func timeouts(text: String, duration: Duration?) throws {
         #expect(try !request("PUT", "/a.json", ["Accept: \(value)"]).wantsStream)
     }
     #expect(try refusal("GET", "/a.json?shallow=true", ["Accept: text/event-stream"]) == .shallowStream)
+    #expect(try refusal("GET", "/a/.priority.json", ["Accept: text/event-stream"]) == .priorityStream)
+    #expect(try refusal("GET", "/a/.priority.json", ["Accept: */*"]) == nil)
     for (value, accepts) in [
         ("gzip", true), ("deflate, GZIP;q=0.5", true), ("*", true), ("gzip;q=0", false),
         ("gzip; q=0.000", false),
