@@ -62,6 +62,7 @@ package enum RESTError: Error, Equatable, Sendable {
     case malformedUpdate
     /// The body of an upload has no file (§10).
     case malformedUpload
+    /// Of a `.value` or a `.sv`.
     case valueWithSiblings
     case invalidData(InvalidData)
     /// The write exceeds `writeSizeLimit`.
@@ -192,7 +193,7 @@ package enum RESTError: Error, Equatable, Sendable {
             "Invalid data; couldn't parse JSON object. Are you sending a JSON object with valid key names?"
         case .malformedUpload: "Invalid data; the body must be multipart/form-data with a file of JSON."
         case .invalidData(.serverValue): "unrecognized server value"
-        case .valueWithSiblings: "Invalid data: .value may not stand beside other children"
+        case .valueWithSiblings: "Invalid data: .value and .sv may not stand beside other children"
         case .invalidData(let problem): problem.message
         case .writeTooLarge:
             "Data to write exceeds the maximum size that can be modified with a single request."

@@ -86,6 +86,10 @@ func putAcceptsAnyJSON(sent: String, stored: String) throws {
     ("PUT", #"{"x":{"a":2,".value":1}}"#, RESTError.valueWithSiblings.text),
     ("PUT", #"{"x":{".sv":"timestamp","a":2}}"#, RESTError.valueWithSiblings.text),
     ("PATCH", #"{"x":{".value":1,"a":2}}"#, RESTError.valueWithSiblings.text),
+    (
+        "PUT", #"{".sv":{"increment":1},"b":1}"#,
+        "Invalid data: .value and .sv may not stand beside other children"
+    ),
     ("PUT", #"{".priority":[],"a":2}"#, InvalidData.priority.message),
     ("PUT", "1e400", InvalidData.numberOutOfRange.message),
     ("PUT", #""\ud800""#, InvalidData.loneSurrogate.message),
