@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoTime
 
 // What the polls of one session are answered (realtime §1.5.2). Responses are numbered without a gap;

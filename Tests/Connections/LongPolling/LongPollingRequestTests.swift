@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import PandoEngine
 import PandoHTTP
 import PandoRandom
@@ -152,6 +153,26 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         var escaper = ScriptEscaper()
         escaper.escape(Array(text.utf8).rawSpan, into: &script)
         #expect(String(decoding: script, as: UTF8.self) == expected)
+    }
+
+    /// Ordinary bytes are copied many at a time: the result is that of one character after the other.
+    @Test(arguments: 0..<100 as Range<UInt64>)
+    func runsOfOrdinaryBytesAreCopied(seed: UInt64) {
+        let texts = [
+            "\"", "_", "\\", "__proto__", "\"__proto__\":", "\\\"__proto__\":", "\u{2028}", "\u{2029}", "…",
+            "€", "\u{E2}",
+            "a", "0123456789abcdef",
+        ]
+        var random = SeededGenerator(seed: seed)
+        let text = (0..<200).map { _ in texts.randomElement(using: &random) ?? "" }.joined()
+        var (whole, parts): ([UInt8], [UInt8]) = ([], [])
+        var escaper = ScriptEscaper()
+        escaper.escape(Array(text.utf8).rawSpan, into: &whole)
+        escaper = ScriptEscaper()
+        for scalar in text.unicodeScalars { escaper.escape(Array(String(scalar).utf8).rawSpan, into: &parts) }
+        // Of texts so long only the outcome is shown.
+        let isEqual = whole == parts
+        #expect(isEqual && whole.count > text.utf8.count, "seed \(seed)")
     }
 
     /// Cut into any two parts, and into bytes.
