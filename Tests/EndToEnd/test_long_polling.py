@@ -717,6 +717,49 @@ def test_a_poll_on_two_connections_gets_the_same_response_on_both(page, world):
     assert one.must("p", {"p": "/y", "d": 1}) == ""
 
 
+def lose(page, serial):
+    """A proxy reads the answer to a poll to its end, and its client never gets it."""
+    http = page.polls.pop(serial)
+    status, _, body = http.receive()
+    assert status == 200, body
+    http.close()
+
+
+def test_a_response_that_a_proxy_has_lost_comes_again_behind_a_late_copy(page, world):
+    """The copy of an earlier poll does not show that the client has received the later response."""
+    one, other, first = page_with_one_poll(page, world)
+    other.must("p", {"p": "/x", "d": 1})
+    one.receive(first)
+    lost = one.poll(http=HTTP(one.port))
+    other.must("p", {"p": "/x", "d": 2})
+    lose(one, lost)
+    for serial in (first, lost):
+        one.poll(serial=serial)
+        one.receive(serial)
+    assert one.pushes() == [("x", 1), ("x", 2)]
+    assert one.must("p", {"p": "/y", "d": 1}) == ""
+
+
+def test_a_response_that_a_proxy_has_lost_comes_again_behind_other_polls(page, world):
+    """The client's other poll goes on meanwhile, and shows nothing of the first one."""
+    one, other, lost = page_with_one_poll(page, world)
+
+    def put(r):
+        message = {"t": "d", "d": {"r": r, "a": "p", "b": {"p": "/y", "d": r}}}
+        return one.poll(one.cut_up(message), http=HTTP(one.port))
+
+    carrying = put(900)
+    lose(one, lost)
+    other.must("p", {"p": "/x", "d": 1})
+    for r in (901, 902):
+        one.receive(carrying)
+        carrying = put(r)
+    one.poll(serial=lost)
+    one.receive(lost)
+    assert [one.response(r)["s"] for r in (900, 901, 902)] == ["ok"] * 3
+    assert one.pushes() == [("x", 1)]
+
+
 def test_requests_over_any_loop_reach_their_session(many):
     """Each request on a connection of its own, and each connection with requests of all sessions."""
     pages = [Page(many.port) for _ in range(4)]

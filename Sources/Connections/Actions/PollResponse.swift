@@ -4,7 +4,7 @@ import PandoBytes
 package struct PollResponse {
     /// To be sent one after the other.
     var scripts: [SharedBytes]
-    /// The responses in them.
+    /// The responses in them; none where the poll is a late copy of one.
     var numbers: [Int]
 }
 

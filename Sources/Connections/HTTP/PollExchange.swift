@@ -145,7 +145,9 @@ struct PollExchange {
         guard let response else { return true }
         write(answer.scripts, response, &context)
         hasAnswered = true
-        deliveries.append(answer.numbers, of: session, end: context.socket.writtenByteCount)
+        if !answer.numbers.isEmpty {
+            deliveries.append(answer.numbers, of: session, end: context.socket.writtenByteCount)
+        }
         // What is written to a connection that is closing is not sent.
         if !context.socket.isOpen { deliveries.settle(.lost, &context) }
         return !response.keepsAlive || deliveries.isFull

@@ -38,6 +38,8 @@ struct HeldPolls {
         return lost
     }
 
+    func contains(_ serial: UInt64) -> Bool { polls.contains { $0.serial == serial } }
+
     /// The first poll that has waited as long as one may.
     func overdue(at now: MonotonicTime) -> Poll? { polls.first { $0.deadline <= now } }
 

@@ -23,7 +23,7 @@ extension [UInt8] {
     }
 
     /// Appends the beginning of the call that delivers response `number`. Messages follow, with commas
-    /// between them, escaped by ``PandoDatabase/ScriptEscaper``, and ``appendResponseEnd()``.
+    /// between them, escaped by ``ScriptEscaper``, and ``appendResponseEnd()``.
     package mutating func append(responseBegin number: Int) {
         append("pRTLPCB(" as StaticString)
         append(decimal: Int64(number))

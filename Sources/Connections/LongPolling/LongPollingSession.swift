@@ -111,8 +111,8 @@ package struct LongPollingSession: RealtimeTransport {
         guard phase != .over, !isLeaving else {
             return context.append(.polling(.respondClosed(on: connection)))
         }
-        polls.receive(poll.serial, on: connection, &context)
-        if polls.responses.unconfirmedCount > Self.unconfirmedLimit { return cut(&context) }
+        polls.receive(poll.serial, bringsData: !new.isEmpty, on: connection, &context)
+        if polls.responses.sentCount > Self.unconfirmedLimit { return cut(&context) }
         noteDrained(&context)
         // Behind its `n` the client sends nothing: what comes is of a request that was sent again.
         if phase == .open, !handover.hasUpstreamEnded, !new.isEmpty { accept(new, &context) }

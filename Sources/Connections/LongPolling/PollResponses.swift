@@ -4,22 +4,24 @@ import PandoTime
 
 // What the polls of one session are answered (realtime §1.5.2). Responses are numbered without a gap;
 // the client puts them in order, waits at a gap, and ignores a number that it has had. So a response may
-// always be sent again, and must be when its connection broke:
+// always be sent again, and must be when its connection broke, or when its poll is asked again:
 //
-//     messages ─▶ pending ──answer──▶ under way ──▶ acknowledged ──▶ received ──another poll came in time──▶
-//     forgotten
-//                                        │  ▲            │
+//     messages ─▶ pending ──answer──▶ under way ──▶ acknowledged ──▶ received
+//                                        │  ▲            │               │
 //                                        ▼  │            │ the connection broke
-//                                        lost ◀──────────┘
+//                                        lost ◀──────────┴───────────────┘ its poll is asked again
 //                                           with the next answer; at once where a poll waits
 //
 // Acknowledged: by the client's system (TCP), whose program may still not have read it. Received: the client
-// asked for something else on that connection, or closed it in order. What is acknowledged counts no more
-// when another poll has come, and is kept for a while.
+// asked for something else on that connection, or closed it in order. What is acknowledged or received counts
+// no more when a later poll has come, but is kept for a while: a proxy may have received what the client never
+// got, and ask again. Another poll shows little, since a client has two in progress, and copies of earlier
+// ones may be late.
 //
-// A proxy may have received what the client never got. The client asks anew when it has waited for 25 s
-// (§1.5.2): so where the next poll comes 24 s after the one that was answered, or later, the response is sent
-// once more, with the next answer.
+// The client asks anew when it has waited for 25 s (§1.5.2): so where the next poll comes 24 s after the one
+// that was answered, or later, and nothing has shown that the client has loaded the response, that is sent
+// once more, with the next answer. A poll without data shows it: the client sends one only when no other is in
+// progress.
 
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session
 /// acts.
@@ -28,19 +30,29 @@ package struct PollResponses {
         let number: Int
         /// Of the poll that it answers; nil for the session's start.
         let serial: UInt64?
+        /// Of the poll with whose answer it was last sent.
+        var lastSerial: UInt64?
         /// Sent one after the other.
         let script: [SharedBytes]
         let byteCount: Int
         /// When that poll came.
         var asked: MonotonicTime
         var delivery = PollDelivery.underWay
-        /// Another poll came, soon enough for the client to have received this.
+        /// A later poll came, soon enough for the client to have received this.
         var isFollowed = false
+        /// The same, when no other poll was in progress: the client has received this.
+        var isLoaded = false
         /// It is sent again with the next answer.
         var isRepeated = false
 
         /// The client has very likely received it.
-        var isKept: Bool { delivery == .acknowledged && isFollowed }
+        var isKept: Bool { isFollowed && (delivery == .acknowledged || delivery == .received) }
+
+        /// Whether a poll was answered with it.
+        func wasSent(to poll: UInt64) -> Bool { serial == poll || lastSerial == poll }
+
+        /// Whether it was last sent to a poll that was asked before this one.
+        func isBefore(_ poll: UInt64) -> Bool { lastSerial.map { $0 < poll } ?? true }
     }
 
     /// Messages that no response has.
@@ -56,9 +68,11 @@ package struct PollResponses {
     package static let clientPatience: Duration = .seconds(24)
     /// Messages of one response: at least one, and no further one from here on.
     package static let responseByteLimit = 256 << 10
-    /// Responses that are kept though the client has very likely received them.
+    /// Responses that are kept though the client has very likely received them; and their bytes, but that the
+    /// last two are kept in any case until they are known to be loaded.
     package static let keptLimit = 16
-    private static let keptByteLimit = 1 << 20
+    package static let keptByteLimit = 1 << 20
+    private static let keptInAnyCase = 2
     /// Messages are joined up to here.
     private static let joinedByteLimit = 16 << 10
     /// A message is cut into parts from here on, as it comes, so that nothing is done for all of a large one
@@ -66,8 +80,10 @@ package struct PollResponses {
     package static let partByteCount = 128 << 10
 
     private var nextNumber = 0
-    /// In the order of their numbers.
-    private var unconfirmed: [Response] = []
+    /// Responses that may have to be sent again, in the order of their numbers.
+    private var sent: [Response] = []
+    /// The highest serial of a poll whose response was forgotten.
+    private var forgottenSerial: UInt64?
     private var unconfirmedByteCount = 0
     private var keptByteCount = 0
     /// Whole messages that no response has, from ``pendingHead`` on.
@@ -88,12 +104,12 @@ package struct PollResponses {
     package var heldByteCount: Int { byteCount + keptByteCount }
 
     /// Responses that may have to be sent again.
-    package var unconfirmedCount: Int { unconfirmed.count }
+    package var sentCount: Int { sent.count }
 
     package var hasMessages: Bool { pendingHead < pending.count }
 
     /// Whether a poll is answered at once.
-    package var isUrgent: Bool { hasMessages || unconfirmed.contains { $0.delivery == .lost } }
+    package var isUrgent: Bool { hasMessages || sent.contains { $0.delivery == .lost } }
 
     // MARK: Messages
 
@@ -131,45 +147,64 @@ package struct PollResponses {
 
     // MARK: Polls
 
-    /// A poll has come.
-    /// - Returns: What it is sent at once, where it was answered before and is asked again; else nil: it is
-    ///   to be answered with ``answer(serial:asked:prefix:closes:)``, in time.
-    package mutating func receivedPoll(_ serial: UInt64, at now: MonotonicTime) -> PollResponse? {
-        if let index = unconfirmed.firstIndex(where: { $0.serial == serial }) {
-            unconfirmed[index].delivery = .lost
-            return takeRepeated()
+    /// A poll has come that does not wait already.
+    /// - Parameter bringsData: The client may have another one in progress.
+    /// - Returns: What it is sent at once, where it was answered before and is asked again: nothing, if that
+    ///   response was forgotten. Else nil: it is to be answered with
+    ///   ``answer(serial:asked:prefix:closes:)``, in time.
+    package mutating func receivedPoll(
+        _ serial: UInt64, bringsData: Bool, at now: MonotonicTime
+    ) -> PollResponse? {
+        if sent.contains(where: { $0.wasSent(to: serial) }) {
+            for index in sent.indices where sent[index].wasSent(to: serial) { sent[index].delivery = .lost }
+            return takeRepeated(for: serial)
         }
-        unconfirmed.removeAll { response in
-            now - response.asked >= Self.clientPatience && response.isKept
-        }
-        for index in unconfirmed.indices {
-            if now - unconfirmed[index].asked < Self.clientPatience {
-                unconfirmed[index].isFollowed = true
-            } else if unconfirmed[index].delivery != .lost {
-                unconfirmed[index].isRepeated = true
-                unconfirmed[index].isFollowed = false
-                unconfirmed[index].asked = now
-            }
-        }
+        // A late copy. With a number of its own it would leave a gap: nobody reads it.
+        if let forgottenSerial, serial <= forgottenSerial { return PollResponse(scripts: [], numbers: []) }
+        noteLaterPoll(serial, bringsData: bringsData, at: now)
         settle()
         return nil
     }
 
-    /// Forgets what was received, and the oldest of what is kept over the limits.
+    /// A poll has come: what it shows of the responses to the polls before it.
+    private mutating func noteLaterPoll(_ serial: UInt64, bringsData: Bool, at now: MonotonicTime) {
+        // By index, from the last: some are forgotten.
+        for index in sent.indices.reversed() where sent[index].isBefore(serial) {
+            if now - sent[index].asked < Self.clientPatience {
+                sent[index].isFollowed = true
+                if !bringsData { sent[index].isLoaded = true }
+            } else if sent[index].isKept, sent[index].isLoaded {
+                forget(index)
+            } else if sent[index].delivery != .lost {
+                sent[index].isRepeated = true
+                sent[index].isFollowed = false
+                sent[index].asked = now
+            }
+        }
+    }
+
+    private mutating func forget(_ index: Int) {
+        if let serial = sent.remove(at: index).serial { forgottenSerial = max(serial, forgottenSerial ?? 0) }
+    }
+
+    /// Forgets the oldest of what is kept over the limits.
     private mutating func settle() {
-        unconfirmed.removeAll { $0.isFollowed && $0.delivery == .received }
         (unconfirmedByteCount, keptByteCount) = (0, 0)
         var keptCount = 0
-        for index in unconfirmed.indices.reversed() {
-            guard unconfirmed[index].isKept else {
-                unconfirmedByteCount += unconfirmed[index].byteCount
+        for index in sent.indices.reversed() {
+            let byteCount = sent[index].byteCount
+            guard sent[index].isKept else {
+                unconfirmedByteCount += byteCount
                 continue
             }
             keptCount += 1
-            keptByteCount += unconfirmed[index].byteCount
-            if keptCount > Self.keptLimit || keptByteCount > Self.keptByteLimit {
-                keptByteCount -= unconfirmed[index].byteCount
-                unconfirmed.remove(at: index)
+            let isTooMuch =
+                keptByteCount + byteCount > Self.keptByteLimit
+                && (sent[index].isLoaded || keptCount > Self.keptInAnyCase)
+            if isTooMuch || keptCount > Self.keptLimit {
+                forget(index)
+            } else {
+                keptByteCount += byteCount
             }
         }
     }
@@ -183,7 +218,7 @@ package struct PollResponses {
     package mutating func answer(
         serial: UInt64?, asked: MonotonicTime, prefix: [UInt8] = [], closes: Bool = false
     ) -> PollResponse {
-        var answer = takeRepeated()
+        var answer = takeRepeated(for: serial)
         let number = nextNumber
         nextNumber += 1
         var script: [SharedBytes] = []
@@ -212,9 +247,10 @@ package struct PollResponses {
         text.appendResponseEnd()
         if closes, !hasMessages { text.append(closeCommand: number) }
         script.append(SharedBytes(text))
-        unconfirmed.append(
+        sent.append(
             Response(
-                number: number, serial: serial, script: script, byteCount: script.reduce(0) { $0 + $1.count },
+                number: number, serial: serial, lastSerial: serial, script: script,
+                byteCount: script.reduce(0) { $0 + $1.count },
                 asked: asked))
         settle()
         answer.scripts += script
@@ -223,15 +259,17 @@ package struct PollResponses {
     }
 
     /// What is sent again.
-    private mutating func takeRepeated() -> PollResponse {
+    /// - Parameter serial: Of the poll that is answered with it.
+    private mutating func takeRepeated(for serial: UInt64?) -> PollResponse {
         var answer = PollResponse(scripts: [], numbers: [])
-        for index in unconfirmed.indices
-        where unconfirmed[index].isRepeated || unconfirmed[index].delivery == .lost {
-            unconfirmed[index].isRepeated = false
-            unconfirmed[index].isFollowed = false
-            unconfirmed[index].delivery = .underWay
-            answer.scripts += unconfirmed[index].script
-            answer.numbers.append(unconfirmed[index].number)
+        for index in sent.indices where sent[index].isRepeated || sent[index].delivery == .lost {
+            sent[index].isRepeated = false
+            sent[index].isFollowed = false
+            sent[index].isLoaded = false
+            sent[index].delivery = .underWay
+            sent[index].lastSerial = serial
+            answer.scripts += sent[index].script
+            answer.numbers.append(sent[index].number)
         }
         settle()
         return answer
@@ -241,9 +279,9 @@ package struct PollResponses {
 
     /// What is known now of responses that one connection was given.
     package mutating func note(_ numbers: [Int], _ delivery: PollDelivery) {
-        for index in unconfirmed.indices where numbers.contains(unconfirmed[index].number) {
+        for index in sent.indices where numbers.contains(sent[index].number) {
             // On another connection it may have arrived already.
-            if unconfirmed[index].delivery != .received { unconfirmed[index].delivery = delivery }
+            if sent[index].delivery != .received { sent[index].delivery = delivery }
         }
         settle()
     }

@@ -39,8 +39,13 @@ struct SessionPolls {
     // MARK: Polls
 
     /// A poll has come: it waits, or is sent at once what it was answered before.
-    mutating func receive(_ serial: UInt64, on connection: SessionID, _ context: inout ConnectionContext) {
-        if let repeated = responses.receivedPoll(serial, at: context.now) {
+    /// - Parameter bringsData: It has segments.
+    mutating func receive(
+        _ serial: UInt64, bringsData: Bool, on connection: SessionID, _ context: inout ConnectionContext
+    ) {
+        if !held.contains(serial),
+            let repeated = responses.receivedPoll(serial, bringsData: bringsData, at: context.now)
+        {
             send(repeated, on: connection, &context)
             noteNoPollWaits(&context)
         } else {
@@ -104,7 +109,8 @@ struct SessionPolls {
     private mutating func send(
         _ answer: PollResponse, on connection: SessionID, _ context: inout ConnectionContext
     ) {
-        if !unconfirmedConnections.contains(connection) {
+        // A late copy is sent nothing.
+        if !answer.numbers.isEmpty, !unconfirmedConnections.contains(connection) {
             if unconfirmedConnections.count >= Self.unconfirmedConnectionLimit {
                 context.append(.polling(.loseDeliveries(on: unconfirmedConnections.removeFirst())))
             }

@@ -54,8 +54,9 @@ extension PollResponse {
     /// One conversation a row: what happens, and what the answer to the last poll is.
     private enum Step {
         case say(Int)
-        /// A new poll, this many seconds after the start, and its answer.
+        /// A new poll, this many seconds after the start, and its answer; one that brings data.
         case poll(UInt64, at: Int, answer: String)
+        case data(UInt64, at: Int, answer: String)
         /// A poll that is asked again.
         case again(UInt64, at: Int, answer: String)
         case note([Int], PollDelivery)
@@ -100,6 +101,34 @@ extension PollResponse {
                 ]
             ),
             (
+                "a late copy of an earlier poll does not show that a response has arrived",
+                [
+                    .poll(1, at: 0, answer: "pRTLPCB(0,[]);\n"), .note([0], .received), .say(7),
+                    .poll(2, at: 1, answer: "pRTLPCB(1,[7]);\n"), .note([1], .received),
+                    .again(1, at: 2, answer: "pRTLPCB(0,[]);\n"),
+                    .again(2, at: 2, answer: "pRTLPCB(1,[7]);\n"), .say(8),
+                    .poll(3, at: 3, answer: "pRTLPCB(2,[8]);\n"),
+                ]
+            ),
+            (
+                "polls go on in the client's other slot while a proxy has lost a response",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received), .say(2),
+                    .data(2, at: 1, answer: "pRTLPCB(1,[2]);\n"), .note([1], .received), .say(3),
+                    .data(3, at: 1, answer: "pRTLPCB(2,[3]);\n"), .note([2], .received),
+                    .again(1, at: 2, answer: "pRTLPCB(0,[1]);\n"),
+                ]
+            ),
+            (
+                "the client gives up the poll whose response a proxy has lost",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received), .say(2),
+                    .data(2, at: 2, answer: "pRTLPCB(1,[2]);\n"), .note([1], .received), .say(3),
+                    .data(3, at: 2, answer: "pRTLPCB(2,[3]);\n"), .note([2], .received),
+                    .poll(4, at: 25, answer: "pRTLPCB(0,[1]);\npRTLPCB(3,[]);\n"),
+                ]
+            ),
+            (
                 "what was received is not sent again",
                 [
                     .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
@@ -122,14 +151,16 @@ extension PollResponse {
             switch step {
             case .say(let number): answers.say(number)
             case .note(let numbers, let delivery): answers.note(numbers, delivery)
-            case .poll(let serial, let second, let expected):
+            case .poll(let serial, let second, let expected), .data(let serial, let second, let expected):
                 let now = start + .seconds(second)
-                #expect(answers.receivedPoll(serial, at: now) == nil, "\(because)")
+                let bringsData = if case .data = step { true } else { false }
+                let isNew = answers.receivedPoll(serial, bringsData: bringsData, at: now) == nil
+                #expect(isNew, "\(because)")
                 #expect(answers.answer(serial: serial, asked: now).text == expected, "\(because)")
             case .again(let serial, let second, let expected):
-                #expect(
-                    answers.receivedPoll(serial, at: start + .seconds(second))?.text == expected, "\(because)"
-                )
+                let now = start + .seconds(second)
+                let again = answers.receivedPoll(serial, bringsData: false, at: now)
+                #expect(again?.text == expected, "\(because)")
             }
         }
     }
@@ -174,11 +205,8 @@ extension PollResponse {
         let isExpected = answer.text == expected
         #expect(answer.scripts.count >= 3 && isExpected)
         #expect(answers.pendingByteCount == 0 && answers.byteCount == expected.utf8.count)
-        let isRepeated = answers.receivedPoll(1, at: start)?.text == expected
+        let isRepeated = answers.receivedPoll(1, bringsData: false, at: start)?.text == expected
         #expect(isRepeated)
-        answers.note([0], .received)
-        _ = answers.receivedPoll(2, at: start)
-        #expect(answers.heldByteCount == 0)
     }
 
     @Test func heldBytesAreCountedUntilTheyAreReleased() {
@@ -190,20 +218,53 @@ extension PollResponse {
         #expect(answers.byteCount == byteCount && answers.pendingByteCount == 0)
         answers.note([0], .acknowledged)
         #expect(answers.byteCount == byteCount)
-        _ = answers.receivedPoll(2, at: start)
+        _ = answers.receivedPoll(2, bringsData: false, at: start)
         #expect(answers.byteCount == 0 && answers.heldByteCount == byteCount, "another poll came")
         answers.note([0], .received)
-        #expect(answers.heldByteCount == 0)
+        #expect(answers.heldByteCount == byteCount, "its poll may be asked again")
         for serial in 2..<100 as Range<UInt64> {
             let answer = answers.answer(serial: serial, asked: start)
             answers.note(answer.numbers, .acknowledged)
-            _ = answers.receivedPoll(serial + 1, at: start)
+            _ = answers.receivedPoll(serial + 1, bringsData: false, at: start)
         }
-        #expect(answers.unconfirmedCount == PollResponses.keptLimit && answers.byteCount == 0)
+        #expect(answers.sentCount == PollResponses.keptLimit && answers.byteCount == 0)
     }
 
-    /// Polls that break before or behind their answer, that are asked again, or are given up: the client has
-    /// every message once, in order.
+    /// A copy of a poll whose response was forgotten, and a poll that another has overtaken.
+    @Test func lateCopyTakesNoNumber() {
+        var answers = PollResponses()
+        for serial in 1...20 as ClosedRange<UInt64> where serial != 19 {
+            _ = answers.receivedPoll(serial, bringsData: false, at: start)
+            let answer = answers.answer(serial: serial, asked: start)
+            answers.note(answer.numbers, .received)
+        }
+        #expect(answers.receivedPoll(1, bringsData: false, at: start)?.text == "", "a late copy")
+        let isNew = answers.receivedPoll(19, bringsData: true, at: start) == nil
+        #expect(isNew, "20 has overtaken it")
+        #expect(answers.answer(serial: 19, asked: start).numbers == [19])
+    }
+
+    /// Responses that would take too much memory are kept for a client's two polls, until a poll without data
+    /// shows that it has loaded them.
+    @Test func largeResponsesAreKeptUntilTheyAreLoaded() {
+        var answers = PollResponses()
+        let large = [UInt8](repeating: UInt8(ascii: "1"), count: PollResponses.keptByteLimit + 1)
+        for serial in 1...3 as ClosedRange<UInt64> {
+            _ = answers.receivedPoll(serial, bringsData: true, at: start)
+            answers.append(large.rawSpan)
+            answers.endMessage()
+            let answer = answers.answer(serial: serial, asked: start)
+            answers.note(answer.numbers, .received)
+        }
+        _ = answers.receivedPoll(4, bringsData: true, at: start)
+        #expect(answers.sentCount == 2 && answers.byteCount == 0)
+        #expect(answers.receivedPoll(1, bringsData: false, at: start)?.text == "")
+        _ = answers.receivedPoll(5, bringsData: false, at: start)
+        #expect(answers.sentCount == 0 && answers.heldByteCount == 0)
+    }
+
+    /// Polls that break before or behind their answer, that are asked again, at once or when others were
+    /// answered meanwhile, or are given up: the client has every message once, in order.
     @Test(arguments: 0..<200 as Range<UInt64>)
     func everyMessageArrivesOnceAndInOrder(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
@@ -214,11 +275,14 @@ extension PollResponse {
         /// Polls that wait with the server, and answers on their way to the client.
         var held: [UInt64] = []
         var flying: [(serial: UInt64, answer: PollResponse)] = []
+        /// Polls whose response a proxy has received, and lost.
+        var lost: [UInt64] = []
 
-        func poll(_ serial: UInt64) {
-            if let again = answers.receivedPoll(serial, at: now) {
+        func poll(_ serial: UInt64, bringsData: Bool) {
+            guard !held.contains(serial) else { return }
+            if let again = answers.receivedPoll(serial, bringsData: bringsData, at: now) {
                 flying.append((serial, again))
-            } else if !held.contains(serial) {
+            } else {
                 held.append(serial)
             }
         }
@@ -229,38 +293,48 @@ extension PollResponse {
         }
         for step in 0..<400 {
             now = now + .milliseconds(Int.random(in: 0...(step % 50 == 0 ? 30_000 : 100), using: &random))
-            switch Int.random(in: 0..<10, using: &random) {
+            if let again = lost.first, serial - again > 8 || Int.random(in: 0..<20, using: &random) == 0 {
+                lost.removeFirst()
+                poll(again, bringsData: true)
+            }
+            switch Int.random(in: 0..<11, using: &random) {
             case 0, 1:
                 answers.say(said)
                 said += 1
             case 2, 3:
-                guard held.count + flying.count < 2 else { break }
+                let inProgress = held.count + flying.count + lost.count
+                guard inProgress < 2 else { break }
                 serial += 1
-                poll(serial)
+                poll(serial, bringsData: inProgress > 0)
             case 4 where !held.isEmpty:
                 // Its connection breaks, and perhaps it is asked again.
                 let broken = held.removeFirst()
-                if Bool.random(using: &random) { poll(broken) }
+                if Bool.random(using: &random) { poll(broken, bringsData: true) }
             case 5 where !flying.isEmpty:
                 let (broken, answer) = flying.removeFirst()
                 // The client's system may have had it all the same.
                 if Bool.random(using: &random) { answers.note(answer.numbers, .acknowledged) }
                 answers.note(answer.numbers, .lost)
-                if Bool.random(using: &random) { poll(broken) }
+                if Bool.random(using: &random) { poll(broken, bringsData: true) }
             case 6, 7:
                 guard !flying.isEmpty else { break }
                 let (_, answer) = flying.remove(at: Int.random(in: flying.indices, using: &random))
                 for script in answer.scripts { client.take(script.array) }
                 answers.note(answer.numbers, Bool.random(using: &random) ? .received : .acknowledged)
+            case 8 where !flying.isEmpty:
+                let (serial, answer) = flying.removeFirst()
+                answers.note(answer.numbers, .received)
+                lost.append(serial)
             default: if answers.isUrgent || held.count > 1 { answerOne() }
             }
             #expect(answers.byteCount >= 0 && answers.heldByteCount >= answers.byteCount)
         }
         // Nothing breaks any more.
+        for serial in lost { poll(serial, bringsData: true) }
         for _ in 0..<1000 where client.messages.count < said {
             if held.isEmpty, flying.isEmpty {
                 serial += 1
-                poll(serial)
+                poll(serial, bringsData: false)
             }
             answerOne()
             for (_, answer) in flying {

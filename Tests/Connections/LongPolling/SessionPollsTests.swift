@@ -8,7 +8,7 @@ import Testing
     private func polls(_ context: inout ConnectionContext, waiting: Int) -> SessionPolls {
         var polls = SessionPolls(startScript: [], at: context.now)
         for serial in 0..<waiting {
-            polls.receive(UInt64(serial), on: SessionID(UInt64(serial)), &context)
+            polls.receive(UInt64(serial), bringsData: false, on: SessionID(UInt64(serial)), &context)
         }
         return polls
     }
@@ -83,7 +83,7 @@ import Testing
         var context = ConnectionContext(ConnectionSettings(), now: testStart)
         var polls = polls(&context, waiting: isAnswered ? 1 : 0)
         if isAnswered { polls.respond(isHolding: false, ends: true, &context) }
-        if isWaiting { polls.receive(9, on: SessionID(9), &context) }
+        if isWaiting { polls.receive(9, bringsData: false, on: SessionID(9), &context) }
         polls.scheduleDeliveryCheck(at: testStart)
         let isDue = [0.049, 0.05, 1].map { polls.isDeliveryCheckDue(at: second($0)) }
         #expect(isDue == [false, looks, false])
