@@ -2,12 +2,14 @@ import PandoBytes
 import PandoWebSocket
 import Synchronization
 
-/// Frames for several receivers that are long enough to be compressed: once for each deflate window, by the
-/// first loop that has a receiver of it, for all receivers on all loops. Never on the database thread.
+/// The frames of one message for several receivers, so long that other forms of them are made once for all
+/// receivers on all loops (``OutputForm``): compressed, for each deflate window, and as a script. By the first
+/// loop that has a receiver of a form, never on the database thread.
 package final class CompressibleFrames: Sendable {
     /// For receivers without compression.
     package let plain: SharedBytes
     private let compressed = Mutex(InlineArray<3, SharedBytes?>(repeating: nil))
+    private let script = Mutex<SharedBytes?>(nil)
 
     /// - Parameter plain: Whole frames.
     package init(_ plain: SharedBytes) {
@@ -37,13 +39,29 @@ package final class CompressibleFrames: Sendable {
         deflater.append(compressing: plain.rawSpan, to: &frames)
         return frames.count < plain.count ? SharedBytes(frames) : plain
     }
+
+    /// The message for receivers by long polling.
+    /// - Complexity: O(bytes) the first time, some microseconds for 32 KiB; then O(1).
+    package func makeScript() -> SharedBytes {
+        let plain = plain
+        return script.withLock { script in
+            if let script { return script }
+            var unwrapper = FrameUnwrapper()
+            var writer = ScriptWriter()
+            unwrapper.unwrap(plain.rawSpan, into: &writer)
+            let made = writer.takePiece()
+            script = made
+            return made
+        }
+    }
 }
 
 /// The forms of frames that one loop has needed so far. Confined to the loop: receivers behind the first take
 /// no lock.
-package struct FramesByWindow {
+package struct FramesByForm {
     private let frames: CompressibleFrames
     private var compressed = InlineArray<3, SharedBytes?>(repeating: nil)
+    private var script: SharedBytes?
 
     package init(_ frames: CompressibleFrames) {
         self.frames = frames
@@ -51,14 +69,22 @@ package struct FramesByWindow {
 
     /// The frames for a receiver.
     /// - Parameters:
-    ///   - window: Its deflate window; nil where its messages are not compressed.
+    ///   - form: The receiver's.
     ///   - compression: The loop's; nil where the server does not compress.
-    package mutating func bytes(for window: DeflateWindow?, _ compression: SharedCompression?) -> SharedBytes
-    {
-        guard let window, let compression else { return frames.plain }
-        if let bytes = compressed[window.index] { return bytes }
-        let bytes = frames.bytes(for: window, compression)
-        compressed[window.index] = bytes
-        return bytes
+    package mutating func bytes(for form: OutputForm, _ compression: SharedCompression?) -> SharedBytes {
+        switch form {
+        case .frames: return frames.plain
+        case .deflated(let window):
+            guard let compression else { return frames.plain }
+            if let bytes = compressed[window.index] { return bytes }
+            let bytes = frames.bytes(for: window, compression)
+            compressed[window.index] = bytes
+            return bytes
+        case .script:
+            if let script { return script }
+            let made = frames.makeScript()
+            script = made
+            return made
+        }
     }
 }

@@ -34,6 +34,8 @@ package final class LargeMessage: @unchecked Sendable {
     /// The pieces with their messages compressed, by deflate window. A worker makes them for the first
     /// receiver.
     private let compressed = Mutex(InlineArray<3, [SharedBytes]?>(repeating: nil))
+    /// The pieces as a script, which a worker makes for the first receiver by long polling.
+    private let scripts = Mutex<[SharedBytes]?>(nil)
     /// Limits of bytes that it is known to be above, and not to be above (``isHeavier(than:_:)``).
     private let knownWeight = Mutex<(more: Int, atMost: Int)>((-1, .max))
     /// ``waitingByteCount``; 0 until it is measured.
@@ -117,16 +119,24 @@ package final class LargeMessage: @unchecked Sendable {
         return isHeavier
     }
 
-    /// ``pieces``, compressed where a worker has done that for the deflate window.
-    /// - Parameter window: The deflate window of the receiver; nil where its messages are not compressed.
-    package func pieces(for window: DeflateWindow?) -> [SharedBytes]? {
-        guard let window else { return pieces }
-        return compressed.withLock { $0[window.index] } ?? pieces
+    /// ``pieces`` in the form that a receiver takes. They are compressed where a worker has done that for the
+    /// deflate window, and nil where a script is wanted and no worker has made it.
+    package func pieces(for form: OutputForm) -> [SharedBytes]? {
+        switch form {
+        case .frames: pieces
+        case .deflated(let window): compressed.withLock { $0[window.index] } ?? pieces
+        case .script: scripts.withLock { $0 }
+        }
     }
 
     /// Bytes of the pieces from `piece` on.
-    package func byteCount(from piece: Int, for window: DeflateWindow? = nil) -> Int {
-        pieces(for: window)?[piece...].reduce(0) { $0 + $1.count } ?? 0
+    package func byteCount(from piece: Int, for form: OutputForm = .frames) -> Int {
+        pieces(for: form)?[piece...].reduce(0) { $0 + $1.count } ?? 0
+    }
+
+    /// Whether each piece has whole messages; else all pieces together are one message.
+    package var hasWholeMessagesInPieces: Bool {
+        if case .push(.listens, _) = content { true } else { false }
     }
 
     /// Whether several clients may get it.
@@ -177,6 +187,16 @@ package final class LargeMessage: @unchecked Sendable {
         encodedByteCount += byteCount
         budget.add(byteCount)
         compressed.withLock { $0[window.index] = compressedPieces }
+    }
+
+    /// Makes the pieces' script form, once: as many pieces. One worker only, after ``encode(within:_:)``.
+    package func makeScript() {
+        guard let pieces, let budget, scripts.withLock({ $0 }) == nil else { return }
+        let made = ScriptWriter.scripts(of: pieces)
+        let byteCount = made.reduce(0) { $0 + $1.count }
+        encodedByteCount += byteCount
+        budget.add(byteCount)
+        scripts.withLock { $0 = made }
     }
 
     /// The message as JSON; empty where there is nothing to send.

@@ -15,7 +15,7 @@ package struct OutputBatch: Sendable {
         case frames(SessionID, Range<Int>)
         /// The same frames for several sessions.
         case shared(SharedBytes, ContiguousArray<SessionID>)
-        /// As ``shared(_:_:)``; so long that receivers which negotiated compression get them compressed.
+        /// As ``shared(_:_:)``, of one message; so long that receivers share them in the form that they take.
         case compressible(CompressibleFrames, ContiguousArray<SessionID>)
         /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session
         /// wait for it.

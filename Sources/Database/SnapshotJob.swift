@@ -11,16 +11,16 @@ import PandoWire
 package struct EncodingJob: Sendable {
     package var session: SessionID
     package var message: LargeMessage
-    /// For which it is compressed; nil for a session without compression.
-    package var window: DeflateWindow?
+    /// In which its session takes it.
+    package var form: OutputForm
     package var results: Mailbox<EncodedMessage>
 
     package init(
-        session: SessionID, message: LargeMessage, window: DeflateWindow?, results: Mailbox<EncodedMessage>
+        session: SessionID, message: LargeMessage, form: OutputForm, results: Mailbox<EncodedMessage>
     ) {
         self.session = session
         self.message = message
-        self.window = window
+        self.form = form
         self.results = results
     }
 }

@@ -263,8 +263,13 @@ struct SnapshotJobs {
             job.results.post(message)
         case .encode(let job):
             job.message.encode(within: resources.encodingBudget, &hashes)
-            if let window = job.window, let deflater = compression.deflater(for: window) {
-                job.message.compress(with: deflater, for: window)
+            switch job.form {
+            case .frames: break
+            case .deflated(let window):
+                if let deflater = compression.deflater(for: window) {
+                    job.message.compress(with: deflater, for: window)
+                }
+            case .script: job.message.makeScript()
             }
             job.results.post(EncodedMessage(session: job.session, message: job.message))
         case .sizeCheck(let job):

@@ -244,7 +244,9 @@ final class HTTPSession: ChannelSession {
 
     // MARK: Upgrades and moves
 
-    override var window: DeflateWindow? { connection.window }
+    /// The deflate window for which messages are compressed when the connection becomes a WebSocket's; nil
+    /// where they are not.
+    var window: DeflateWindow? { connection.window }
 
     /// Answers the handshake of a WebSocket.
     /// - Returns: Whether the channel is a WebSocket's from now on.

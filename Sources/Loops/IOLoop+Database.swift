@@ -90,7 +90,7 @@ extension IOLoop {
                 position.sharedCount += send(
                     bytes, to: recipients[position.nextRecipients(of: recipients.count)])
             case .compressible(let frames, let recipients):
-                var forms = position.forms.take() ?? FramesByWindow(frames)
+                var forms = position.forms.take() ?? FramesByForm(frames)
                 let range = position.nextRecipients(of: recipients.count)
                 position.sharedCount += send(&forms, to: recipients[range])
                 if range.upperBound < recipients.count { position.forms = forms }
@@ -110,7 +110,7 @@ extension IOLoop {
         switch batch.items[item] {
         case .shared(let bytes, let recipients): return send(bytes, to: recipients[...])
         case .compressible(let frames, let recipients):
-            var forms = FramesByWindow(frames)
+            var forms = FramesByForm(frames)
             return send(&forms, to: recipients[...])
         case .frames(let id, let range): table[id]?.send(batch.arena.rawSpan.extracting(range))
         case .large(let id, let message): table[id]?.send(message)
@@ -144,13 +144,15 @@ extension IOLoop {
     /// Sends shared frames in the form that each session takes.
     /// - Returns: How many of the recipients have a session here.
     private func send(
-        _ forms: inout FramesByWindow, to recipients: ContiguousArray<SessionID>.SubSequence
+        _ forms: inout FramesByForm, to recipients: ContiguousArray<SessionID>.SubSequence
     ) -> Int {
         let slots = table.slots
         var count = 0
         for id in recipients {
             guard let session = table.session(id, among: slots) else { continue }
-            session.send(forms.bytes(for: session.window, services.context.compression))
+            let form = session.form
+            let bytes = forms.bytes(for: form, services.context.compression)
+            if case .script = form { session.send(script: bytes) } else { session.send(bytes) }
             count += 1
         }
         return count

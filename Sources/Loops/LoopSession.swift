@@ -6,7 +6,6 @@ import PandoIdentity
 import PandoREST
 import PandoReactor
 import PandoTime
-import PandoWebSocket
 
 /// One entry of a loop's table: it gives a state machine of `Connections` its events, and carries out what
 /// the machine decides. Confined to its loop.
@@ -76,8 +75,8 @@ class LoopSession: ActionPerformer {
     /// Whether its outputs are delivered early.
     var urgency: OutputBacklog.Urgency { .none }
 
-    /// For which messages to the client are compressed (RFC 7692); nil where they are not.
-    var window: DeflateWindow? { nil }
+    /// In which form the session takes frames that others may get, too.
+    var form: OutputForm { .frames }
 
     /// Whether the client has a large share of all requests that wait.
     var hasManyRequests: Bool { false }
@@ -89,6 +88,8 @@ class LoopSession: ActionPerformer {
 
     func send(_ frames: RawSpan) {}
     func send(_ frames: SharedBytes) {}
+    /// A message in ``OutputForm/script``: in place of frames for a session that takes that form.
+    func send(script: SharedBytes) {}
     func send(_ message: LargeMessage) {}
     func windowMarkReturned() {}
     func receive(_ result: RESTCallResult) {}
@@ -170,7 +171,7 @@ class LoopSession: ActionPerformer {
         case .verify(let token): services.router?.verify(token, for: id)
         case .parse(let message): services.parse(message, for: id)
         case .inflate(let message): services.parse(message, isCompressed: true, for: id)
-        case .encode(let message): services.encode(message, for: id, window: window)
+        case .encode(let message): services.encode(message, for: id, as: form)
         case .measure(let node, let query, let byteLimit, let wantsETag):
             services.measure(node, query, byteLimit: byteLimit, wantsETag: wantsETag, for: id)
         case .makeWindow(let window): services.make(window, for: id)

@@ -25,7 +25,7 @@ struct OutputPosition {
     /// Recipients so far of outputs that the batch does not count (``OutputBatch/pushCount``).
     var sharedCount = 0
     /// The forms of the item that were needed so far.
-    var forms: FramesByWindow?
+    var forms: FramesByForm?
 
     /// Items of the piece since the clock was looked at.
     private var uncheckedCount = 0

@@ -118,7 +118,16 @@ final class PollingSession: LoopSession {
         finish()
     }
 
+    override var form: OutputForm { .script }
+
+    /// Short frames: longer ones come as a script.
     override func send(_ frames: SharedBytes) { send(frames.rawSpan) }
+
+    override func send(script: SharedBytes) {
+        prepare()
+        session.send(script: script, &services.context)
+        finish()
+    }
 
     override func send(_ message: LargeMessage) {
         prepare()

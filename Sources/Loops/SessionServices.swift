@@ -148,11 +148,10 @@ final class SessionServices {
     // MARK: Workers
 
     /// Has a worker encode a large message; the session's `encoded` gets it.
-    /// - Parameter window: The deflate window for which it is compressed; nil for a session without
-    ///   compression.
-    func encode(_ message: LargeMessage, for session: SessionID, window: DeflateWindow?) {
+    /// - Parameter form: In which the session takes it.
+    func encode(_ message: LargeMessage, for session: SessionID, as form: OutputForm) {
         resources.workers.post(
-            .encode(EncodingJob(session: session, message: message, window: window, results: encoded)))
+            .encode(EncodingJob(session: session, message: message, form: form, results: encoded)))
     }
 
     /// Has a worker parse a large message; the session's `parsed` gets the result.

@@ -11,6 +11,7 @@ final class WebSocketSession: ChannelSession {
     private var connection: WebSocketConnection
     /// For which messages to the client are compressed; nil where they are not.
     private let ownWindow: DeflateWindow?
+    private let ownForm: OutputForm
     /// The session by long polling that has moved here, while its last responses may be asked for again; nil
     /// for most.
     private(set) var former: PollingSession?
@@ -26,6 +27,7 @@ final class WebSocketSession: ChannelSession {
     ) {
         services.context.now = services.loop.now
         ownWindow = window
+        ownForm = OutputForm(compressingFor: window)
         connection = WebSocketConnection(
             id, joining: polling, compressingFor: window, &services.context)
         super.init(id, on: channel, services)
@@ -82,7 +84,7 @@ final class WebSocketSession: ChannelSession {
 
     // MARK: From the databases
 
-    override var window: DeflateWindow? { ownWindow }
+    override var form: OutputForm { ownForm }
 
     override func send(_ frames: RawSpan) {
         // The context is not touched for small frames: it would be copied.

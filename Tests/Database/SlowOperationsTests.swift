@@ -88,7 +88,7 @@ import Testing
                 guard case .large(let session, let message) = item else { return nil }
                 let results = Mailbox<EncodedMessage>(signalling: bench.wakeup)
                 return SnapshotJob.encode(
-                    EncodingJob(session: session, message: message, window: nil, results: results)
+                    EncodingJob(session: session, message: message, form: .frames, results: results)
                 ).query
             }
         }

@@ -17,6 +17,12 @@ extension LongPollingSession {
         schedule(&context)
     }
 
+    /// Sends a message that others get, too, as ``OutputForm/script``. Copies nothing.
+    package mutating func send(script: SharedBytes, _ context: inout ConnectionContext) {
+        sendInOrder(script, &context)
+        schedule(&context)
+    }
+
     /// Sends a large message.
     package mutating func send(_ message: LargeMessage, _ context: inout ConnectionContext) {
         sendInOrder(message, &context)

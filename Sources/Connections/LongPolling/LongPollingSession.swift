@@ -27,7 +27,7 @@ package struct LongPollingSession: RealtimeTransport {
     private static let unconfirmedLimit = 256
 
     package internal(set) var session: RealtimeSession
-    var outputs = OutputSequence()
+    var outputs = OutputSequence(form: .script)
     package internal(set) var pauses: PauseReasons = []
     var isLagging = false
     /// By which clients know the session.
@@ -255,8 +255,17 @@ package struct LongPollingSession: RealtimeTransport {
         write(frames.rawSpan, &context)
     }
 
-    mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext) {
-        write(frames.rawSpan, &context)
+    mutating func write(_ shared: SharedBytes, _ context: inout ConnectionContext) {
+        guard !isLeaving else { return }
+        polls.responses.append(script: shared, endsMessage: true, isShared: true)
+        outputChanged(&context)
+    }
+
+    mutating func write(_ piece: OutputSequence.Piece, _ context: inout ConnectionContext) {
+        guard !isLeaving else { return }
+        polls.responses.append(
+            script: piece.bytes, endsMessage: piece.endsMessage, isShared: piece.isShared)
+        outputChanged(&context)
     }
 
     mutating func write(_ bytes: RawSpan, _ context: inout ConnectionContext) {
@@ -270,16 +279,16 @@ package struct LongPollingSession: RealtimeTransport {
         polls.answerLater(&context)
     }
 
-    /// The next piece follows when others have had their turn.
-    mutating func pieceWasWritten(_ context: inout ConnectionContext) { context.append(.nextTurn) }
+    mutating func pieceWasWritten(_ context: inout ConnectionContext) {}
 
-    func mayWriteNextPiece(_ context: inout ConnectionContext) -> Bool { false }
+    /// A piece is not copied.
+    func mayWriteNextPiece(_ context: inout ConnectionContext) -> Bool { true }
 
     mutating func outputsWereWritten(_ context: inout ConnectionContext) { moveIfAgreed(&context) }
 
     /// A message goes out in one response, and is kept until that was received.
     func canSend(_ message: LargeMessage, _ context: inout ConnectionContext) -> Bool {
-        message.byteCount(from: 0) <= context.settings.outboundByteLimit / 2
+        message.byteCount(from: 0, for: .script) <= context.settings.outboundByteLimit / 2
     }
 
     mutating func refuse(_ message: LargeMessage, _ context: inout ConnectionContext) {
@@ -317,7 +326,6 @@ package struct LongPollingSession: RealtimeTransport {
 
     /// Other connections have had their turn.
     package mutating func nextTurn(_ context: inout ConnectionContext) {
-        sendPiece(&context)
         if input.turnCame() { inputMayContinue(&context) }
         schedule(&context)
     }

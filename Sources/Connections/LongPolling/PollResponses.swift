@@ -35,6 +35,8 @@ package struct PollResponses {
         /// Sent one after the other.
         let script: [SharedBytes]
         let byteCount: Int
+        /// Bytes of memory that it takes of this client's: of what others may hold, too, a part.
+        let heldByteCount: Int
         /// When that poll came.
         var asked: MonotonicTime
         var delivery = PollDelivery.underWay
@@ -55,13 +57,42 @@ package struct PollResponses {
         func isBefore(_ poll: UInt64) -> Bool { lastSerial.map { $0 < poll } ?? true }
     }
 
-    /// Messages that no response has.
+    /// Messages that no response has: either a script in parts, or small messages in one text.
     private struct Group {
-        /// The beginning of a large message.
-        var parts: [SharedBytes]
-        /// Behind the parts: the rest of that message, and others, with commas between them.
-        var text: [UInt8]
-        var partByteCount: Int { parts.reduce(0) { $0 + $1.count } }
+        /// Not copied: shared with others, or large.
+        var parts = ScriptParts()
+        /// With commas between the messages.
+        var text: [UInt8] = []
+
+        /// Whether a message may be added to the text.
+        func mayTake(_ message: [UInt8]) -> Bool {
+            parts.byteCount == 0 && text.count + message.count < PollResponses.joinedByteLimit
+        }
+    }
+
+    /// Parts of messages, one behind the other.
+    private struct ScriptParts {
+        var parts: [SharedBytes] = []
+        private(set) var byteCount = 0
+        /// Bytes of those that other clients may hold, too.
+        private(set) var sharedByteCount = 0
+
+        /// Bytes of memory that they take of this client's.
+        var heldByteCount: Int {
+            byteCount - sharedByteCount + sharedByteCount / OutputSequence.sharedWeight
+        }
+
+        mutating func append(_ others: ScriptParts) {
+            parts += others.parts
+            byteCount += others.byteCount
+            sharedByteCount += others.sharedByteCount
+        }
+
+        mutating func append(_ part: SharedBytes, isShared: Bool) {
+            parts.append(part)
+            byteCount += part.count
+            if isShared { sharedByteCount += part.count }
+        }
     }
 
     /// Longer than any poll is held, and shorter than the 25 s after which a client gives one up.
@@ -75,9 +106,6 @@ package struct PollResponses {
     private static let keptInAnyCase = 2
     /// Messages are joined up to here.
     private static let joinedByteLimit = 16 << 10
-    /// A message is cut into parts from here on, as it comes, so that nothing is done for all of a large one
-    /// at once.
-    package static let partByteCount = 128 << 10
 
     private var nextNumber = 0
     /// Responses that may have to be sent again, in the order of their numbers.
@@ -86,22 +114,26 @@ package struct PollResponses {
     private var forgottenSerial: UInt64?
     private var unconfirmedByteCount = 0
     private var keptByteCount = 0
+    /// Bytes of memory that the responses take of this client's.
+    private var sentHeldByteCount = 0
     /// Whole messages that no response has, from ``pendingHead`` on.
     private var pending: [Group] = []
     private var pendingHead = 0
-    /// The beginning of a message.
+    /// The beginning of a message: as text, or in parts.
     private var unfinished: [UInt8] = []
-    private var unfinishedParts: [SharedBytes] = []
+    private var unfinishedParts = ScriptParts()
     private var escaper = ScriptEscaper()
     /// Bytes of messages that no response has, but those of parts, which count themselves.
     package private(set) var pendingByteCount = 0
     private var partByteCount = 0
+    /// Bytes of memory that those parts take of this client's.
+    private var partHeldByteCount = 0
 
     /// Bytes that the client has not taken, as far as is known.
     package var byteCount: Int { pendingByteCount + partByteCount + unconfirmedByteCount }
 
-    /// All that is held.
-    package var heldByteCount: Int { byteCount + keptByteCount }
+    /// Bytes of memory that this client takes: what others share counts little.
+    package var heldByteCount: Int { pendingByteCount + partHeldByteCount + sentHeldByteCount }
 
     /// Responses that may have to be sent again.
     package var sentCount: Int { sent.count }
@@ -118,31 +150,30 @@ package struct PollResponses {
         let before = unfinished.count
         escaper.escape(part, into: &unfinished)
         pendingByteCount += unfinished.count - before
-        if unfinished.count >= Self.partByteCount { cutUnfinished() }
-    }
-
-    private mutating func cutUnfinished() {
-        let part = SharedBytes(Array(unfinished.dropLast(ScriptEscaper.openByteCount)))
-        unfinished.removeFirst(part.count)
-        unfinishedParts.append(part)
-        pendingByteCount -= part.count
-        partByteCount += part.count
     }
 
     package mutating func endMessage() {
         escaper = ScriptEscaper()
-        if unfinishedParts.isEmpty, hasMessages,
-            pending[pending.count - 1].text.count + unfinished.count < Self.joinedByteLimit
-        {
+        if hasMessages, pending[pending.count - 1].mayTake(unfinished) {
             pending[pending.count - 1].text.append(UInt8(ascii: ","))
             pending[pending.count - 1].text += unfinished
             pendingByteCount += 1
             unfinished.removeAll(keepingCapacity: true)
         } else {
-            pending.append(Group(parts: unfinishedParts, text: unfinished))
+            pending.append(Group(text: unfinished))
             unfinished = []
-            unfinishedParts = []
         }
+    }
+
+    /// A message, or a part of one, that is a script already (``OutputForm/script``). Copies nothing.
+    /// - Parameter isShared: Other clients may hold it, too.
+    package mutating func append(script: SharedBytes, endsMessage: Bool, isShared: Bool) {
+        assert(unfinished.isEmpty, "a message is cut by another one")
+        partHeldByteCount -= unfinishedParts.heldByteCount
+        unfinishedParts.append(script, isShared: isShared)
+        partHeldByteCount += unfinishedParts.heldByteCount
+        partByteCount += script.count
+        if endsMessage { pending.append(Group(parts: exchange(&unfinishedParts, with: ScriptParts()))) }
     }
 
     // MARK: Polls
@@ -189,12 +220,13 @@ package struct PollResponses {
 
     /// Forgets the oldest of what is kept over the limits.
     private mutating func settle() {
-        (unconfirmedByteCount, keptByteCount) = (0, 0)
+        (unconfirmedByteCount, keptByteCount, sentHeldByteCount) = (0, 0, 0)
         var keptCount = 0
         for index in sent.indices.reversed() {
-            let byteCount = sent[index].byteCount
+            let (byteCount, heldByteCount) = (sent[index].byteCount, sent[index].heldByteCount)
             guard sent[index].isKept else {
                 unconfirmedByteCount += byteCount
+                sentHeldByteCount += heldByteCount
                 continue
             }
             keptCount += 1
@@ -205,6 +237,7 @@ package struct PollResponses {
                 forget(index)
             } else {
                 keptByteCount += byteCount
+                sentHeldByteCount += heldByteCount
             }
         }
     }
@@ -221,24 +254,24 @@ package struct PollResponses {
         var answer = takeRepeated(for: serial)
         let number = nextNumber
         nextNumber += 1
-        var script: [SharedBytes] = []
+        var script = ScriptParts()
         var text = prefix
         text.append(responseBegin: number)
         var byteCount = 0
         while hasMessages, byteCount < Self.responseByteLimit {
             if byteCount > 0 { text.append(UInt8(ascii: ",")) }
-            let group = pending[pendingHead]
-            pending[pendingHead] = Group(parts: [], text: [])
+            let group = exchange(&pending[pendingHead], with: Group())
             pendingHead += 1
-            if !group.parts.isEmpty {
-                script.append(SharedBytes(text))
+            if group.parts.byteCount > 0 {
+                script.append(SharedBytes(text), isShared: false)
                 text = []
-                script += group.parts
-                partByteCount -= group.partByteCount
+                script.append(group.parts)
+                partByteCount -= group.parts.byteCount
+                partHeldByteCount -= group.parts.heldByteCount
             }
             text += group.text
             pendingByteCount -= group.text.count
-            byteCount += group.partByteCount + group.text.count
+            byteCount += group.parts.byteCount + group.text.count
         }
         if !hasMessages {
             pending = []
@@ -246,14 +279,13 @@ package struct PollResponses {
         }
         text.appendResponseEnd()
         if closes, !hasMessages { text.append(closeCommand: number) }
-        script.append(SharedBytes(text))
+        script.append(SharedBytes(text), isShared: false)
         sent.append(
             Response(
-                number: number, serial: serial, lastSerial: serial, script: script,
-                byteCount: script.reduce(0) { $0 + $1.count },
-                asked: asked))
+                number: number, serial: serial, lastSerial: serial, script: script.parts,
+                byteCount: script.byteCount, heldByteCount: script.heldByteCount, asked: asked))
         settle()
-        answer.scripts += script
+        answer.scripts += script.parts
         answer.numbers.append(number)
         return answer
     }
@@ -286,3 +318,5 @@ package struct PollResponses {
         settle()
     }
 }
+
+extension PollResponses: MessageSink {}

@@ -1,6 +1,5 @@
 import PandoBytes
 import PandoDatabase
-import PandoWebSocket
 
 /// The outputs of one session in their order. What follows a large message waits until that is encoded and
 /// its last piece was handed to the connection.
@@ -16,6 +15,15 @@ struct OutputSequence {
         case large(LargeMessage)
         case windowMark
         case close(DisconnectReason)
+    }
+
+    /// A piece of a large message.
+    struct Piece {
+        let bytes: SharedBytes
+        /// No other piece goes on with its last message.
+        let endsMessage: Bool
+        /// Other clients may hold it, too.
+        let isShared: Bool
     }
 
     private enum Stage {
@@ -42,15 +50,15 @@ struct OutputSequence {
     /// Sent outputs that may stay at the front of `waiting` before they are removed.
     private static let sentLimit = 64
     /// Bytes that one client leaves unread count for less where others may hold them, too.
-    private static let sharedWeight = 16
+    static let sharedWeight = 16
 
-    /// For which the receiver's messages are compressed; nil where they are not.
-    let window: DeflateWindow?
+    /// In which the receiver takes large messages.
+    let form: OutputForm
     /// Nil when it is empty.
     private var backlog: Backlog?
 
-    init(window: DeflateWindow? = nil) {
-        self.window = window
+    init(form: OutputForm = .frames) {
+        self.form = form
     }
 
     /// Outputs that wait.
@@ -80,7 +88,7 @@ struct OutputSequence {
             return waitingByteCount
         }
         // From the piece on that the connection has.
-        let pieces = message.byteCount(from: max(0, next - 1), for: window)
+        let pieces = message.byteCount(from: max(0, next - 1), for: form)
         return waitingByteCount + (message.isShared ? pieces / Self.sharedWeight : pieces)
     }
 
@@ -132,13 +140,16 @@ struct OutputSequence {
     }
 
     /// The next piece of a large message; nil where none is in progress.
-    mutating func nextPiece() -> SharedBytes? {
+    mutating func nextPiece() -> Piece? {
         guard let backlog, case .sending(let message, let next) = backlog.stage,
-            let pieces = message.pieces(for: window)
+            let pieces = message.pieces(for: form)
         else { return nil }
-        backlog.stage = next + 1 < pieces.count ? .sending(message, next: next + 1) : .ready
+        let isLast = next + 1 >= pieces.count
+        backlog.stage = isLast ? .ready : .sending(message, next: next + 1)
         dropIfEmpty()
-        return pieces[next]
+        return Piece(
+            bytes: pieces[next], endsMessage: isLast || message.hasWholeMessagesInPieces,
+            isShared: message.isShared)
     }
 
     /// Drops everything.

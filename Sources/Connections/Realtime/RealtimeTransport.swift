@@ -36,7 +36,9 @@ protocol RealtimeTransport {
     func canSend(_ message: LargeMessage, _ context: inout ConnectionContext) -> Bool
     /// Hands whole frames over.
     mutating func write(_ frames: [UInt8], _ context: inout ConnectionContext)
-    mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext)
+    /// Hands over what others get, too, in the form that the connection takes (``OutputForm``).
+    mutating func write(_ shared: SharedBytes, _ context: inout ConnectionContext)
+    mutating func write(_ piece: OutputSequence.Piece, _ context: inout ConnectionContext)
     /// A piece of a large message was written, and more follow.
     mutating func pieceWasWritten(_ context: inout ConnectionContext)
     /// Whether the next piece follows at once: compressed ones may be so small that no drain is reported.
@@ -75,10 +77,11 @@ extension RealtimeTransport {
         pauseIfUnread(&context)
     }
 
-    mutating func sendInOrder(_ frames: SharedBytes, _ context: inout ConnectionContext) {
+    /// The same of what others get, too, in the form that the connection takes.
+    mutating func sendInOrder(_ shared: SharedBytes, _ context: inout ConnectionContext) {
         guard isOpen else { return }
-        guard outputs.isReady else { return wait(.shared(frames), byteCount: frames.count, &context) }
-        write(frames, &context)
+        guard outputs.isReady else { return wait(.shared(shared), byteCount: shared.count, &context) }
+        write(shared, &context)
         pauseIfUnread(&context)
     }
 

@@ -45,7 +45,7 @@ package struct WebSocketConnection: RealtimeTransport {
                 role: .server, messageByteLimit: messageByteLimit, checksText: false, inflater: inflater),
             Reassembler(
                 chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit))
-        outputs = OutputSequence(window: window)
+        outputs = OutputSequence(form: OutputForm(compressingFor: window))
         liveness = Liveness(at: context.now)
         session = RealtimeSession(id)
         handover = polling.map { .offered(from: $0) } ?? .none
@@ -55,9 +55,6 @@ package struct WebSocketConnection: RealtimeTransport {
 
     /// Whether messages are sent and received.
     package var isOpen: Bool { closing.isOpen }
-
-    /// For which messages to the client are compressed; nil where they are not.
-    package var window: DeflateWindow? { outputs.window }
 
     /// Whether the client has a large share of all requests that wait.
     package var hasManyRequests: Bool { session.hasManyRequests }
@@ -335,7 +332,11 @@ package struct WebSocketConnection: RealtimeTransport {
 
     mutating func write(_ frames: [UInt8], _ context: inout ConnectionContext) { context.write(frames) }
 
-    mutating func write(_ frames: SharedBytes, _ context: inout ConnectionContext) { context.write(frames) }
+    mutating func write(_ shared: SharedBytes, _ context: inout ConnectionContext) { context.write(shared) }
+
+    mutating func write(_ piece: OutputSequence.Piece, _ context: inout ConnectionContext) {
+        context.write(piece.bytes)
+    }
 
     // The next piece follows with ``drained(_:)``.
     mutating func pieceWasWritten(_ context: inout ConnectionContext) {}

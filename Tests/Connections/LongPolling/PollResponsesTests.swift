@@ -179,34 +179,38 @@ extension PollResponse {
                 "]);\npLPCommand('close',1);\n"))
     }
 
-    /// Nothing is done for all of it at once, wherever it is cut; what must be escaped may stand where it is.
-    @Test(arguments: [-13, -12, -11, -5, -1, 0, 1])
-    func aLargeMessageStaysInParts(offset: Int) {
-        let opening = PollResponses.partByteCount + offset - 8
-        let before = #"{"a":""# + String(repeating: "v", count: opening) + #"","#
-        let after = #"1,"b":""# + String(repeating: "w", count: PollResponses.partByteCount) + #""}"#
-        let bytes = Array((before + #""__proto__":"# + after).utf8)
+    /// A script that others get, too, and a large one in parts: they are not copied, keep their places among
+    /// other messages, and what others hold counts little.
+    @Test func scriptsAreNotCopied() {
         var answers = PollResponses()
+        let shared = SharedBytes([UInt8](repeating: UInt8(ascii: "5"), count: 64_000))
+        let parts = [SharedBytes(Array("6".utf8)), SharedBytes(Array("7".utf8))]
         answers.say(1)
-        var (at, largest) = (0, 0)
-        while at < bytes.count {
-            let end = min(bytes.count, at + (abs(at - opening) > 4096 ? 4096 : 7))
-            answers.append(Array(bytes[at..<end]).rawSpan)
-            largest = max(largest, answers.pendingByteCount)
-            at = end
+        answers.append(script: shared, endsMessage: true, isShared: true)
+        answers.append(script: shared, endsMessage: true, isShared: true)
+        answers.say(2)
+        answers.say(3)
+        for (index, part) in parts.enumerated() {
+            answers.append(script: part, endsMessage: index == 1, isShared: false)
         }
-        answers.endMessage()
-        #expect(largest < PollResponses.partByteCount + 4096)
-        let message = before + #"["__proto__"]:"# + after
-        let expected = "pRTLPCB(0,[1,\(message)]);\n"
-        #expect(answers.byteCount == message.utf8.count + 1)
+        #expect(answers.pendingByteCount == 4 && answers.byteCount == 128_006)
+        #expect(answers.heldByteCount == 4 + 128_000 / OutputSequence.sharedWeight + 2)
         let answer = answers.answer(serial: 1, asked: start)
-        // Of texts so long only the outcome is shown.
-        let isExpected = answer.text == expected
-        #expect(answer.scripts.count >= 3 && isExpected)
-        #expect(answers.pendingByteCount == 0 && answers.byteCount == expected.utf8.count)
-        let isRepeated = answers.receivedPoll(1, bringsData: false, at: start)?.text == expected
-        #expect(isRepeated)
+        #expect(answer.scripts.filter { $0 === shared }.count == 2)
+        #expect(answer.scripts.contains { $0 === parts[0] } && answer.scripts.contains { $0 === parts[1] })
+        let fives = String(repeating: "5", count: 64_000)
+        let isExpected = answer.text == "pRTLPCB(0,[1,\(fives),\(fives),2,3,67]);\n"
+        #expect(isExpected)
+        #expect(answers.byteCount == answer.text.utf8.count && answers.heldByteCount < 8_100)
+    }
+
+    /// A message of which a part is missing is not answered.
+    @Test func partsWaitForTheLast() {
+        var answers = PollResponses()
+        answers.append(script: SharedBytes(Array("{1".utf8)), endsMessage: false, isShared: false)
+        #expect(!answers.hasMessages && answers.byteCount == 2 && answers.heldByteCount == 2)
+        answers.append(script: SharedBytes(Array("}".utf8)), endsMessage: true, isShared: false)
+        #expect(answers.answer(serial: 1, asked: start).text == "pRTLPCB(0,[{1}]);\n")
     }
 
     @Test func heldBytesAreCountedUntilTheyAreReleased() {

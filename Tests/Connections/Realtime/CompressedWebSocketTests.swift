@@ -364,15 +364,15 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         let shared = CompressibleFrames(plain)
         // Two loops.
         let (first, second) = (SharedCompression(), SharedCompression())
-        var forms = FramesByWindow(shared)
-        var otherForms = FramesByWindow(shared)
-        let large = forms.bytes(for: .large, first)
+        var forms = FramesByForm(shared)
+        var otherForms = FramesByForm(shared)
+        let large = forms.bytes(for: .deflated(.large), first)
         #expect(large.count < 100)
-        #expect(forms.bytes(for: .large, first) === large)
-        #expect(otherForms.bytes(for: .large, second) === large)
-        #expect(otherForms.bytes(for: .small, second) !== large)
-        #expect(forms.bytes(for: nil, first) === plain)
-        #expect(forms.bytes(for: .large, nil) === plain)
+        #expect(forms.bytes(for: .deflated(.large), first) === large)
+        #expect(otherForms.bytes(for: .deflated(.large), second) === large)
+        #expect(otherForms.bytes(for: .deflated(.small), second) !== large)
+        #expect(forms.bytes(for: .frames, first) === plain)
+        #expect(forms.bytes(for: .deflated(.large), nil) === plain)
     }
 
     /// A loop compresses a bounded number of bytes in a tick; what comes behind is sent as it is.
@@ -404,13 +404,13 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         let shared = CompressibleFrames(plain)
         let usedUp = SharedCompression(budget: CompressedByteBudget(byteCount: plain.count - 1))
         let ready = SharedCompression(budget: CompressedByteBudget(byteCount: plain.count))
-        var forms = FramesByWindow(shared)
-        var readyForms = FramesByWindow(shared)
-        #expect(forms.bytes(for: .large, usedUp) === plain)
-        for _ in 0..<2 { #expect(readyForms.bytes(for: .large, ready).count < 100) }
+        var forms = FramesByForm(shared)
+        var readyForms = FramesByForm(shared)
+        #expect(forms.bytes(for: .deflated(.large), usedUp) === plain)
+        for _ in 0..<2 { #expect(readyForms.bytes(for: .deflated(.large), ready).count < 100) }
         #expect(ready.budget.byteCount == 0)
-        var later = FramesByWindow(shared)
-        #expect(later.bytes(for: .large, usedUp).count < 100, "there already")
+        var later = FramesByForm(shared)
+        #expect(later.bytes(for: .deflated(.large), usedUp).count < 100, "there already")
         #expect(usedUp.budget.byteCount == plain.count - 1)
     }
 
@@ -424,8 +424,9 @@ private func deflated(_ messages: String..., takesOver: Bool = false) throws -> 
         let plainByteCount = plain.base.socket.status.writtenByteCount
         let deflater = try #require(SharedCompression().deflater(for: .medium))
         message.compress(with: deflater, for: .medium)
-        #expect(message.pieces(for: .medium)?.count == message.pieces?.count)
-        #expect(message.pieces(for: .large)?.first === message.pieces?.first, "not compressed for it")
+        #expect(message.pieces(for: .deflated(.medium))?.count == message.pieces?.count)
+        #expect(
+            message.pieces(for: .deflated(.large))?.first === message.pieces?.first, "not compressed for it")
         var driver = WebSocketDriver(compressingFor: .medium)
         _ = driver.send(message)
         _ = driver.encode(message)

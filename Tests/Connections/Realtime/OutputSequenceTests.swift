@@ -41,7 +41,8 @@ import Testing
         var (pieceCount, byteCount) = (0, 0)
         while let piece = outputs.nextPiece() {
             pieceCount += 1
-            byteCount += piece.count
+            byteCount += piece.bytes.count
+            #expect(piece.endsMessage == outputs.isReady && !piece.isShared)
             #expect(outputs.isReady == (byteCount == message.byteCount(from: 0)))
             // From the piece on that the connection was given.
             if !outputs.isReady {

@@ -111,10 +111,13 @@ struct PollingDriver {
         return event { $0.send(bytes.rawSpan, &$1) }
     }
 
+    /// The databases send a message to several sessions.
+    mutating func send(script: SharedBytes) -> [String] { event { $0.send(script: script, &$1) } }
+
     mutating func send(_ message: LargeMessage) -> [String] { event { $0.send(message, &$1) } }
 
     mutating func encode(_ message: LargeMessage) -> [String] {
-        encoder.encode(message)
+        encoder.encodeScript(message)
         return event { $0.encoded(message, &$1) }
     }
 

@@ -47,6 +47,12 @@ struct Encoder {
     }
 
     mutating func encode(_ message: LargeMessage) { message.encode(within: budget, &hashes) }
+
+    /// As for a receiver by long polling.
+    mutating func encodeScript(_ message: LargeMessage) {
+        encode(message)
+        message.makeScript()
+    }
 }
 
 /// A reply with so many bytes of data, or a push.

@@ -1,17 +1,27 @@
 import PandoBytes
 
-/// Takes messages out of the frames that the database thread makes: it makes them for WebSockets, which
-/// nearly all sessions have, so that it need not know which have not. A value: it knows how many chunks of a
+/// Takes the messages that a ``FrameUnwrapper`` finds.
+package protocol MessageSink {
+    /// A part of a message, cut between characters.
+    mutating func append(_ part: RawSpan)
+    /// The message is complete.
+    mutating func endMessage()
+}
+
+/// Takes messages out of frames, for long polling. All outputs are made as frames: nearly all sessions have a
+/// WebSocket, and the database thread need not know which have not. A value: it knows how many chunks of a
 /// message are still to come.
 package struct FrameUnwrapper {
     private var missingChunks = 0
 
-    /// Adds the messages in whole frames to the answers; the last may go on in the next frames.
-    package mutating func unwrap(_ frames: RawSpan, into answers: inout PollResponses) {
+    package init() {}
+
+    /// Gives the messages in whole frames to a sink; the last may go on in the next frames.
+    package mutating func unwrap(_ frames: RawSpan, into sink: inout some MessageSink) {
         withCursor(over: frames) { cursor in
             while cursor.remaining >= 2 {
                 let payload = Self.passHeader(&cursor)
-                append(frames.extracting(payload), into: &answers)
+                append(frames.extracting(payload), into: &sink)
             }
             assert(cursor.isAtEnd, "a frame was cut")
         }
@@ -34,16 +44,16 @@ package struct FrameUnwrapper {
         return start..<cursor.offset
     }
 
-    private mutating func append(_ payload: RawSpan, into answers: inout PollResponses) {
+    private mutating func append(_ payload: RawSpan, into sink: inout some MessageSink) {
         if missingChunks > 0 {
-            answers.append(payload)
+            sink.append(payload)
             missingChunks -= 1
-            if missingChunks == 0 { answers.endMessage() }
+            if missingChunks == 0 { sink.endMessage() }
         } else if let count = Self.chunkCount(payload) {
             missingChunks = count
         } else {
-            answers.append(payload)
-            answers.endMessage()
+            sink.append(payload)
+            sink.endMessage()
         }
     }
 
