@@ -78,7 +78,8 @@ package final class IOLoop: @unchecked Sendable {
         outputs = loop.attachInParts(resources.outputs[Int(index)], sliceCount: .max) { [self] batches in
             deliver(&batches)
         }
-        loop.attach(services.encoded) { [table] messages in
+        // One by one: each may have a piece of 128 KiB written.
+        loop.attach(services.encoded, sliceCount: 1) { [table] messages in
             for message in messages { table[message.session]?.encoded(message.message) }
         }
         loop.attach(services.measured) { [table] sizes in

@@ -8,13 +8,17 @@ struct OutputPosition {
     /// Recipients of one piece, an output to one session counted as one: some hundred microseconds, where
     /// the outputs are small.
     static let pieceCount = 1024
-    /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each.
-    /// Not within an item: one may have as many recipients as a piece.
+    /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each, and
+    /// what an output costs differs from recipient to recipient.
     static let pieceDuration: Duration = .microseconds(500)
     /// How long outputs are delivered early (``OutputBacklog``) behind a piece.
     static let earlyDuration: Duration = .microseconds(250)
-    /// Items between two looks at the clock.
+    /// Items between two looks at the clock, and so many recipients that are one item in this regard: a shared
+    /// output costs each of them less.
     static let uncheckedLimit = 8
+    static let recipientsPerItem = 16
+    /// Recipients of an item between two looks at the clock.
+    static let sliceCount = uncheckedLimit * recipientsPerItem
 
     /// The item that is next, by its index in the batch.
     private(set) var item = 0
@@ -27,7 +31,7 @@ struct OutputPosition {
     /// The forms of the item that were needed so far.
     var forms: FramesByForm?
 
-    /// Items of the piece since the clock was looked at.
+    /// Items of the piece since the clock was looked at, its recipients included.
     private var uncheckedCount = 0
 
     /// Begins a new piece: others have had their turn.
@@ -36,8 +40,8 @@ struct OutputPosition {
         uncheckedCount = 0
     }
 
-    /// Before each item: ends the piece where it has taken long enough. The first items of a piece are
-    /// always dealt out.
+    /// Before each item, and each slice of its recipients: ends the piece where it has taken long enough. The
+    /// first items of a piece are always dealt out.
     /// - Parameter isOver: Whether the time of the piece is over; asked now and then.
     mutating func endPiece(if isOver: () -> Bool) {
         uncheckedCount += 1
@@ -67,14 +71,15 @@ struct OutputPosition {
         item += 1
     }
 
-    /// Moves behind recipients of an item: all that are left of them, or of the piece.
+    /// Moves behind recipients of an item: all that are left of them, of a slice, or of the piece.
     /// - Parameter count: All recipients of the item.
     /// - Returns: Their indexes.
     mutating func nextRecipients(of count: Int) -> Range<Int> {
-        let end = min(count, recipient + leftCount)
+        let end = min(count, recipient + min(leftCount, Self.sliceCount))
         defer {
             // An item of no recipients counts, too: there may be many.
             leftCount -= max(1, end - recipient)
+            uncheckedCount += (end - recipient) / Self.recipientsPerItem
             recipient = end == count ? 0 : end
             if end == count { item += 1 }
         }

@@ -62,6 +62,32 @@ import Testing
         #expect(!position.isBehind(batch))
     }
 
+    /// Recipients that take long: the piece ends between two slices of them, and the next goes on there.
+    @Test func aPieceEndsWithinAnItem() {
+        let batch = OutputBatch(items: [shared(1000)])
+        var position = OutputPosition()
+        var dealt: [Range<Int>] = []
+        var lookCount = 0
+        func deal(lookLimit: Int) {
+            position.beginPiece()
+            lookCount = 0
+            while !position.isPieceOver, !position.isBehind(batch) {
+                position.endPiece(if: {
+                    lookCount += 1
+                    return lookCount == lookLimit
+                })
+                if position.isPieceOver { break }
+                dealt.append(position.nextRecipients(of: 1000))
+            }
+        }
+        deal(lookLimit: 2)
+        #expect(dealt.map(\.count) == [128, 128])
+        #expect(position.hasBegun(0))
+        deal(lookLimit: .max)
+        #expect(lookCount == 5 && position.isBehind(batch))
+        #expect(dealt.flatMap { Array($0) } == Array(0..<1000))
+    }
+
     /// Items that take long: the piece ends between two batches of items, wherever a batch of outputs ends.
     @Test func aPieceEndsWhenItsTimeIsOver() {
         let session = SessionID(loop: 0, slot: 0, generation: 1)
