@@ -96,10 +96,14 @@ package final class RequestHead: Sendable {
     /// The method as it was received.
     package var methodText: String { text(line.method) }
 
+    /// OPTIONS of the server itself, not of a location (`*`, RFC 9110 §9.3.7). Then ``path`` is `/`.
+    package var isForServer: Bool { line.isAsterisk }
+
     /// The target's path, not decoded. Begins with `/`. Bytes that are not UTF-8 become U+FFFD.
     package var path: Text { line.path.isEmpty ? "/" : Text(decoding: fields.bytes[line.path].span) }
 
-    /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path.
+    /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path, and for
+    /// `*`.
     package var pathBytes: ArraySlice<UInt8> { fields.bytes[line.path] }
 
     /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.

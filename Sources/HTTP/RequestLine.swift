@@ -5,6 +5,8 @@ struct RequestLine {
     let path: Range<Int>
     let query: Range<Int>?
     let version: HTTPVersion
+    /// The target is `*`: the request is about the server (RFC 9112 §3.2.4). Then the path is empty.
+    let isAsterisk: Bool
 
     /// - Parameter line: Its range in `bytes`.
     init(_ bytes: Span<UInt8>, _ line: Range<Int>, limits: HeadLimits) throws(HTTPError) {
@@ -32,6 +34,13 @@ struct RequestLine {
         }
         self.version = version
 
+        isAsterisk = targetEnd - start == 1 && bytes[start] == UInt8(ascii: "*")
+        if isAsterisk {
+            // Only for this method.
+            guard bytes.extracting(method) == "OPTIONS" else { throw .malformedTarget }
+            (authority, path, query) = (nil, start..<start, nil)
+            return
+        }
         if bytes[start] == UInt8(ascii: "/") {
             authority = nil
         } else {

@@ -393,6 +393,8 @@ extension RESTResponse {
         output.append(statusLine: .ok)
         output.append(field: "Access-Control-Allow-Origin", "*")
         output.append(field: "Access-Control-Allow-Methods", "GET, PUT, PATCH, POST, DELETE, OPTIONS")
+        // Of the server itself: the methods that it has at all (RFC 9110 §9.3.7).
+        if head.isForServer { output.append(field: "Allow", "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS") }
         if let names = head.header("access-control-request-headers") {
             output.append(field: "Access-Control-Allow-Headers", text: names.string)
         }

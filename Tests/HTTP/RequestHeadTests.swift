@@ -101,6 +101,14 @@ func readRequest(
         #expect(head.queryBytes.map { String(decoding: $0, as: UTF8.self) } == query)
     }
 
+    /// OPTIONS of the server itself (RFC 9112 §3.2.4).
+    @Test(arguments: [("*", true), ("/", false), ("/*", false), ("http://h", false)])
+    func asteriskForm(target: String, isForServer: Bool) throws {
+        let head = try #require(try readRequest("OPTIONS \(target) HTTP/1.1\r\nHost: h\r\n\r\n").head)
+        #expect(head.isForServer == isForServer && head.method == .options && head.authority == "h")
+        #expect(head.path == Text(target == "/*" ? "/*" : "/") && head.queryBytes == nil)
+    }
+
     /// Refused heads, with the error and the reason. `$` stands for CR LF.
     @Test(
         arguments: [
@@ -136,7 +144,8 @@ func readRequest(
             ("GET / http/1.1$Host: h$$", .malformedRequestLine, "case of HTTP"),
             ("GET / HTTP/1.10$Host: h$$", .malformedRequestLine, "two digits"),
             ("PRI * HTTP/2.0$$", .unsupportedVersion, "the preface of HTTP/2"),
-            ("OPTIONS * HTTP/1.1$Host: h$$", .malformedTarget, "asterisk-form"),
+            ("GET * HTTP/1.1$Host: h$$", .malformedTarget, "asterisk-form is for OPTIONS"),
+            ("OPTIONS *?a HTTP/1.1$Host: h$$", .malformedTarget, "asterisk-form has no query"),
             ("GET / HTTP/2.0$Host: h$$", .unsupportedVersion, "HTTP/2 as text"),
             ("GET / HTTP/1.2$Host: h$$", .unsupportedVersion, "no such version"),
             ("GET /#a HTTP/1.1$Host: h$$", .malformedTarget, "a fragment never travels"),

@@ -345,6 +345,9 @@ extension [UInt8] {
     #expect(received.head.header("access-control-allow-headers") == "x-firebase-etag, if-match")
     #expect(received.head.header("access-control-max-age") == "3600")
     #expect(received.head.header("access-control-allow-credentials") == nil)
+    #expect(received.head.header("allow") == nil)
+    let server = try Received(.preflight(head("OPTIONS", "*")))
+    #expect(server.head.header("allow") == "GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS")
     // A body is not read: nothing may follow it.
     let talks = try Received(.preflight(head("OPTIONS", "/a.json", ["Content-Length: 3"])))
     #expect(talks.head.statusCode == 200 && talks.head.header("connection") == "close")

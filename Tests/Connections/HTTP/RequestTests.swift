@@ -179,6 +179,14 @@ import Testing
         #expect(driver.output.heads[0].contains("Access-Control-Max-Age: 3600"))
     }
 
+    /// A question about the server itself (RFC 9110 §9.3.7) does not end the connection.
+    @Test func optionsOfTheServer() {
+        var driver = HTTPDriver()
+        #expect(driver.receive(request("OPTIONS *") + request("GET /a.json")) == ["200", "GET /a"])
+        #expect(
+            driver.output.heads[0].contains("\r\nAllow: GET, HEAD, PUT, POST, PATCH, DELETE, OPTIONS\r\n"))
+    }
+
     @Test func headIsAGetWithoutBody() {
         var driver = HTTPDriver()
         driver.output.hasNoBodies = true
