@@ -30,8 +30,6 @@ package struct PollResponses {
         let number: Int
         /// Of the poll that it answers; nil for the session's start.
         let serial: UInt64?
-        /// Of the poll with whose answer it was last sent.
-        var lastSerial: UInt64?
         /// Sent one after the other.
         let script: [SharedBytes]
         let byteCount: Int
@@ -46,15 +44,29 @@ package struct PollResponses {
         var isLoaded = false
         /// It is sent again with the next answer.
         var isRepeated = false
+        /// Of the polls with whose answers it was sent again, the last one last; not all where there were many.
+        var laterSerials: [UInt64] = []
 
         /// The client has very likely received it.
         var isKept: Bool { isFollowed && (delivery == .acknowledged || delivery == .received) }
 
         /// Whether a poll was answered with it.
-        func wasSent(to poll: UInt64) -> Bool { serial == poll || lastSerial == poll }
+        func wasSent(to poll: UInt64) -> Bool { serial == poll || laterSerials.contains(poll) }
 
-        /// Whether it was last sent to a poll that was asked before this one.
-        func isBefore(_ poll: UInt64) -> Bool { lastSerial.map { $0 < poll } ?? true }
+        /// Whether the poll to which it was last sent was asked before this one.
+        func isBefore(_ poll: UInt64) -> Bool { (laterSerials.last ?? serial).map { $0 < poll } ?? true }
+
+        /// It is sent again, to this poll.
+        mutating func noteSent(to poll: UInt64?) {
+            isRepeated = false
+            isFollowed = false
+            isLoaded = false
+            delivery = .underWay
+            guard let poll else { return }
+            laterSerials.removeAll { $0 == poll }
+            laterSerials.append(poll)
+            if laterSerials.count > PollResponses.keptLimit { laterSerials.removeFirst() }
+        }
     }
 
     /// Messages that no response has: either a script in parts, or small messages in one text.
@@ -282,7 +294,7 @@ package struct PollResponses {
         script.append(SharedBytes(text), isShared: false)
         sent.append(
             Response(
-                number: number, serial: serial, lastSerial: serial, script: script.parts,
+                number: number, serial: serial, script: script.parts,
                 byteCount: script.byteCount, heldByteCount: script.heldByteCount, asked: asked))
         settle()
         answer.scripts += script.parts
@@ -295,11 +307,7 @@ package struct PollResponses {
     private mutating func takeRepeated(for serial: UInt64?) -> PollResponse {
         var answer = PollResponse(scripts: [], numbers: [])
         for index in sent.indices where sent[index].isRepeated || sent[index].delivery == .lost {
-            sent[index].isRepeated = false
-            sent[index].isFollowed = false
-            sent[index].isLoaded = false
-            sent[index].delivery = .underWay
-            sent[index].lastSerial = serial
+            sent[index].noteSent(to: serial)
             answer.scripts += sent[index].script
             answer.numbers.append(sent[index].number)
         }
