@@ -3,8 +3,8 @@ import PandoWebSocket
 import Synchronization
 
 /// The frames of one message for several receivers, so long that other forms of them are made once for all
-/// receivers on all loops (``OutputForm``): compressed, for each deflate window, and as a script. By the first
-/// loop that has a receiver of a form, never on the database thread.
+/// receivers on all loops (``OutputForm``): compressed, for each deflate window, and as a script. The first
+/// loop that has a receiver of a form makes it; never the database thread.
 package final class CompressibleFrames: Sendable {
     /// For receivers without compression.
     package let plain: SharedBytes

@@ -70,8 +70,8 @@ package struct ScriptEscaper {
         (self.matchedCount, self.isBehindBackslash) = (matchedCount, isBehindBackslash)
     }
 
-    /// Moves to the next byte that is followed as in `"_` or in U+2028, but not to the last byte: what follows
-    /// that is in the next part.
+    /// Moves to the next byte that is followed as in `"_` or in U+2028, but not to the last one: what follows
+    /// it is in the next part.
     /// - Returns: Whether it moved.
     @inline(__always)
     private static func passOrdinaryBytes(_ cursor: inout ByteCursor) -> Bool {

@@ -102,8 +102,8 @@ package final class RequestHead: Sendable {
     /// The target's path, not decoded. Begins with `/`. Bytes that are not UTF-8 become U+FFFD.
     package var path: Text { line.path.isEmpty ? "/" : Text(decoding: fields.bytes[line.path].span) }
 
-    /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path, and for
-    /// `*`.
+    /// ``path`` as bytes, which need not be UTF-8; empty for `/` in an absolute target without a path, and
+    /// for `*`.
     package var pathBytes: ArraySlice<UInt8> { fields.bytes[line.path] }
 
     /// The target's query without `?`, not decoded; nil when there is no `?`. Read it with ``QueryString``.

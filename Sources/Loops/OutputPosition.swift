@@ -8,13 +8,13 @@ struct OutputPosition {
     /// Recipients of one piece, an output to one session counted as one: some hundred microseconds, where
     /// the outputs are small.
     static let pieceCount = 1024
-    /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each, and
-    /// what an output costs differs from recipient to recipient.
+    /// A piece ends earlier when it has taken this long: outputs of 64 KiB take tens of microseconds each,
+    /// and what an output costs differs from recipient to recipient.
     static let pieceDuration: Duration = .microseconds(500)
     /// How long outputs are delivered early (``OutputBacklog``) behind a piece.
     static let earlyDuration: Duration = .microseconds(250)
-    /// Items between two looks at the clock, and so many recipients that are one item in this regard: a shared
-    /// output costs each of them less.
+    /// Items between two looks at the clock; of a shared output, so many recipients count as one item: each
+    /// of them costs less.
     static let uncheckedLimit = 8
     static let recipientsPerItem = 16
     /// Recipients of an item between two looks at the clock.

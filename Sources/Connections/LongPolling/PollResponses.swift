@@ -14,14 +14,14 @@ import PandoTime
 //
 // Acknowledged: by the client's system (TCP), whose program may still not have read it. Received: the client
 // asked for something else on that connection, or closed it in order. What is acknowledged or received counts
-// no more when a later poll has come, but is kept for a while: a proxy may have received what the client never
-// got, and ask again. Another poll shows little, since a client has two in progress, and copies of earlier
+// no more when a later poll has come, but is kept for a while: a proxy may have received what the client has
+// not, and ask again. Another poll shows little, since a client has two in progress, and copies of earlier
 // ones may be late.
 //
 // The client asks anew when it has waited for 25 s (§1.5.2): so where the next poll comes 24 s after the one
 // that was answered, or later, and nothing has shown that the client has loaded the response, that is sent
-// once more, with the next answer. A poll without data shows it: the client sends one only when no other is in
-// progress.
+// once more, with the next answer. A poll without data shows it: the client sends one only when no other is
+// in progress.
 
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session
 /// acts.
@@ -44,7 +44,7 @@ package struct PollResponses {
         var isLoaded = false
         /// It is sent again with the next answer.
         var isRepeated = false
-        /// Of the polls with whose answers it was sent again, the last one last; not all where there were many.
+        /// Of the polls with whose answers it was sent again, the last one last; the last 16 of them.
         var laterSerials: [UInt64] = []
 
         /// The client has very likely received it.
