@@ -97,8 +97,8 @@ struct RangeHasher {
     /// The number of the current range: as many were closed.
     private var range: Int { differs.count }
 
-    /// Whether the ``hiddenPlaces`` are to be cleared. Where there are many, and no object has a priority, the
-    /// data uses none, as most data: then each resumption would be answered with much of it, for nothing.
+    /// Whether the ``hiddenPlaces`` are to be cleared. Where there are many, and no object has a priority,
+    /// the data uses none, as most data: then each resumption would be answered with much of it, for nothing.
     var clearsHiddenPlaces: Bool {
         !objects.isEmpty || hiddenPlaces.reduce(0) { $0 + $1.count } <= Self.alwaysClearedPlaceCount
     }

@@ -76,8 +76,8 @@ extension StallTests {
         return Int(counts.allocations + counts.retains + counts.releases)
     }
 
-    /// A stream on a query window opens, and catches up, at the same cost whatever the window's size: a worker
-    /// makes the node.
+    /// A stream on a query window opens, and catches up, at the same cost whatever the window's size: a
+    /// worker makes the node.
     @Test func eventStreamCostsNoMoreForLargeWindows() {
         let calls = (Self.callsForWindow(of: 1000), Self.callsForWindow(of: 20_000))
         #expect(calls.1 <= calls.0 + Self.callsPerSession, "\(calls)")

@@ -18,7 +18,7 @@ final class QueryView {
     /// While the window was behind, recipients have begun to listen. They were sent newer data than the
     /// others have.
     var hasLateRecipients = false
-    /// The window's range in ``ListenerDetails/ranges``; nil while the location has few windows, and so no
+    /// The window's range in ``ListenerDetails/finder``; nil while the location has few windows, and so no
     /// ranges.
     var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 
