@@ -27,7 +27,14 @@ package final class LargeMessage: @unchecked Sendable {
     /// that a message larger than that gets through to a client that reads.
     static let pieceByteCount = 128 << 10
 
-    package let content: Content
+    /// The number of the request that it is the reply to; nil for a push.
+    package let requestNumber: Int64?
+    /// Whether several clients may get it.
+    package let isShared: Bool
+    private let heldContent: Mutex<Content?>
+    /// What is encoded; nil once it is. A message may wait for minutes until its client has read it, and a
+    /// snapshot holds all that later writes have replaced, which may be many times the bytes of the message.
+    package var content: Content? { heldContent.withLock { $0 } }
     /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while
     /// it is not encoded, and where it is larger than clients accept.
     package private(set) var pieces: [SharedBytes]?
@@ -45,24 +52,23 @@ package final class LargeMessage: @unchecked Sendable {
     private var encodedByteCount = 0
 
     package init(_ content: Content) {
-        self.content = content
+        (requestNumber, isShared) =
+            switch content {
+            case .push(.initial, _), .push(.listens, _): (nil, false)
+            case .push: (nil, true)
+            case .reply(let number, _), .filtered(let number, _, _), .stale(let number, _): (number, false)
+            }
+        heldContent = Mutex(content)
     }
 
     deinit {
         budget?.release(encodedByteCount)
     }
 
-    /// The number of the request that it is the reply to; nil for a push.
-    package var requestNumber: Int64? {
-        switch content {
-        case .push: nil
-        case .reply(let number, _), .filtered(let number, _, _), .stale(let number, _): number
-        }
-    }
-
-    /// Bytes of memory that the message holds while it waits, about: those of a push's value, which may have
-    /// been removed from the tree. Responses are counted when they are encoded; a client has few of them.
-    /// - Complexity: O(``estimateLimit``) for the first receiver that it waits for, then O(1).
+    /// Bytes of memory that the message holds while it waits, about: those of its value, which may have been
+    /// removed from the tree.
+    /// - Complexity: For a push, O(``estimateLimit``) for the first receiver that it waits for, then O(1). For
+    ///   a reply O(1), since a client may ask for hundreds at once.
     package var waitingByteCount: Int {
         let known = knownWaitingByteCount.load(ordering: .relaxed)
         guard known == 0 else { return known }
@@ -72,7 +78,15 @@ package final class LargeMessage: @unchecked Sendable {
     }
 
     private var measuredWaitingByteCount: Int {
-        guard case .push(let body, _) = content else { return Self.leastByteCount }
+        let body: Push.Body
+        switch content {
+        case .push(let pushed, _): body = pushed
+        case .reply(_, let node): return Self.waitingByteCount(ofReplyWith: node)
+        case .stale(_, let current): return Self.waitingByteCount(ofReplyWith: current.node)
+        // However little the query selects, the snapshot is held.
+        case .filtered: return Self.byteCount
+        case nil: return Self.leastByteCount
+        }
         switch body {
         case .overwrite(_, let node): return node.weight(upTo: Self.estimateLimit)
         case .initial(let state):
@@ -91,13 +105,26 @@ package final class LargeMessage: @unchecked Sendable {
         }
     }
 
+    /// Only large nodes are left to a worker: the bytes are at least those from which on one is large.
+    private static func waitingByteCount(ofReplyWith node: Node) -> Int {
+        let estimate =
+            switch node.withoutPriority {
+            case .object(let children): children.count * childByteCount
+            case .string(let text): text.utf8Count
+            case .empty, .boolean, .integer, .double, .prioritized: 0
+            }
+        return min(max(byteCount, estimate), estimateLimit)
+    }
+
     /// Whether it takes longer than printing so many bytes, or than visiting so many children, about. The
-    /// answer is kept, since it is asked for each of the message's receivers.
+    /// answer is kept, since it is asked for each of the message's receivers, also once it is encoded; then it
+    /// is false where it was not asked before.
     /// - Complexity: O(`byteLimit`) the first time, at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         let known = knownWeight.withLock { $0 }
         if byteLimit <= known.more { return true }
         if byteLimit >= known.atMost { return false }
+        guard let content else { return false }
         let isHeavier =
             switch content {
             case .push(.initial(let state), _):
@@ -139,32 +166,28 @@ package final class LargeMessage: @unchecked Sendable {
         if case .push(.listens, _) = content { true } else { false }
     }
 
-    /// Whether several clients may get it.
-    package var isShared: Bool {
-        switch content {
-        case .push(.initial, _), .push(.listens, _), .reply, .filtered, .stale: false
-        case .push: true
-        }
-    }
-
     private static let estimateLimit = 256 << 10
     private static let leastByteCount = 256
     private static let windowEntryByteCount = 64
+    /// Of a child with a number, with its share of the page: 33 bytes were measured for an array of a million.
+    private static let childByteCount = 32
     /// Entries of a merge that are weighed.
     private static let weighedEntryLimit = 64
 
-    /// Encodes the message as frames, and cuts them into pieces. The second time it does nothing. One worker
-    /// only.
+    /// Encodes the message as frames, and cuts them into pieces, and lets go of ``content``. The second time it
+    /// does nothing. One worker only.
     /// - Parameters:
     ///   - budget: Its bytes are added here, and removed when the message is freed.
     ///   - hashes: What the same worker has hashed before.
     package func encode(within budget: EncodingBudget, _ hashes: inout HashMemo) {
-        guard !isEncoded else { return }
+        guard !isEncoded, let content else { return }
         isEncoded = true
+        // Freed at the end of this call: behind it nothing but the pieces is needed.
+        heldContent.withLock { $0 = nil }
         if case .push(.listens(let changed), _) = content {
             pieces = Self.pieces(of: changed)
         } else {
-            let message = printed(&hashes)
+            let message = Self.printed(content, &hashes)
             pieces = message.isEmpty ? [] : Self.pieces(of: message)
         }
         encodedByteCount = pieces?.reduce(0) { $0 + $1.count } ?? 0
@@ -200,7 +223,7 @@ package final class LargeMessage: @unchecked Sendable {
     }
 
     /// The message as JSON; empty where there is nothing to send.
-    private func printed(_ hashes: inout HashMemo) -> [UInt8] {
+    private static func printed(_ content: Content, _ hashes: inout HashMemo) -> [UInt8] {
         var message: [UInt8] = []
         switch content {
         case .push(.initial(let state), let tag):

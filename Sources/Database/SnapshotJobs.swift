@@ -186,6 +186,9 @@ struct SnapshotJobs {
         queues[kind.rawValue].advance(toPeriod: Int(clamping: began.nanoseconds / Self.periodLength))
         guard let (session, item) = queues[kind.rawValue].next() else { return }
         let usesBefore = hashes.useCount
+        // Asked before: a message lets go of its query when it is encoded.
+        var noteWork: (@Sendable (Int) -> Void)?
+        if case .whole(let job) = item { noteWork = job.query?.noteWork }
         var sharers: [SessionID] = []
         var isDone = true
         switch item {
@@ -198,7 +201,7 @@ struct SnapshotJobs {
         if hashes.useCount != usesBefore { hashedAt = began }
         let work = Int(clamping: (now() - began).nanosecondCount)
         queues[kind.rawValue].finish(work: work, isDone: isDone)
-        if case .whole(let job) = item { job.query?.noteWork?(work) }
+        noteWork?(work)
         queues[kind.rawValue].charge(work, toSharers: sharers, of: session)
     }
 

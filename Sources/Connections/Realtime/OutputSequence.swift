@@ -15,6 +15,10 @@ struct OutputSequence {
         case large(LargeMessage)
         case windowMark
         case close(DisconnectReason)
+
+        /// It holds a snapshot of a location for this client alone, until it is encoded: the reply to a read,
+        /// or the beginning of a listen.
+        var ownsSnapshot: Bool { if case .large(let message) = self { !message.isShared } else { false } }
     }
 
     /// A piece of a large message.
@@ -43,6 +47,8 @@ struct OutputSequence {
         var head = 0
         /// Bytes of memory that the waiting outputs take.
         var waitingByteCount = 0
+        /// Waiting outputs that are ``Output/ownsSnapshot``.
+        var ownedSnapshotCount = 0
 
         var isEmpty: Bool { if case .ready = stage { head == waiting.count } else { false } }
     }
@@ -66,6 +72,9 @@ struct OutputSequence {
 
     /// Bytes of memory that the waiting outputs take.
     var waitingByteCount: Int { backlog?.waitingByteCount ?? 0 }
+
+    /// Whether the answer to a read waits behind another one, with a snapshot of its own.
+    var hasWaitingSnapshot: Bool { backlog.map { $0.ownedSnapshotCount > 0 } ?? false }
 
     /// Whether an output may be sent at once.
     var isReady: Bool {
@@ -96,6 +105,7 @@ struct OutputSequence {
     mutating func append(_ output: Output, byteCount: Int) {
         let backlog = makeBacklogIfNeeded()
         backlog.waitingByteCount += byteCount
+        if output.ownsSnapshot { backlog.ownedSnapshotCount += 1 }
         if backlog.head > Self.sentLimit, backlog.head * 2 > backlog.waiting.count {
             backlog.waiting.removeFirst(backlog.head)
             backlog.head = 0
@@ -110,6 +120,7 @@ struct OutputSequence {
         backlog.waiting[backlog.head].output = nil
         backlog.head += 1
         backlog.waitingByteCount -= byteCount
+        if output?.ownsSnapshot == true { backlog.ownedSnapshotCount -= 1 }
         dropIfEmpty()
         return output
     }

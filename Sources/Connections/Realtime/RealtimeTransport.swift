@@ -110,7 +110,9 @@ extension RealtimeTransport {
         }
     }
 
-    /// Keeps an output. A client that lets too much gather is treated as one that does not read.
+    /// Keeps an output. A client that lets too much gather is treated as one that does not read. It is not
+    /// read either while a second answer waits behind a large one: each may hold a snapshot of its own, with
+    /// all that was replaced since, which is many times what is counted.
     private mutating func wait(
         _ output: OutputSequence.Output, byteCount: Int, _ context: inout ConnectionContext
     ) {
@@ -119,7 +121,7 @@ extension RealtimeTransport {
         }
         outputs.append(output, byteCount: byteCount)
         noteLag(&context)
-        if outputs.waitingCount > waitingCountLimit
+        if outputs.hasWaitingSnapshot || outputs.waitingCount > waitingCountLimit
             || outputs.waitingByteCount > ConnectionLimits.unreadByteCount
         {
             pauses.insert(.unreadOutput)
@@ -176,7 +178,7 @@ extension RealtimeTransport {
     mutating func outputWasTaken(_ context: inout ConnectionContext) {
         sendPiece(&context)
         catchUpIfDrained(&context)
-        resume(.unreadOutput, &context)
+        if !outputs.hasWaitingSnapshot { resume(.unreadOutput, &context) }
         outputDrained(&context)
     }
 

@@ -197,6 +197,34 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         #expect(driver.base.socket.end == "reset", "over the limit it is treated as one that does not read")
     }
 
+    /// Each reply that is not encoded yet may hold a snapshot that nothing else holds any more: a client that
+    /// has not read the first one is not asked for more than a second one.
+    @Test func secondLargeReplyEndsReading() {
+        var driver = WebSocketDriver()
+        driver.base.socket.takesAll = false
+        let replies = (1...3).map { largeReply(Int64($0), 300_000) }
+        #expect(driver.send(replies[0]) == ["encode reply 1"])
+        #expect(driver.receive(putMessage(1)) == ["request 1 put /a 1"])
+        #expect(driver.send(replies[1]) == [])
+        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.waitingByteCount > 32 << 10)
+        #expect(driver.receive(putMessage(2)) == [], "what it sends waits in its socket")
+        _ = driver.send(replies[2])
+        // Nor when it has read some of the first one.
+        _ = driver.encode(replies[0])
+        _ = driver.take()
+        #expect(driver.machine.pauses == [.unreadOutput, .input])
+        // The last piece, and the second reply.
+        for _ in 0..<3 { _ = driver.take() }
+        #expect(driver.machine.pauses.contains(.unreadOutput), "the third one waits")
+        for reply in replies.dropFirst() {
+            _ = driver.encode(reply)
+            for _ in 0..<4 { _ = driver.take() }
+        }
+        #expect(driver.machine.outputs.isEmpty && driver.machine.pauses == [])
+        #expect(driver.base.log.filter { $0.hasPrefix("request 2") }.count == 1)
+    }
+
     @Test func manySmallOutputsThatWait() {
         var driver = WebSocketDriver()
         let first = largeReply(1)
