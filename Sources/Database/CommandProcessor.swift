@@ -36,6 +36,8 @@ final class CommandProcessor {
     var usage: UsageTable
     var usageSampler = UsageSampler()
     let indexes: IndexBuilder
+    private let logger: Logger
+    private var hasReportedDatabaseLimit = false
     private var pushIDs = PushIDGenerator()
     /// Has another thread release values that take long to free.
     private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
@@ -68,6 +70,7 @@ final class CommandProcessor {
         self.journal = JournalAppender(
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
+        logger = services.logger
         denials = DenialLog(services.logger)
         usage = UsageTable(at: environment.monotonicTime)
     }
@@ -320,7 +323,7 @@ final class CommandProcessor {
     func startIndexWork(in database: StoredDatabase) {
         guard database.engine.tree.hasIndexWork else { return }
         indexes.startWork(in: database)
-        indexes.limitMemory(of: databases.all)
+        indexes.limitMemory(after: database)
         sendScanPushes(of: database)
     }
 
@@ -333,7 +336,7 @@ final class CommandProcessor {
     /// Takes what a worker has computed for a database's indexes and listens.
     func finish(_ result: IndexJobResult, in database: StoredDatabase) {
         indexes.finish(result, in: database)
-        indexes.limitMemory(of: databases.all)
+        indexes.limitMemory(after: database)
         sendScanPushes(of: database)
     }
 
@@ -378,13 +381,17 @@ final class CommandProcessor {
 
     /// The database that a client means, created where this server creates namespaces on first use.
     /// - Parameter name: As the client spelled it; nil means `default`.
-    /// - Returns: Nil for one that does not exist.
+    /// - Returns: Nil for one that does not exist, also where ``DatabaseOptions/databaseLimit`` is reached.
     /// - Throws: ``JournalRefusal/diskFull`` for one that would have to be created.
     func database(named name: String?) throws(JournalRefusal) -> StoredDatabase? {
         if let found = databases.find(name) { return found }
         guard options.createsNamespaces,
             let name = NamespaceName.canonical(name ?? NamespaceName.standard)
         else { return nil }
+        guard databases.count < options.databaseLimit else {
+            reportDatabaseLimit()
+            return nil
+        }
         try journal.checkSpace(forPayloadOf: name.utf8.count)
         let database = databases.create(name, access: .open)
         configure(database)
@@ -392,6 +399,17 @@ final class CommandProcessor {
             JournalRecord(
                 .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
         return database
+    }
+
+    /// Logs once that no more databases are created: to its client it is a database that does not exist.
+    private func reportDatabaseLimit() {
+        guard !hasReportedDatabaseLimit else { return }
+        hasReportedDatabaseLimit = true
+        logger.warning(
+            """
+            --dev: there are \(options.databaseLimit) databases, and no more are created on first use; requests for others \
+            get the reply for an unknown namespace. Use fewer names, or start with an empty directory
+            """)
     }
 
     /// Changes a setting (rest §10), and appends it to the journal.

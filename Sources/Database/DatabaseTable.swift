@@ -57,6 +57,9 @@ struct DatabaseTable {
         return changed
     }
 
+    /// How many databases there are. O(1).
+    var count: Int { byName.count }
+
     /// All databases, in no particular order.
     var all: some Collection<StoredDatabase> { byName.values }
 

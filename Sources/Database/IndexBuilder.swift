@@ -9,7 +9,8 @@ import PandoTree
 ///                                     └────────────────────────────────────────────────────┘
 ///
 /// No request waits for an index. Without worker threads an index is built at once. Those that no rule
-/// declares have one limit of bytes, over all databases: ``limitMemory(of:)``. Used by one thread at a time.
+/// declares have one limit of bytes, over all databases: ``limitMemory(after:)``. Used by one thread at a
+/// time.
 final class IndexBuilder {
     private let start: @Sendable (PreparationJob) -> Void
     private let release: @Sendable (consuming any Sendable) -> Void
@@ -17,6 +18,13 @@ final class IndexBuilder {
     private let hasWorkers: Bool
     /// Bytes that the indexes of all databases which no rule declares may take together.
     let byteLimit: Int
+    /// The databases with such indexes, by their ids, and the bytes of them when they were last looked at.
+    private var holders: [UInt32: (database: StoredDatabase, byteCount: Int)] = [:]
+    /// Bytes of all ``holders``.
+    private var byteCount = 0
+
+    /// Databases that are looked at where all of them together exceed ``byteLimit``.
+    var holderCount: Int { holders.count }
 
     /// - Parameter post: Posts a message to the databases, from any thread.
     init(
@@ -31,23 +39,34 @@ final class IndexBuilder {
     }
 
     /// Drops indexes that no rule declares while all of them take more than ``byteLimit``: the one that no
-    /// query has used for the longest time in any database first.
-    /// - Complexity: O(databases), and O(locations with indexes) for each that is dropped.
-    func limitMemory(of databases: some Collection<StoredDatabase>) {
-        var byteCount = databases.reduce(0) { $0 + $1.engine.tree.onDemandIndexByteCount }
+    /// query has used for the longest time in any database first. An engine has index work whenever its
+    /// indexes have grown by 64 KiB, so what is known of the others is late by that, at most.
+    /// - Parameter database: Its indexes may have changed.
+    /// - Complexity: O(1) within the limit; otherwise O(databases with such indexes), and O(locations with
+    ///   indexes) for each that is dropped. However many databases there are: clients may create them.
+    func limitMemory(after database: StoredDatabase) {
+        count(database)
+        guard byteCount > byteLimit else { return }
+        for holder in Array(holders.values) { count(holder.database) }
         while byteCount > byteLimit {
             var oldest: (use: Int64, database: StoredDatabase)?
-            for database in databases where database.engine.tree.onDemandIndexByteCount > 0 {
+            for (database, _) in holders.values {
                 guard let use = database.engine.tree.leastRecentIndexUse else { continue }
                 if let oldest, (oldest.use, oldest.database.id) < (use, database.id) { continue }
                 oldest = (use, database)
             }
             guard let database = oldest?.database else { return }
-            byteCount -= database.engine.tree.onDemandIndexByteCount
             database.engine.tree.dropLeastRecentlyUsedIndex()
-            byteCount += database.engine.tree.onDemandIndexByteCount
+            count(database)
             startWork(in: database)
         }
+    }
+
+    /// Counts what the indexes of a database take now. O(1).
+    private func count(_ database: StoredDatabase) {
+        let now = database.engine.tree.onDemandIndexByteCount
+        byteCount += now - (holders[database.id]?.byteCount ?? 0)
+        holders[database.id] = now > 0 ? (database, now) : nil
     }
 
     /// Starts what a database's indexes need, if anything. O(1), mostly.

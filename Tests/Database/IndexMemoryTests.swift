@@ -75,4 +75,31 @@ import Testing
         }
         #expect(!(Self.isIndexed(1, bench) && Self.isIndexed(2, bench)))
     }
+
+    /// Clients create databases under `--dev`: those without indexes cost the others nothing.
+    @Test func onlyDatabasesWithIndexesAreLookedAt() throws {
+        let bench = try Self.bench(indexByteLimit: 300_000, databases: 1...2)
+        let processor = bench.host.processor
+        for number in 0..<200 { _ = try processor.database(named: "empty\(number)") }
+        #expect(processor.indexes.holderCount == 0)
+        try Self.ask(1, bench)
+        #expect(processor.indexes.holderCount == 1)
+        bench.process([try Bench.put(1, 3, "/list", "null")])
+        try Self.ask(2, bench)
+        #expect(Self.isIndexed(2, bench) && processor.indexes.holderCount <= 2)
+    }
+
+    /// What clients create is bounded; what is there stays.
+    @Test func noMoreDatabasesThanTheLimitAreCreated() throws {
+        let bench = try Bench(directory: nil)
+        let processor = bench.host.processor
+        let limit = processor.options.databaseLimit
+        for number in 0..<limit + 10 { _ = try processor.database(named: "d\(number)") }
+        #expect(processor.databases.count == limit)
+        #expect(try processor.database(named: "d0") != nil)
+        bench.process([Bench.open(1, "onemore")])
+        let messages = bench.takeMessages()
+        #expect(messages.first?.contains("Firebase error. Please ensure") == true)
+        #expect(messages.last == "1 close finished")
+    }
 }
