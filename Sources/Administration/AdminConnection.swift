@@ -166,7 +166,9 @@ final class AdminConnection: ChannelDelegate {
 
     private func answer(_ page: AdminPage, _ query: QueryString, _ isDeletion: Bool, _ head: RequestHead) {
         switch page {
-        case .alive: respond(.ok, text: "alive\n")
+        case .alive:
+            let (isAlive, text) = reports.liveness
+            respond(isAlive ? .ok : .serviceUnavailable, text: text + "\n")
         case .ready:
             let (isReady, text) = reports.readiness
             respond(isReady ? .ok : .serviceUnavailable, text: text + "\n")

@@ -5,16 +5,24 @@ import PandoSettings
 import PandoStorage
 import PandoTree
 
-// What `/readyz`, `/varz`, `/slowz` and `/topz` say.
+// What `/livez`, `/readyz`, `/varz`, `/slowz` and `/topz` say.
 
 extension AdminReports {
+    /// Whether the process does its work, and why not. A restart ends what blocks the databases.
+    var liveness: (isAlive: Bool, text: String) {
+        let problem = DatabaseHealth(unfinishedTurn: database.unfinishedTurn()).problem
+        return (problem == nil, problem ?? "alive")
+    }
+
     /// Whether clients are served, and why not.
     var readiness: (isReady: Bool, text: String) {
         switch metrics.status.phase {
-        case .ready: (true, "ready")
-        case .draining: (false, "draining: the server stops")
+        case .ready:
+            let (isAlive, text) = liveness
+            return (isAlive, isAlive ? "ready" : text)
+        case .draining: return (false, "draining: the server stops")
         case .recovering:
-            (
+            return (
                 false,
                 "recovering: \(metrics.storage.recoveredRecords.value) records, "
                     + "\(metrics.storage.recoveredBytes.value) of at most \(metrics.storage.recoverableBytes.value) bytes"

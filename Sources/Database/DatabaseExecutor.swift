@@ -1,4 +1,5 @@
 import PandoReactor
+import PandoTime
 import Synchronization
 
 /// Runs the ``DatabaseHost`` on whichever thread suits: a mailbox, and a lock that one thread holds at a
@@ -24,6 +25,8 @@ package final class DatabaseExecutor: @unchecked Sendable {
     package let wakeup: WakeupEvent
     /// The lock.
     private let isLocked = Atomic<Bool>(false)
+    /// When the turn began that holds the lock, in nanoseconds of the monotonic clock; 0 between two turns.
+    private let turnBegan = Atomic<UInt64>(0)
     private let isStopped = Atomic<Bool>(false)
     private var host: DatabaseHost?
     private let durableTicket = DurableTicket()
@@ -119,6 +122,14 @@ package final class DatabaseExecutor: @unchecked Sendable {
         return hasWork || !mailbox.isEmpty ? .hasMore : .done
     }
 
+    /// Any thread: how long the turn has taken that holds the databases now, on whichever thread; nil between
+    /// two turns. A turn takes milliseconds, and some tenths of a second at the worst: one that takes many
+    /// seconds waits for something, the disk for example, or does not end.
+    package func unfinishedTurn(at now: MonotonicTime = .now) -> Duration? {
+        let began = turnBegan.load(ordering: .relaxed)
+        return began == 0 ? nil : now - MonotonicTime(nanoseconds: began)
+    }
+
     /// Any thread: ends ``serve()`` when everything that was posted before is processed.
     package func stop() {
         isStopped.store(true, ordering: .releasing)
@@ -140,10 +151,16 @@ package final class DatabaseExecutor: @unchecked Sendable {
     }
 
     private func lock() -> Bool {
-        isLocked.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing).exchanged
+        guard
+            isLocked.compareExchange(expected: false, desired: true, ordering: .acquiringAndReleasing)
+                .exchanged
+        else { return false }
+        turnBegan.store(MonotonicTime.now.nanoseconds, ordering: .relaxed)
+        return true
     }
 
     private func unlock() {
+        turnBegan.store(0, ordering: .relaxed)
         isLocked.store(false, ordering: .releasing)
     }
 }

@@ -363,6 +363,7 @@ package final class Server: @unchecked Sendable {
             status.phase = .draining
             notify(.stopping)
             logger.notice("stopping: ending sessions")
+            BlockedTurn.watch(resources.database, on: main, logger)
             stop()
         }
     }

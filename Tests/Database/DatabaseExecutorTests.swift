@@ -3,6 +3,8 @@ import PandoBytes
 import PandoEngine
 import PandoRandom
 import PandoReactor
+import PandoTime
+import Synchronization
 import Testing
 
 @testable import PandoDatabase
@@ -54,6 +56,33 @@ import Testing
         }
         executor.stop()
         database.join()
+    }
+
+    /// Health checks and the stop ask, from other threads, how long the databases have been held.
+    @Test func unfinishedTurnIsSeenWhileItLasts() throws {
+        let executor = try DatabaseExecutor()
+        let outputs = [Mailbox<OutputBatch>(signalling: try WakeupEvent())]
+        executor.open(
+            DatabaseHost(
+                DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
+                requestBackpressure: Backpressure(byteLimit: 1 << 30),
+                outputs: OutputQueues(
+                    outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
+                services: DatabaseServices(
+                    logger: Logger(label: "test"), preparation: PreparationWorkers(start: { _ in }),
+                    post: { [executor] in executor.post($0) })))
+        #expect(executor.unfinishedTurn() == nil)
+        let seen = Mutex<[Duration?]>([])
+        executor.post(
+            .trees { _ in
+                let later = MonotonicTime.now + .seconds(60)
+                seen.withLock { $0 = [executor.unfinishedTurn(), executor.unfinishedTurn(at: later)] }
+            })
+        _ = executor.takeTurn()
+        let turns = seen.withLock { $0 }
+        #expect(turns.count == 2 && turns.allSatisfy { $0 != nil })
+        #expect(turns.last.flatMap { $0 }.map { $0 >= .seconds(60) } == true)
+        #expect(executor.unfinishedTurn() == nil)
     }
 
     private static let roundCount = 200
