@@ -5,8 +5,8 @@ import PandoStorage
 package struct DatabaseOptions: Sendable {
     /// Whether a namespace is created when a client first names it, open to all clients (`--dev`).
     package var createsNamespaces = false
-    /// Databases from which on none is created so: each takes about 1 KB of memory, also when it is empty, and
-    /// a record of the journal. Our own limit: more than a run of tests has names.
+    /// Databases from which on none is created so: each takes about 1 KB of memory, also when it is empty,
+    /// and a record of the journal. Our own limit: more than a run of tests has names.
     package var databaseLimit = 10_000
     /// Space of the journal that writes of clients leave to the ends of sessions, which cannot be refused.
     package var sessionEndReserveByteCount = 1 << 20

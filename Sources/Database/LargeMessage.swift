@@ -67,8 +67,8 @@ package final class LargeMessage: @unchecked Sendable {
 
     /// Bytes of memory that the message holds while it waits, about: those of its value, which may have been
     /// removed from the tree.
-    /// - Complexity: For a push, O(``estimateLimit``) for the first receiver that it waits for, then O(1). For
-    ///   a reply O(1), since a client may ask for hundreds at once.
+    /// - Complexity: For a push, O(``estimateLimit``) for the first receiver that it waits for, then O(1).
+    ///   For a reply O(1), since a client may ask for hundreds at once.
     package var waitingByteCount: Int {
         let known = knownWaitingByteCount.load(ordering: .relaxed)
         guard known == 0 else { return known }
@@ -117,8 +117,8 @@ package final class LargeMessage: @unchecked Sendable {
     }
 
     /// Whether it takes longer than printing so many bytes, or than visiting so many children, about. The
-    /// answer is kept, since it is asked for each of the message's receivers, also once it is encoded; then it
-    /// is false where it was not asked before.
+    /// answer is kept, since it is asked for each of the message's receivers, also once it is encoded; then
+    /// it is false where it was not asked before.
     /// - Complexity: O(`byteLimit`) the first time, at most.
     func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         let known = knownWeight.withLock { $0 }
@@ -169,13 +169,14 @@ package final class LargeMessage: @unchecked Sendable {
     private static let estimateLimit = 256 << 10
     private static let leastByteCount = 256
     private static let windowEntryByteCount = 64
-    /// Of a child with a number, with its share of the page: 33 bytes were measured for an array of a million.
+    /// Of a child with a number, with its share of the page: 33 bytes were measured for an array of a
+    /// million.
     private static let childByteCount = 32
     /// Entries of a merge that are weighed.
     private static let weighedEntryLimit = 64
 
-    /// Encodes the message as frames, and cuts them into pieces, and lets go of ``content``. The second time it
-    /// does nothing. One worker only.
+    /// Encodes the message as frames, and cuts them into pieces, and lets go of ``content``. The second time
+    /// it does nothing. One worker only.
     /// - Parameters:
     ///   - budget: Its bytes are added here, and removed when the message is freed.
     ///   - hashes: What the same worker has hashed before.

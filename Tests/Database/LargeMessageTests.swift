@@ -65,7 +65,7 @@ import Testing
             .encode(
                 EncodingJob(
                     session: SessionID(1), message: LargeMessage(.filtered(1, Self.numbers(100), query)),
-                    window: nil, results: results)))
+                    form: .frames, results: results)))
         var time: UInt64 = 1 << 60
         jobs.performNext {
             time += 5000
