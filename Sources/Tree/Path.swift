@@ -45,6 +45,31 @@ package struct Path: Hashable, Sendable {
         return Path(Array(other.keys[count...]))
     }
 
+    /// UTF-8 bytes of all keys. O(count).
+    package var keyByteCount: Int {
+        var byteCount = 0
+        for index in keys.indices { byteCount &+= keys[index].utf8Count }
+        return byteCount
+    }
+
+    /// Calls `body` with each location on the way from the root down to this one, until it gives false: with
+    /// the number of its keys, and with its ``prefixHash``. Each key is hashed once: to look up every prefix in a
+    /// table by paths hashes the first key once for each. O(bytes of the keys).
+    package func forEachPrefixHash(_ body: (_ depth: Int, _ hash: Int) -> Bool) {
+        var hasher = Hasher()
+        for depth in 0...count {
+            guard body(depth, hasher.finalize()), depth < count else { return }
+            hasher.combine(keys[depth])
+        }
+    }
+
+    /// A hash of the keys that goes on from that of the parent. O(bytes of the keys).
+    package var prefixHash: Int {
+        var hasher = Hasher()
+        for index in keys.indices { hasher.combine(keys[index]) }
+        return hasher.finalize()
+    }
+
     /// How many keys both paths begin with. O(depth).
     package func sharedDepth(with other: Path) -> Int { zip(keys, other.keys).prefix { $0 == $1 }.count }
 

@@ -1,3 +1,5 @@
+import PandoBytes
+import PandoRandom
 import PandoTree
 import Testing
 
@@ -103,5 +105,84 @@ import Testing
                 #"S1 d l/k0 null"#, #"S1 d l/k1 {"a":1}"#, #"S1 d l/k2 {"a":5}"#,
                 #"S1 d l/k3 {"a":3}"#, #"S1 d l/k4 null"#,
             ])
+    }
+
+    // MARK: Long paths
+
+    /// Locations of nearly as many bytes as a path may have: so many below one.
+    private static func longPaths(_ count: Int, below base: Path) -> [Path] {
+        let keys = Array(repeating: Key(unchecked: Text(String(repeating: "k", count: 740))), count: 29)
+        return (0..<count).map { base.appending(keys).appending(Key(unchecked: Text("n\($0)"))) }
+    }
+
+    @Test("a few listens at long paths take as long as many, and are left to another thread as these are")
+    func longPathsCountAsMany() {
+        let (short, long) = (Scene(), Scene())
+        let longPaths = Self.longPaths(12, below: "l")
+        for number in 0..<12 {
+            for (scene, path) in [(short, Path(text: "l/n\(number)")), (long, longPaths[number])] {
+                var scene = scene
+                scene.listen(UInt64(1 + number % 3), path)
+                scene.run(4, .put(Write(Target(path), Draft("1"))))
+            }
+        }
+        func isLeft(_ scene: Scene) -> [Bool] {
+            var scene = scene
+            let (_, effects) = scene.engine.execute(
+                Command(
+                    session: SessionID(4), credential: .anonymous, time: 1000,
+                    operation: .put(Write("l", "2"))))
+            #expect(effects.pushes.flatMap(\.messages).count == 12)
+            return effects.pushes.map { if case .listens = $0.body { true } else { false } }
+        }
+        #expect(isLeft(short) == Array(repeating: false, count: 12))
+        #expect(isLeft(long) == [true, true, true], "one for each session")
+    }
+
+    @Test("listens are left out that another one at a long path is above, also by another thread")
+    func coveredAtLongPaths() {
+        var scene = Scene()
+        let paths = Self.longPaths(12, below: "l")
+        for path in paths {
+            scene.listen(1, path.appending("below"))
+            scene.listen(1, path)
+            scene.run(4, .put(Write(Target(path), Draft(#"{"below":1}"#))))
+        }
+        let lines = scene.put(4, "l", "2")
+        #expect(lines.count == 13 && !lines.contains { $0.contains("/below") })
+    }
+
+    @Test("of very many listens, only those are visited that can have changed")
+    func smallValues() {
+        var scene = Scene(#"{"l":{"n7":1}}"#)
+        for number in 0..<5000 { scene.listen(1, Path(text: "l/n\(number)")) }
+        let (_, effects) = scene.engine.execute(
+            Command(
+                session: SessionID(4), credential: .anonymous, time: 1000,
+                operation: .put(Write("l", #"{"n9":1}"#))))
+        #expect(!effects.pushes.contains { if case .listens = $0.body { true } else { false } })
+        #expect(effects.lines == ["S1 d l/n7 null", "S1 d l/n9 1", "ok"])
+        #expect(scene.put(4, "l", "5") == ["S1 d l/n9 null", "ok"])
+    }
+
+    @Test("an alteration is found by the order of locations as it is one by one")
+    func alterations() {
+        var random = SeededGenerator(seed: 7)
+        func path(_ lengths: ClosedRange<Int>) -> Path {
+            Path((0..<Int.random(in: lengths, using: &random)).map { _ in random.pick(["a", "b", "2"]) })
+        }
+        for _ in 0..<300 {
+            var paths: [Path] = []
+            for _ in 0..<Int.random(in: 1...12, using: &random) {
+                let new = path(0...3)
+                if !paths.contains(where: { $0.contains(new) || new.contains($0) }) { paths.append(new) }
+            }
+            let alterations = Alterations(paths.map { Alteration(path: $0, old: nil, new: .empty) })
+            for _ in 0..<20 {
+                let path = path(0...4)
+                let expected = paths.first { $0.contains(path) && $0 != path }
+                #expect(alterations.above(path)?.path == expected)
+            }
+        }
     }
 }

@@ -10,34 +10,44 @@ package struct Alteration: Sendable {
 
 /// Locations that were changed, none at or below another.
 package struct Alterations: Sendable {
-    package private(set) var all: [Alteration]
+    /// In ascending order of locations.
+    package let all: [Alteration]
     /// The lowest location that is at or above all of them.
     package let commonAncestor: Path
-    /// The index of each in ``all``. Empty up to ``searchedCount``.
-    private var positions: [Path: Int] = [:]
+    /// What it takes to search them one by one for one listen (``ListenCost/visits(ofKeyBytes:)``); nil where
+    /// they are too many for that.
+    private let visitsOneByOne: Int?
 
-    /// Alterations that are searched one by one rather than through an index.
+    /// Alterations that are searched one by one rather than by their order.
     private static let searchedCount = 4
 
     init(_ all: [Alteration]) {
-        self.all = all
+        let isAscending = zip(all, all.dropFirst()).allSatisfy { $0.path < $1.path }
+        self.all = isAscending ? all : all.sorted { $0.path < $1.path }
         let first = all.first?.path ?? .root
         let depth = all.reduce(first.count) { min($0, first.sharedDepth(with: $1.path)) }
         commonAncestor = Path(Array(first.keys[..<depth]))
-        if all.count > Self.searchedCount {
-            for (index, alteration) in all.enumerated() { positions[alteration.path] = index }
-        }
+        visitsOneByOne =
+            all.count > Self.searchedCount
+            ? nil : ListenCost.visits(ofKeyBytes: all.reduce(0) { $0 + $1.path.keyByteCount })
     }
 
-    /// The alteration strictly above a location; nil for none. O(depth).
+    /// The alteration strictly above a location; nil for none. O(log alterations × bytes of the keys).
     func above(_ path: Path) -> Alteration? {
-        if positions.isEmpty { return all.first { $0.path.count < path.count && $0.path.contains(path) } }
-        var prefix = path
-        while !prefix.isRoot {
-            prefix.keys.removeLast()
-            if let index = positions[prefix] { return all[index] }
+        if visitsOneByOne != nil { return all.first { $0.path.count < path.count && $0.path.contains(path) } }
+        // None is below another. So the one above a location is the last one before it.
+        var (low, high) = (0, all.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if all[middle].path < path { low = middle + 1 } else { high = middle }
         }
-        return nil
+        return low > 0 && all[low - 1].path.contains(path) ? all[low - 1] : nil
+    }
+
+    /// About how long it takes to call ``above(_:)`` for each default listen of a session, in listens at
+    /// short paths; nothing where there are few alterations, and these at short paths. O(1).
+    func visits(searchingFor listens: SessionListens) -> Int {
+        visitsOneByOne.map { $0 * listens.defaults.count } ?? listens.defaultVisits
     }
 }
 
@@ -56,7 +66,7 @@ package struct ChangedListens: Sendable {
     /// Calls `body` for each of the listens below the alterations whose value differs, in the order of paths.
     /// A listen below another one of the session is left out: that one gets the change. Where equal values
     /// are large they are not compared to the end, and count as different.
-    /// - Complexity: O(listens of the session × depth + listens that differ × log).
+    /// - Complexity: O(bytes of the listens' keys + listens that differ × log).
     package func forEach(_ body: (Path, Node) -> Void) {
         var differing: [(path: Path, node: Node)] = []
         var left = max(Node.comparedNodeLimit, Self.comparedNodesPerListen * listens.count)
@@ -68,9 +78,10 @@ package struct ChangedListens: Sendable {
             differing.append((path, node))
         }
         guard !differing.isEmpty else { return }
-        let own = Set(listens)
+        var positions = Dictionary<Int, Int>(minimumCapacity: listens.count)
+        for (index, path) in listens.enumerated() { positions[path.prefixHash] = index }
         differing.sort { $0.path < $1.path }
-        for (path, node) in differing where !Self.isCovered(path, own) { body(path, node) }
+        for (path, node) in differing where !isCovered(path, positions) { body(path, node) }
     }
 
     private static let comparedNodesPerListen = 4
@@ -95,12 +106,18 @@ package struct ChangedListens: Sendable {
     /// A listen takes about as long as so many children that a query visits.
     private static let costRelativeToChild = 16
 
-    private static func isCovered(_ path: Path, _ listens: Set<Path>) -> Bool {
-        var prefix = path
-        while !prefix.isRoot {
-            prefix.keys.removeLast()
-            if listens.contains(prefix) { return true }
+    /// Whether there is a listen strictly above a path.
+    /// - Parameter positions: The indexes of the listens by ``Path/prefixHash``. (Should two have the same
+    ///   hash, a listen that is covered gets its push, too.)
+    private func isCovered(_ path: Path, _ positions: [Int: Int]) -> Bool {
+        var isCovered = false
+        path.forEachPrefixHash { depth, hash in
+            guard depth < path.count else { return false }
+            guard let index = positions[hash], listens[index].count == depth, listens[index].contains(path)
+            else { return true }
+            isCovered = true
+            return false
         }
-        return false
+        return isCovered
     }
 }

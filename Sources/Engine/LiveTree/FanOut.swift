@@ -15,7 +15,7 @@ import PandoTree
 /// Collects the pushes of one write. What it reads (the listener table, the data after the write, the
 /// indexes) is given to each call and not stored: to store it would count its references for each write.
 struct FanOut {
-    /// Nodes of the listener trie that may still be visited below changes.
+    /// Nodes of the listener trie that may still be visited below changes (``ListenerSearch/nodesLeft``).
     private var nodesLeft: Int
     var pushes: [Push] = []
     /// Changes with too many nodes below them; none of these was visited.
@@ -57,7 +57,7 @@ struct FanOut {
         below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable, _ tree: Node,
         _ indexes: IndexCatalog
     ) {
-        for (node, value) in listeners(below: node, at: path, old: old, new: new, table) {
+        for (node, value) in listeners(below: node, at: path, old: old, new: new) {
             addWhole(Change(path: node.path, node: value), to: node, table, tree, indexes)
         }
     }
@@ -156,8 +156,7 @@ struct FanOut {
                 depth += 1
             }
             guard depth == change.path.count else { continue }
-            let below = listeners(
-                below: node, at: change.path, old: olds[number], new: change.node, table)
+            let below = listeners(below: node, at: change.path, old: olds[number], new: change.node)
             for (node, value) in below {
                 notices[index(of: node)].newValue = Change(path: node.path, node: value)
             }
@@ -173,36 +172,16 @@ struct FanOut {
     /// the order of keys. Large equal values are not compared to the end, and count as changed. Where there
     /// are too many nodes: none, and the change is noted in ``unvisited``.
     private mutating func listeners(
-        below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable
+        below node: ListenerNode, at path: Path, old: Node, new: Node
     ) -> [(ListenerNode, Node)] {
         guard node.hasChildren else { return [] }
-        guard table.mayVisitAll(below: node, &nodesLeft) else {
+        var search = ListenerSearch(visitingAtMost: nodesLeft)
+        let isComplete = search.findListeners(below: node, old: old, new: new, path.keyByteCount)
+        nodesLeft = search.nodesLeft
+        guard isComplete else {
             unvisited.append(Alteration(path: path, old: old, new: new))
             return []
         }
-        var left = Node.comparedNodeLimit
-        var found: [(ListenerNode, Node)] = []
-        Self.findListeners(below: node, old: old, new: new, comparing: &left, &found)
-        return found
-    }
-
-    /// Recursion as deep as the trie: at most ``Limits/pathDepth``.
-    /// - Parameter left: Nodes that may still be compared.
-    private static func findListeners(
-        below node: ListenerNode, old: Node, new: Node, comparing left: inout Int,
-        _ found: inout [(ListenerNode, Node)]
-    ) {
-        guard node.hasChildren else { return }
-        var differing: [(key: Key, node: ListenerNode, before: Node, after: Node)] = []
-        node.forEachChild { key, child in
-            let (before, after) = (old[key], new[key])
-            if !before.isEqual(to: after, visiting: &left) { differing.append((key, child, before, after)) }
-        }
-        // The order of a hash table would differ from machine to machine.
-        if differing.count > 1 { differing.sort { $0.key < $1.key } }
-        for child in differing {
-            if child.node.hasListeners { found.append((child.node, child.after)) }
-            findListeners(below: child.node, old: child.before, new: child.after, comparing: &left, &found)
-        }
+        return search.found
     }
 }

@@ -32,6 +32,16 @@ enum ListenCost {
         if let query = listen.query { bytes(at: listen.path, query) } else { bytes(at: listen.path) }
     }
 
+    /// Bytes of keys that take about as long to hash or to compare as a listen at a short path takes at all.
+    private static let visitedKeyByteCount = 128
+
+    /// About how much there is to do to find a listen and what is above it, in listens at short paths: a path
+    /// may have 24 KiB of keys (``Limits/pathDepth``, ``Limits/keyByteCount``). O(depth).
+    static func visits(at path: Path) -> Int { 1 + path.keyByteCount / visitedKeyByteCount }
+
+    /// The same for so many bytes of keys.
+    static func visits(ofKeyBytes byteCount: Int) -> Int { byteCount / visitedKeyByteCount }
+
     /// About how much there is to do to end a listen, in nodes of the trie. O(1).
     static func work(at path: Path) -> Int { path.count + 1 }
 }

@@ -6,10 +6,12 @@ import PandoTree
 extension ListenRegistry {
     /// Limits beyond which a write is done by sessions.
     struct Limits {
-        /// The most nodes of the listener trie that are visited below the changes of a write: 1 to 2 ms.
+        /// The most nodes of the listener trie that are visited below the changes of a write: 1 to 2 ms. What
+        /// long keys take counts as further nodes (``ListenerSearch``).
         var visitedNodeCount = 2048
         /// The most default listens of a session that are visited here; a session with more gets one
-        /// ``ChangedListens``, which another thread evaluates.
+        /// ``ChangedListens``, which another thread evaluates. A listen at a long path counts as several,
+        /// here and below (``ListenCost/visits(at:)``): with each limit, bytes of keys are limited.
         var visitedListenCount = 64
         /// The most default listens below the changes of one write that get their pushes here, over all
         /// sessions: 1 to 2 ms. Further sessions get a ``ChangedListens``, too. Sessions with at most
@@ -17,6 +19,9 @@ extension ListenRegistry {
         var visitedListenTotal = 2048
         /// A session with at most so many default listens below the changes gets its pushes here.
         var alwaysVisitedListenCount = 4
+        /// Listens that are compared with many changes, or with changes at long paths, over all sessions: a
+        /// millisecond. Further sessions get a ``ChangedListens``, whether they have listens below or not.
+        var comparedListenTotal = 8192
     }
 
     /// The pushes of one change that was just done; see ``FanOut``.
@@ -67,27 +72,33 @@ extension ListenRegistry {
         var few: [Path: ContiguousArray<SessionID>] = [:]
         var many: [Push] = []
         var visitedLeft = limits.visitedListenTotal
+        var comparedVisitsLeft = limits.comparedListenTotal
         /// The listens of one session below the changes.
         var below: [Path] = []
         // The order of a hash table would differ from machine to machine.
         for session in sessions.sorted(by: { $0.rawValue < $1.rawValue }) {
             guard let own = self[session], !own.defaults.isEmpty else { continue }
-            guard own.defaults.count <= limits.visitedListenCount else {
+            // What it takes is known before it is done.
+            let comparedVisits = alterations.visits(searchingFor: own)
+            guard own.defaultVisits <= limits.visitedListenCount, comparedVisits <= comparedVisitsLeft else {
                 many.append(Self.push(alterations, to: session, listening: own))
                 continue
             }
+            comparedVisitsLeft -= comparedVisits
             below.removeAll(keepingCapacity: true)
-            for path in own.defaults.members
-            where alterations.above(path) != nil && !own.hasDefault(covering: path, strictly: true) {
+            var visits = 0
+            for path in own.defaults.members where alterations.above(path) != nil {
                 below.append(path)
+                visits += ListenCost.visits(at: path)
             }
-            if below.count > limits.alwaysVisitedListenCount {
-                guard below.count <= visitedLeft else {
+            if visits > limits.alwaysVisitedListenCount {
+                guard visits <= visitedLeft else {
                     many.append(Self.push(alterations, to: session, listening: own))
                     continue
                 }
-                visitedLeft -= below.count
+                visitedLeft -= visits
             }
+            below.removeAll { table.hasDefault(of: session, above: $0) }
             for path in below { few[path, default: []].append(session) }
         }
         let views = viewLocations { alterations.above($0) != nil }

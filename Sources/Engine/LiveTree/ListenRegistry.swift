@@ -28,8 +28,8 @@ struct ListenRegistry: Sendable {
     /// Listens below a new one that become covered with it.
     private static let coveredAtOnce = 256
 
-    /// Adds a default listen, unless the session has it already. O(depth), and a bounded number of listens
-    /// below.
+    /// Adds a default listen, unless the session has it already. O(bytes of the keys), and a bounded number
+    /// of listens below.
     mutating func add(defaultAt path: Path, of session: SessionID) {
         var listens = bySession.removeValue(forKey: session) ?? SessionListens()
         defer { bySession[session] = listens }
@@ -38,7 +38,7 @@ struct ListenRegistry: Sendable {
         defaultCount += 1
         table.addDefault(
             session, at: path,
-            isCovered: hadOthers && listens.hasDefault(covering: path, strictly: true))
+            isCovered: hadOthers && table.hasDefault(of: session, above: path))
         if hadOthers { coverListens(below: path, of: session, listens) }
     }
 
@@ -135,7 +135,7 @@ struct ListenRegistry: Sendable {
                 precondition(isThere, "\(path) is not in the table once")
                 precondition(
                     isCovered || listens.defaults.count > Self.coveredAtOnce
-                        || !listens.hasDefault(covering: path, strictly: true), "\(path) is not covered")
+                        || !table.hasDefault(of: session, above: path), "\(path) is not covered")
             }
             for key in listens.filtered.members {
                 precondition(

@@ -30,6 +30,11 @@ final class ListenerNode {
     /// Whether there are listens here.
     var hasListeners: Bool { !defaults.isEmpty || details != nil }
 
+    /// Whether the session has a default listen here, covered or not.
+    func hasDefault(of session: SessionID) -> Bool {
+        defaults.contains(session) || details?.covered.contains(session) ?? false
+    }
+
     /// Whether there are nodes below.
     var hasChildren: Bool { onlyChild != nil || !children.isEmpty }
 

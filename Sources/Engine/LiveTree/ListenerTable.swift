@@ -114,6 +114,23 @@ struct ListenerTable: @unchecked Sendable {
         return (isCovered, isCovered != node.defaults.contains(session))
     }
 
+    /// The number of keys of the highest default listen of the session at the path or above it; nil where
+    /// there is none. Each key is looked up once. O(bytes of the keys).
+    func depthOfHighestDefault(of session: SessionID, along path: Path) -> Int? {
+        var node = root
+        for depth in 0...path.count {
+            if node.hasDefault(of: session) { return depth }
+            guard depth < path.count, let next = node.child(path[depth]) else { return nil }
+            node = next
+        }
+        return nil
+    }
+
+    /// Whether the session has a default listen strictly above the path. O(bytes of the keys).
+    func hasDefault(of session: SessionID, above path: Path) -> Bool {
+        depthOfHighestDefault(of: session, along: path).map { $0 < path.count } ?? false
+    }
+
     /// Whether the session is a recipient of the query's view. For tests.
     func hasFiltered(_ key: FilteredListenKey, _ session: SessionID) -> Bool {
         let recipient = Push.TaggedRecipient(session: session, tag: key.tag)
@@ -262,10 +279,7 @@ struct ListenerTable: @unchecked Sendable {
             ancestor = next
         }
         for session in details.covered.members {
-            let isCovered = above.contains {
-                $0.defaults.contains(session) || $0.details?.covered.contains(session) == true
-            }
-            if !isCovered { node.setCovered(false, session) }
+            if !above.contains(where: { $0.hasDefault(of: session) }) { node.setCovered(false, session) }
         }
     }
 

@@ -12,14 +12,14 @@ extension LiveTree {
     ///     listens to are left out. For a location above listens, each listen is sent whole; where the session
     ///     has many, as one push for all of them.
     ///   - tags: Filtered listens whose windows have changed. They are sent whole.
-    /// - Complexity: O(paths × depth). For a path above listens also O(listens of the session), if these are
-    ///   at most `visitedListenCount`, else O(1). For tags O(filtered listens of the session), and at most 16
-    ///   children of each query window.
+    /// - Complexity: O(bytes of the paths' keys). For a path above listens also O(listens of the session), if
+    ///   these are at most `visitedListenCount`, else O(1). For tags O(filtered listens of the session), and
+    ///   at most 16 children of each query window.
     package func catchUp(_ session: SessionID, paths: [Path], tags: Set<Int64>) -> [Push] {
         guard let own = listens[session] else { return [] }
         var pushes: [Push] = []
         var above: [Path] = []
-        for (listen, changed) in changes(of: paths, in: own, &above) {
+        for (listen, changed) in changes(of: paths, for: session, own, &above) {
             var push = Push(body: .overwrite(changed[0], root[changed[0]]))
             if changed.count > 1 {
                 push.body = .merge(
@@ -54,20 +54,21 @@ extension LiveTree {
 
     /// The changed locations, grouped by the highest listen at or above them, in the order of paths.
     /// - Parameter above: Gets the paths that no listen of the session covers, if it has more than
-    ///   `visitedListenCount` listens.
+    ///   `visitedListenCount` listens, or these are at long paths.
     private func changes(
-        of paths: [Path], in own: SessionListens, _ above: inout [Path]
+        of paths: [Path], for session: SessionID, _ own: SessionListens, _ above: inout [Path]
     ) -> [(listen: Path, changed: [Path])] {
-        let hasMany = own.defaults.count > listens.limits.visitedListenCount
+        guard !own.defaults.isEmpty else { return [] }
+        let hasMany = own.defaultVisits > listens.limits.visitedListenCount
         var byListen: [Path: [Path]] = [:]
         for path in paths {
-            if let listen = own.highestListen(at: path) {
-                byListen[listen, default: []].append(path)
+            if let depth = listens.table.depthOfHighestDefault(of: session, along: path) {
+                byListen[Path(Array(path.keys[..<depth])), default: []].append(path)
             } else if hasMany {
                 above.append(path)
             } else {
                 for listen in own.defaults.members
-                where path.contains(listen) && !own.hasDefault(covering: listen, strictly: true) {
+                where path.contains(listen) && !listens.table.hasDefault(of: session, above: listen) {
                     byListen[listen] = [listen]
                 }
             }

@@ -4,9 +4,11 @@ import PandoTree
 // How listens begin and end (realtime §4.2, §4.3, §6.4).
 
 extension LiveTree {
-    /// Whether the session gets every change at the path through a default listen there or above. O(depth).
+    /// Whether the session gets every change at the path through a default listen there or above. O(bytes of
+    /// the keys).
     func hasListen(covering path: Path, of session: SessionID) -> Bool {
-        listens[session]?.hasDefault(covering: path) ?? false
+        guard listens[session]?.defaults.isEmpty == false else { return false }
+        return listens.table.depthOfHighestDefault(of: session, along: path) != nil
     }
 
     /// The number of the session's listens. O(1).

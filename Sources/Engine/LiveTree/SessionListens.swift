@@ -38,6 +38,9 @@ struct SessionListens: Sendable {
     /// About how long it takes to end all of them (``ListenCost/work(at:)``).
     private(set) var endingWork = 0
 
+    /// About how long it takes to visit all default listens (``ListenCost/visits(at:)``).
+    private(set) var defaultVisits = 0
+
     /// Bytes that the listens of one session may take; our own limit. Fifty thousand listens at usual depths
     /// take less.
     static let byteLimit = 128 << 20
@@ -53,6 +56,7 @@ struct SessionListens: Sendable {
         guard defaults.insert(path) else { return false }
         byteCount += ListenCost.bytes(at: path)
         endingWork += ListenCost.work(at: path)
+        defaultVisits += ListenCost.visits(at: path)
         return true
     }
 
@@ -62,6 +66,7 @@ struct SessionListens: Sendable {
         guard defaults.remove(path) else { return false }
         byteCount -= ListenCost.bytes(at: path)
         endingWork -= ListenCost.work(at: path)
+        defaultVisits -= ListenCost.visits(at: path)
         return true
     }
 
@@ -127,30 +132,9 @@ struct SessionListens: Sendable {
         precondition(
             endingWork == paths.reduce(0) { $0 + ListenCost.work(at: $1) },
             "the work to end the listens is miscounted")
-    }
-
-    /// The highest default listen at the path or above it; nil where there is none. O(depth).
-    func highestListen(at path: Path) -> Path? {
-        guard !defaults.isEmpty else { return nil }
-        var highest: Path?
-        var prefix = path
-        while true {
-            if defaults.contains(prefix) { highest = prefix }
-            if prefix.isRoot { return highest }
-            prefix.keys.removeLast()
-        }
-    }
-
-    /// Whether there is a default listen at the path or above it; with `strictly`, above it. O(depth).
-    func hasDefault(covering path: Path, strictly: Bool = false) -> Bool {
-        guard !defaults.isEmpty else { return false }
-        var prefix = path
-        if !strictly, defaults.contains(prefix) { return true }
-        while !prefix.isRoot {
-            prefix.keys.removeLast()
-            if defaults.contains(prefix) { return true }
-        }
-        return false
+        precondition(
+            defaultVisits == defaults.members.reduce(0) { $0 + ListenCost.visits(at: $1) },
+            "the work to visit the listens is miscounted")
     }
 }
 
