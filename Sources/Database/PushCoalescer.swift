@@ -12,9 +12,9 @@ import PandoTree
 /// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``):
 /// it gets nothing until the check is done, and then what it still listens to.
 ///
-/// So a slow reader costs memory for its paths, however much others write. It never sees an older value after
-/// a newer one, nor half of an update: all changed paths of one listen come in one message. It misses states
-/// in between. Used by one thread at a time.
+/// So a slow reader costs memory for its paths, in number and bytes, however much others write. It never sees
+/// an older value after a newer one, nor half of an update: all changed paths of one listen come in one
+/// message. It misses states in between. Used by one thread at a time.
 struct PushCoalescer {
     /// The changes that one session was not sent.
     struct Backlog {
@@ -49,7 +49,9 @@ struct PushCoalescer {
         /// depth) for the n locations that are kept, at most 512.
         var changedPaths: [Path] {
             changes.isEmpty
-                ? paths : (paths + changes.flatMap(\.paths)).topmost(atMost: PushCoalescer.pathLimit)
+                ? paths
+                : (paths + changes.flatMap(\.paths)).topmost(
+                    atMost: PushCoalescer.pathLimit, keyBytes: PushCoalescer.pathByteLimit)
         }
 
         /// Notes a push that is not sent. Amortised O(1), however many locations it has: all locations are
@@ -80,6 +82,8 @@ struct PushCoalescer {
     /// The most locations in ``Backlog/paths``, and the most in ``Backlog/changes``: 512 for one session.
     /// Where there would be more, a location above stands for several, and its whole value is sent.
     static let pathLimit = 256
+    /// Bytes of the keys of ``Backlog/paths``: ``pathLimit`` locations of usual depth have fewer.
+    static let pathByteLimit = 64 << 10
     /// A session joins its changes into paths after 32 to 63 pushes (``Backlog/joinedChangeCount``).
     static let changeLimit = 32
 

@@ -8,8 +8,9 @@ import PandoEngine
 ///
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
 /// order. Changed rules, ends of credentials, finished preparations (hash, query window, print) and reports
-/// that a client lags come first; a drain comes last. A step of a check of listens may take longer than a
-/// turn: between two of them, the others have as much time as one took.
+/// that a client lags come first; a drain comes last. That a client has caught up waits for its turn: what it
+/// has missed takes time to send. A step of a check of listens may take longer than a turn: between two of
+/// them, the others have as much time as one took.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
 /// cannot know whether they were (SDKs send again what was not acknowledged).
@@ -210,7 +211,11 @@ final class RequestBacklog {
             // `AccessManager` posts the next one when this one was executed.
             assert(check == nil)
             return check = message
-        case .rules, .prepared, .indexed, .lagging, .caughtUp, .statistics, .usage, .backup, .trees:
+        case .rules, .prepared, .indexed, .statistics, .usage, .backup, .trees:
+            return urgent.append(message)
+        case .lagging(let session):
+            // It must not be followed by a report that came before it.
+            scheduler.drop(session) { if case .caughtUp = $0 { true } else { false } }
             return urgent.append(message)
         case .drain:
             // It ends all sessions.
@@ -223,7 +228,7 @@ final class RequestBacklog {
         case .credentialEnded, .revoked:
             // It does not wait for what its session has sent before; only for the beginning of the session.
             if databaseOf(message) != 0 { return urgent.append(message) }
-        case .request, .open, .identity, .rest, .reply, .windowMark: break
+        case .request, .open, .identity, .rest, .reply, .windowMark, .caughtUp: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))

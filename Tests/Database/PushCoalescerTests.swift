@@ -195,6 +195,46 @@ import Testing
         #expect(backlog.changes.map(\.paths) == [["q/r"]])
     }
 
+    /// A path may have 24 KiB: of one with more than Firebase allows, a location above is kept and sent.
+    @Test func longPathsAreSentAsLocationsAbove() throws {
+        let long = (0..<30).map { "\($0)" + String(repeating: "k", count: 700) }
+        let bench = try Self.bench(
+            listening: [
+                try Bench.listen(1, 1, "/q"),
+                try Bench.listen(1, 2, "/p/" + long[..<5].joined(separator: "/")),
+            ])
+        for number in 0..<100 {
+            for base in ["q", "p"] {
+                let path = "/\(base)/\(long.joined(separator: "/"))/\(number)"
+                bench.process([try Bench.put(2, number, path, "1")])
+            }
+        }
+        let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
+        #expect(backlog.changedPaths == [Path(trusted: "p/" + long[0]), Path(trusted: "q/" + long[0])])
+        bench.process([.caughtUp(Bench.session(1))])
+        let lines = Self.takeMessages(bench)
+        #expect(lines.count == 2)
+        for line in lines {
+            // Each of the keys that all have in common is there once.
+            #expect(line.utf8.count < 2 * 30 * 710, "\(line.utf8.count)")
+            #expect((0..<100).allSatisfy { line.contains("\"\($0)\":1") })
+        }
+    }
+
+    /// Many locations of many bytes are joined to fewer ones above them, even where they are not very many.
+    @Test func keptBytesAreBounded() throws {
+        let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
+        for number in 0..<300 {
+            let key = String(repeating: "k", count: 600)
+            bench.process([try Bench.put(2, number, "/q/\(key)\(number % 7)/\(number)", "1")])
+            let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
+            let byteCount = backlog.changedPaths.reduce(0) { $0 + $1.keyByteCount }
+            #expect(byteCount <= PushCoalescer.pathByteLimit)
+        }
+        bench.process([.caughtUp(Bench.session(1))])
+        #expect(Self.takeMessages(bench).count == 1)
+    }
+
     @Test func topmostLocationsCoverAll() {
         var generator = SystemRandomNumberGenerator()
         for _ in 0..<500 {
@@ -214,6 +254,12 @@ import Testing
             }
             let all = paths.topmost(atMost: .max)
             #expect(all.count > limit || all == topmost, "no fewer than may be")
+            let byteLimit = Int.random(in: 0...60, using: &generator)
+            let small = paths.topmost(atMost: .max, keyBytes: byteLimit)
+            func byteCount(_ paths: [Path]) -> Int { paths.reduce(0) { $0 + $1.keyByteCount } }
+            #expect(byteCount(small) <= byteLimit && small == small.sorted())
+            #expect(paths.allSatisfy { path in small.contains { $0.contains(path) } })
+            #expect(byteCount(all) > byteLimit || all == small, "no fewer than may be")
         }
     }
 

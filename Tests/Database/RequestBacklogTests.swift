@@ -47,6 +47,36 @@ import Testing
         #expect(order == (isOpen ? [nil, nil, 1] : [1, nil, nil]))
     }
 
+    /// What a client has missed is sent in its turn, behind what it has requested before; that it lags again
+    /// takes the report back.
+    @Test(arguments: [false, true]) func clientsThatCatchUpTakeTheirTurns(lagsAgain: Bool) throws {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(1) }
+        var batch = [
+            try Bench.put(1, 1, "/a", "1"), .caughtUp(Bench.session(1)), .caughtUp(Bench.session(2)),
+            .rules([:]),
+        ]
+        if lagsAgain { batch.append(.lagging(Bench.session(1))) }
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        var order: [String] = []
+        while let message = backlog.next() {
+            switch message {
+            case .request(let request): order.append("put \(request.session.slot)")
+            case .caughtUp(let session): order.append("caught up \(session.slot)")
+            case .lagging(let session): order.append("lagging \(session.slot)")
+            default: order.append("rules")
+            }
+            backlog.finish(work: RequestBacklog.quantum + 1)
+        }
+        #expect(
+            order
+                == (lagsAgain
+                    ? ["rules", "lagging 1", "put 1", "caught up 2"]
+                    : ["rules", "put 1", "caught up 2", "caught up 1"]))
+        #expect(backlog.isIdle)
+    }
+
     /// What a revoked sign-in has queued is removed before the end of its session runs it.
     @Test func nothingOvertakesARevocation() {
         let backlog = RequestBacklog()
