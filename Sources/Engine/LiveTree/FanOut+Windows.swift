@@ -10,7 +10,7 @@ extension FanOut {
 
     /// About how long the update of a window takes, or of a live aggregate: counted in visits of children.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
-    private static func cost(
+    static func cost(
         of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
     ) -> Int {
         // Fewer children have no index: all may be visited.
@@ -23,9 +23,9 @@ extension FanOut {
                 + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
         }
         guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
-            return count + value.children.count
+            return visitsPerPush + count + value.children.count
         }
-        return count + min(limit.count, value.children.count)
+        return visitsPerPush + count + min(limit.count, value.children.count)
     }
 
     /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
@@ -47,9 +47,14 @@ extension FanOut {
         /// Computed for the first window that needs them.
         var childrenAfterRemovals: [Key: Node]?
         // Many windows are found by their ranges; of few, each is asked.
-        let asksEach = !isWhole && details.finder.isEmpty
+        let hasOverdue =
+            indexes.sweep != nil && details.views.contains { $0.isOverdue(at: node.path, indexes) }
+        let asksEach = !isWhole && (details.finder.isEmpty || hasOverdue)
         for view in isWhole || asksEach ? details.views : details.finder.views(touchedBy: altered) {
-            if view.isBehind || asksEach && !values.mayTouch(view.window) { continue }
+            // What is overdue is replaced, as by a write above.
+            let isWhole = isWhole || hasOverdue && view.isOverdue(at: node.path, indexes)
+            if view.isBehind || asksEach && !isWhole && !values.mayTouch(view.window) { continue }
+            view.checkedSweep = indexes.lastSweep
             let hasTime = indexes.updatableChildCount > 0
             indexes.updatableChildCount -=
                 hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0

@@ -55,6 +55,12 @@ final class IndexCatalog: @unchecked Sendable {
 
     /// What the caller is to do: see ``IndexWork``.
     var work = IndexWork()
+    /// Windows that writes have left to later steps; nil for none.
+    var sweep: ViewSweep?
+    /// The number of the last sweep.
+    private(set) var lastSweep = 0
+    /// Whether the caller is to ask for the next step of the sweep.
+    var isSweepDue = false
     private var requested = RequestedOrders()
     /// Locations that the write in progress changes the children of.
     var touched: [IndexLocation] = []
@@ -63,6 +69,15 @@ final class IndexCatalog: @unchecked Sendable {
     /// Writes so far: one in some is looked at for locations that have grown.
     var writeCount = 0
     static let growthCheckMask = 31
+
+    /// The views below a location are to be updated in later steps.
+    /// - Parameter listens: The filtered listens of all sessions, in the order of sessions.
+    func beginSweep(below base: Path, _ listens: [(session: SessionID, keys: [FilteredListenKey])]) {
+        lastSweep += 1
+        // A step that is under way goes on with the new one.
+        isSweepDue = isSweepDue || sweep == nil
+        sweep = ViewSweep(below: base, number: lastSweep, listens, following: sweep)
+    }
 
     /// A write is about to update windows.
     func beginUpdates() { updatableChildCount = updatedChildLimit }

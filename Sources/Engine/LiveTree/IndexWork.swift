@@ -117,6 +117,8 @@ package enum IndexJob: Sendable {
     case discover(IndexDeclarations, Path, Node, moreThan: Int)
     /// Answers a listen's query that no index helps.
     case scan(QueryScan)
+    /// Nothing: the next step of a ``ViewSweep`` comes behind what others have asked for meanwhile.
+    case sweep
 
     /// Does it. O(n log n) for `n` children; O(nodes) for a discovery.
     package func perform() -> IndexJobResult {
@@ -127,6 +129,7 @@ package enum IndexJob: Sendable {
         case .scan(var scan):
             scan.perform()
             return .scanned(scan)
+        case .sweep: return .swept
         case .discover(let declarations, let path, let node, let unindexedChildCount):
             var found: [FoundLocation] = []
             declarations.forEachLocation(in: node, at: path) { path, orders, node in
@@ -146,6 +149,7 @@ package enum IndexJobResult: Sendable {
     case built(IndexBuild)
     case found([FoundLocation])
     case scanned(QueryScan)
+    case swept
 }
 
 /// A location for which the rules declare indexes.

@@ -22,6 +22,9 @@ extension ListenRegistry {
         /// Listens that are compared with many changes, or with changes at long paths, over all sessions: a
         /// millisecond. Further sessions get a ``ChangedListens``, whether they have listens below or not.
         var comparedListenTotal = 8192
+        /// Filtered listens of a database up to which those below the changes are updated here. Where there
+        /// are more, later steps update them (``ViewSweep``).
+        var filteredListenTotal = 2048
     }
 
     /// The pushes of one change that was just done; see ``FanOut``.
@@ -66,7 +69,7 @@ extension ListenRegistry {
 
     /// Adds the pushes for the listens below changes that have many below them. Order: those of the sessions
     /// that are visited (``Limits``), and windows, by location; then one for each of the other sessions.
-    /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens).
+    /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens, if few).
     private func addPushes(to fanOut: inout FanOut, in tree: Node, _ indexes: IndexCatalog) {
         let alterations = Alterations(fanOut.unvisited)
         var few: [Path: ContiguousArray<SessionID>] = [:]
@@ -101,7 +104,12 @@ extension ListenRegistry {
             below.removeAll { table.hasDefault(of: session, above: $0) }
             for path in below { few[path, default: []].append(session) }
         }
-        let views = viewLocations { alterations.above($0) != nil }
+        var views: Set<Path> = []
+        if let few = fewViewLocations {
+            views = few.filter { alterations.above($0) != nil }
+        } else {
+            indexes.beginSweep(below: alterations.commonAncestor, filteredListens)
+        }
         var comparedLeft = Node.comparedNodeLimit
         for path in views.union(few.keys).sorted() {
             guard let alteration = alterations.above(path) else { continue }
@@ -126,6 +134,20 @@ extension ListenRegistry {
     ) -> Push {
         let changed = ChangedListens(listens: own.defaults.members, alterations: alterations)
         return Push(body: .listens(changed), recipients: [[session]])
+    }
+
+    /// The locations of filtered listens; nil where these listens are more than
+    /// ``Limits/filteredListenTotal``, or at long paths. O(sessions × log + that limit).
+    private var fewViewLocations: Set<Path>? {
+        var left = limits.filteredListenTotal
+        guard filteredCount <= left else { return nil }
+        var locations: Set<Path> = []
+        for key in filteredListens.lazy.flatMap(\.keys) {
+            left -= ListenCost.visits(at: key.path)
+            guard left >= 0 else { return nil }
+            locations.insert(key.path)
+        }
+        return locations
     }
 
     /// The locations of filtered listens that fulfil a condition. O(sessions + filtered listens).

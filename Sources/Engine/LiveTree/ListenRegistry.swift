@@ -14,6 +14,8 @@ struct ListenRegistry: Sendable {
     /// Listens of all sessions in the first index.
     private(set) var defaultCount = 0
     private(set) var filteredCount = 0
+    /// The filtered listens of sessions that have ended (``detach(_:)``), until the table has none of them.
+    private var ending: [SessionID: [FilteredListenKey]] = [:]
     /// What one write does at once.
     var limits = Limits()
 
@@ -57,13 +59,14 @@ struct ListenRegistry: Sendable {
     ///   - index: The location's index in the query's order; nil where there is none.
     ///   - node: The location's data, over which a new window is made.
     ///   - prepared: The window over that data, if it was made before.
+    ///   - sweep: The last one that a new view is up to date with (``QueryView/checkedSweep``).
     /// - Returns: The view of the query.
     mutating func add(
         _ key: FilteredListenKey, by index: KeptIndex?, of session: SessionID, over node: Node,
-        prepared: Window?
+        prepared: Window?, sweep: Int
     ) -> QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
-        let view = table.addView(key, session, over: node, by: index, prepared: prepared)
+        let view = table.addView(key, session, over: node, by: index, prepared: prepared, sweep: sweep)
         bySession[session]?.count(
             view.window.entries.count, sharedBy: view.recipients.count, of: key)
         return view
@@ -99,6 +102,7 @@ struct ListenRegistry: Sendable {
         guard let listens = bySession.removeValue(forKey: session) else { return nil }
         defaultCount -= listens.defaults.count
         filteredCount -= listens.filtered.count
+        if !listens.filtered.isEmpty { ending[session] = listens.filtered.members }
         return EndingListens(listens, of: session)
     }
 
@@ -117,6 +121,18 @@ struct ListenRegistry: Sendable {
             }
             listens.endedCount += 1
         }
+        if listens.isEmpty { ending[listens.session] = nil }
+    }
+
+    /// The filtered listens that the table has, by session, in the order of sessions. O(sessions × log).
+    var filteredListens: [(session: SessionID, keys: [FilteredListenKey])] {
+        var all: [(session: SessionID, keys: [FilteredListenKey])] = []
+        for (session, listens) in bySession where !listens.filtered.isEmpty {
+            all.append((session, listens.filtered.members))
+        }
+        for (session, keys) in ending { all.append((session, keys)) }
+        // The order of a hash table would differ from machine to machine.
+        return all.sorted { $0.session.rawValue < $1.session.rawValue }
     }
 
     // MARK: Invariants

@@ -62,9 +62,10 @@ struct ListenerTable: @unchecked Sendable {
     ///   - tree: The location's data, over which a new window is made.
     ///   - index: Its index in the query's order; nil where there is none.
     ///   - prepared: The window over that data, if it was made before.
+    ///   - sweep: The last one that a new view is up to date with (``QueryView/checkedSweep``).
     mutating func addView(
         _ key: FilteredListenKey, _ session: SessionID, over tree: Node, by index: KeptIndex? = nil,
-        prepared: Window? = nil
+        prepared: Window? = nil, sweep: Int = 0
     ) -> QueryView {
         let node = makeNode(for: key.path)
         let view: QueryView
@@ -77,6 +78,7 @@ struct ListenerTable: @unchecked Sendable {
                 ?? Window(
                     IndexedQuery(key.query, by: isAggregate ? nil : index), over: isAggregate ? .empty : tree)
             view = QueryView(query: key.query, window: window)
+            view.checkedSweep = sweep
             node.changeDetails { $0.append(view) }
             viewCount += 1
         }

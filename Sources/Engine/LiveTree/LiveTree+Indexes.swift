@@ -35,7 +35,7 @@ extension LiveTree {
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
-    package var hasIndexWork: Bool { indexes.hasWork }
+    package var hasIndexWork: Bool { indexes.hasWork || indexes.isSweepDue }
 
     /// What is to be done for indexes now.
     /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes,
@@ -44,6 +44,8 @@ extension LiveTree {
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
         let work = indexes.takeWork { isAwaited($0) }
         var jobs: [IndexJob] = []
+        if indexes.isSweepDue { jobs.append(.sweep) }
+        indexes.isSweepDue = false
         for path in work.discoveries {
             guard let declarations = indexes.declarations?[path] else { continue }
             jobs.append(.discover(declarations, path, root[path], moreThan: indexes.unindexedChildCount))
@@ -76,6 +78,7 @@ extension LiveTree {
         case .scanned(let scan):
             indexes.noteScanned()
             finish(scan)
+        case .swept: sweepSomeViews()
         }
     }
 

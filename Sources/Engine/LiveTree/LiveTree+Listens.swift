@@ -39,7 +39,8 @@ extension LiveTree {
         }
         let view = listens.add(
             key, by: indexes.index(key.query.order, at: key.path), of: session, over: root[key.path],
-            prepared: prepared?.window)
+            prepared: prepared?.window, sweep: indexes.lastSweep)
+        view.settle(at: key.path, indexes)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
         var window = view.window
         if view.isBehind {

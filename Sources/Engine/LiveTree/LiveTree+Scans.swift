@@ -12,6 +12,7 @@ extension LiveTree {
     /// Takes the result of a scan.
     mutating func finish(_ scan: QueryScan) {
         guard let view = listens.table.view(of: scan.query, at: scan.path) else { return }
+        view.settle(at: scan.path, indexes)
         switch scan.result {
         case .aggregate(let value): finish(scan, value, of: view)
         case .window(let window): finish(scan, window, of: view)

@@ -18,6 +18,8 @@ final class QueryView {
     /// While the window was behind, recipients have begun to listen. They were sent newer data than the
     /// others have.
     var hasLateRecipients = false
+    /// The number of the last ``ViewSweep`` that the view is up to date with.
+    var checkedSweep = 0
     /// The window's range in ``ListenerDetails/finder``; nil while the location has few windows, and so no
     /// ranges.
     var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?

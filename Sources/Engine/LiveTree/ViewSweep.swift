@@ -1,0 +1,122 @@
+import PandoTree
+
+// A write above very many filtered listens may alter the windows of each. They are not updated in the step of
+// the write, but behind it, some in each step:
+//
+//     write ──▶ few filtered listens      their windows are updated, in the same step
+//           └─▶ many ──▶ ViewSweep ──▶ finish(.swept) ──▶ some windows, with the data of then ──▶ pushes
+//                            ▲                └─▶ not all of them: another step
+//                            └─ between two steps the caller has time for others
+//
+// Until the sweep comes to a window, the window is as it was before the write: it is *overdue*. A write or a
+// listen that comes to it before updates it first.
+
+/// The windows and live aggregates below a location that are to be updated.
+struct ViewSweep: Sendable {
+    /// A part of one session's filtered listens.
+    private struct Part: Sendable {
+        let session: SessionID
+        /// Shares storage with the registry.
+        let keys: [FilteredListenKey]
+        var next: Int
+        let end: Int
+    }
+
+    /// All of them are at this location or below it.
+    let base: Path
+    /// A view with a lesser ``QueryView/checkedSweep`` is overdue.
+    let number: Int
+    private var parts: [Part] = []
+    private var firstPart = 0
+
+    /// Filtered listens at short paths (``ListenCost/visits(at:)``) that are looked at in one step, and
+    /// children that its windows may visit: a fraction of a millisecond each.
+    static let stepVisits = 512
+    static let stepChildCount = 1 << 14
+
+    /// - Parameters:
+    ///   - listens: The filtered listens of all sessions, in the order of sessions.
+    ///   - previous: A sweep that is not done. The new one is of what is left of that, too, and goes on
+    ///     from the same listen: however much is written, each listen gets its turn.
+    init(
+        below base: Path, number: Int, _ listens: [(session: SessionID, keys: [FilteredListenKey])],
+        following previous: ViewSweep?
+    ) {
+        self.number = number
+        guard let previous, let next = previous.nextPart else {
+            self.base = base
+            parts = listens.map { Part(session: $0.session, keys: $0.keys, next: 0, end: $0.keys.count) }
+            return
+        }
+        self.base = Path(Array(base.keys[..<base.sharedDepth(with: previous.base)]))
+        let start = listens.firstIndex { $0.session.rawValue >= next.session.rawValue } ?? listens.count
+        var last: Part?
+        for (session, keys) in listens[start...] + listens[..<start] {
+            let isCurrent = session == next.session
+            let first = isCurrent ? min(next.next, keys.count) : 0
+            parts.append(Part(session: session, keys: keys, next: first, end: keys.count))
+            if first > 0 { last = Part(session: session, keys: keys, next: 0, end: first) }
+        }
+        if let last { parts.append(last) }
+    }
+
+    private var nextPart: Part? { firstPart < parts.count ? parts[firstPart] : nil }
+
+    var isDone: Bool { firstPart == parts.count }
+
+    /// The filtered listen that comes next; nil where there is none.
+    mutating func next() -> FilteredListenKey? {
+        while firstPart < parts.count {
+            let index = parts[firstPart].next
+            guard index < parts[firstPart].end else {
+                firstPart += 1
+                continue
+            }
+            parts[firstPart].next += 1
+            return parts[firstPart].keys[index]
+        }
+        return nil
+    }
+}
+
+extension QueryView {
+    /// Whether a write has altered the view, perhaps, and the sweep has not come to it yet.
+    func isOverdue(at path: Path, _ indexes: IndexCatalog) -> Bool {
+        guard let sweep = indexes.sweep, checkedSweep < sweep.number, !isBehind else { return false }
+        return sweep.base.contains(path)
+    }
+
+    /// A view that is overdue falls behind: another thread finds its window, which is then up to date.
+    func settle(at path: Path, _ indexes: IndexCatalog) {
+        guard aggregate == nil, isOverdue(at: path, indexes) else { return }
+        fallBehind(at: path, indexes)
+    }
+}
+
+extension LiveTree {
+    /// Updates some of the views that are overdue.
+    mutating func sweepSomeViews() {
+        guard var sweep = indexes.sweep else { return }
+        indexes.updatableChildCount = ViewSweep.stepChildCount
+        var visitsLeft = ViewSweep.stepVisits
+        while visitsLeft > 0, indexes.updatableChildCount > 0, let key = sweep.next() {
+            visitsLeft -= ListenCost.visits(at: key.path)
+            guard sweep.base.contains(key.path), let node = listens.table.node(at: key.path),
+                let index = node.position(of: key.query)
+            else { continue }
+            let view = node.views[index]
+            guard view.isOverdue(at: key.path, indexes) else { continue }
+            view.checkedSweep = sweep.number
+            let value = root[key.path]
+            indexes.updatableChildCount -= FanOut.cost(of: view, nil, over: value, indexes)
+            let body =
+                view.aggregate == nil
+                ? view.replace(with: value, at: key.path, indexes)
+                : view.recompute(over: value, at: key.path, indexes)
+            if let body { scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
+            node.updateRange(of: view)
+        }
+        indexes.sweep = sweep.isDone ? nil : sweep
+        indexes.isSweepDue = !sweep.isDone
+    }
+}
