@@ -31,8 +31,12 @@ package struct DisconnectQueue: Sendable {
         var byteCount: Int
         /// The keys of its path, and of the paths of its parts.
         var keyCount: Int
+        /// UTF-8 bytes of these keys.
+        var keyByteCount: Int
 
-        var totals: Totals { Totals(count: 1, byteCount: byteCount, keyCount: keyCount) }
+        var totals: Totals {
+            Totals(count: 1, byteCount: byteCount, keyCount: keyCount, keyByteCount: keyByteCount)
+        }
     }
 
     /// Sums over all queued writes.
@@ -43,17 +47,21 @@ package struct DisconnectQueue: Sendable {
         var byteCount = 0
         /// Keys of the paths.
         var keyCount = 0
+        /// UTF-8 bytes of these keys.
+        var keyByteCount = 0
 
         static func += (left: inout Totals, right: Totals) {
             left.count += right.count
             left.byteCount += right.byteCount
             left.keyCount += right.keyCount
+            left.keyByteCount += right.keyByteCount
         }
 
         static func -= (left: inout Totals, right: Totals) {
             left.count -= right.count
             left.byteCount -= right.byteCount
             left.keyCount -= right.keyCount
+            left.keyByteCount -= right.keyByteCount
         }
     }
 
@@ -101,6 +109,8 @@ package struct DisconnectQueue: Sendable {
     var count: Int { totals.count }
     /// About the bytes in the journal. O(1), since it is read for every queued write.
     var byteCount: Int { totals.byteCount }
+    /// UTF-8 bytes of the keys of all paths, at least. O(1).
+    var keyByteCount: Int { totals.keyByteCount }
     /// About the bytes of memory. O(1).
     var heldByteCount: Int { byteCount + (count + totals.keyCount) * Self.branchByteCount }
     /// Of each branch of the tree, which has a dictionary.
@@ -170,10 +180,11 @@ package struct DisconnectQueue: Sendable {
     mutating func add(_ writes: [Write], by authors: [Author], revision: Int) {
         self.revision = revision
         for write in writes {
+            let path = write.target.fullPath
             let pending = Pending(
                 value: QueuedValue(write.draft), authors: authors, byteCount: write.queuedByteCount,
-                keyCount: write.target.fullPath.count)
-            totals += Self.add(pending, at: write.target.fullPath.keys[...], to: &root)
+                keyCount: path.count, keyByteCount: path.keyByteCount)
+            totals += Self.add(pending, at: path.keys[...], to: &root)
         }
     }
 
@@ -190,10 +201,12 @@ package struct DisconnectQueue: Sendable {
             branch.pending?.value.overwrite(at: keys, with: new.value)
             branch.pending?.byteCount += new.byteCount
             branch.pending?.keyCount += new.keyCount
+            branch.pending?.keyByteCount += new.keyByteCount
             for author in new.authors where branch.pending?.authors.contains(author) == false {
                 branch.pending?.authors.append(author)
             }
-            return Totals(byteCount: new.byteCount, keyCount: new.keyCount)
+            return Totals(
+                byteCount: new.byteCount, keyCount: new.keyCount, keyByteCount: new.keyByteCount)
         }
         return add(new, at: keys.dropFirst(), to: &branch.children[key, default: Branch()])
     }
@@ -247,7 +260,7 @@ package struct DisconnectQueue: Sendable {
                 let part = Pending(
                     value: value, authors: pending.authors,
                     byteCount: Write.queuedByteCount(of: value.node, belowPathOf: keys.count),
-                    keyCount: Limits.pathDepth)
+                    keyCount: Limits.pathDepth, keyByteCount: pending.keyByteCount + key.utf8Count)
                 difference += part.totals
                 branch.children[key] = Branch(pending: part)
             }
@@ -263,7 +276,9 @@ package struct DisconnectQueue: Sendable {
 extension Write {
     /// About the bytes in the journal when it is queued. O(size).
     package var queuedByteCount: Int {
-        Self.queuedByteCount(of: draft.node, belowPathOf: target.fullPath.count)
+        // Long keys count as what they are.
+        target.path.keys.reduce(0) { $0 + max(0, $1.utf8Count - Self.keyByteCount) }
+            + Self.queuedByteCount(of: draft.node, belowPathOf: target.fullPath.count)
             + draft.placeholders.count * Self.placeholderByteCount
     }
 

@@ -8,6 +8,8 @@ extension Engine {
     /// of them, fewer.
     package static let queueCountAtOnce = 512
     package static let judgedQueueCountAtOnce = 128
+    /// The same in bytes of the paths' keys, of which one may have 24 KiB: some 0.3 ms.
+    package static let queueKeyByteCountAtOnce = 256 << 10
     /// The same in bytes, where rules are asked.
     package static let judgedQueueByteCountAtOnce = 64 << 10
     /// More of them are tried out first: are there steps enough at once?
@@ -28,6 +30,7 @@ extension Engine {
         let asksRules = access.decisionWithoutRules(for: .anonymous) == nil
         guard
             queue.count > (asksRules ? min(countAtOnce, Self.judgedQueueCountAtOnce) : countAtOnce)
+                || queue.keyByteCount > Self.queueKeyByteCountAtOnce
                 || asksRules
                     && (access.searchesTexts || queue.byteCount > Self.judgedQueueByteCountAtOnce
                         || rulesTakeLong(for: queue, at: time))

@@ -109,6 +109,25 @@ import Testing
         #expect(!isPrepared(0, "root.child('t').val().contains('x')"))
     }
 
+    @Test("few writes at long paths need another thread, too; and their keys count as bytes that are queued")
+    func longPaths() {
+        let path = Path(
+            Array(repeating: Key(unchecked: Text(String(repeating: "k", count: 740))), count: 29))
+        for (count, isPrepared) in [(5, false), (20, true)] {
+            let held = Held(Engine(access: .open))
+            for number in 0..<count {
+                let target = Target(path.appending(Key(unchecked: Text("n\(number)"))))
+                _ = held.engine.execute(
+                    Command(
+                        session: SessionID(1), credential: .anonymous, time: 1,
+                        operation: .onDisconnect([Write(target, Draft("1"))])))
+            }
+            #expect(held.engine.queueSize(of: SessionID(1)).byteCount > count * path.keyByteCount)
+            let preparation = held.engine.preparation(forEndOf: SessionID(1), at: 1)
+            #expect((preparation != nil) == isPrepared, "\(count)")
+        }
+    }
+
     @Test("writes whose rules take many steps need another thread, though they are few and small")
     func whenRulesTakeLong() throws {
         let lookups = (0..<400).map { "root.child('c/a/b/c\($0)').val() !== 1" }.joined(separator: " && ")
