@@ -154,12 +154,13 @@ package final class DatabaseHost {
         case .request(let request): processor.sessions[request.session]?.database.id ?? 0
         case .rest(_, let call, _): processor.databases[call.namespace]?.id ?? 0
         case .open(_, let request): processor.databases[request.namespace]?.id ?? 0
+        case .indexed(let name, _): processor.databases[name]?.id ?? 0
         case .identity(let session, _, _), .credentialEnded(let session, _), .reply(let session, _, _),
             .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0
-        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
-            .usage, .backup, .trees:
+        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .drain, .statistics, .usage,
+            .backup, .trees:
             0
         }
     }

@@ -4,7 +4,7 @@ import PandoTree
 
 /// Has the indexes of databases built by a worker thread, on snapshots, while the databases go on:
 ///
-///     query, write, rules ──▶ Engine.takeIndexWork ──▶ worker ──▶ indexed ──▶ Engine.finish ──▶ in force
+///     query, write, rules ──▶ Engine.takeIndexWork ──▶ worker ──▶ indexed ──▶ Engine.finishSome ──▶ in force
 ///                                     ▲                                            └─ too much has changed since
 ///                                     └────────────────────────────────────────────────────┘
 ///
@@ -88,12 +88,21 @@ final class IndexBuilder {
         }
     }
 
-    /// Takes what a worker has computed.
+    /// Takes what a worker has computed, or a part of it: then the rest is posted, and others have their turn
+    /// before it.
     func finish(_ result: IndexJobResult, in database: StoredDatabase) {
-        database.engine.tree.finish(result)
-        // The snapshot's pages that have changed since are freed with it.
-        release(result)
+        if let rest = database.engine.tree.finishSome(result) {
+            post(.indexed(database.name, rest))
+        } else {
+            // The snapshot's pages that have changed since are freed with it.
+            release(result)
+        }
         startWork(in: database)
+    }
+
+    /// The flow of a database's results in turns with its sessions: no session has this number.
+    static func flow(of database: RequestBacklog.DatabaseID) -> SessionID {
+        SessionID(UInt64.max - UInt64(database))
     }
 
     /// No session has this number: the jobs are no client's.

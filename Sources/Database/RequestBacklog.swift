@@ -9,8 +9,9 @@ import PandoEngine
 /// While anything waits in the scheduler, new messages go there, too: the messages of one session keep their
 /// order. Changed rules, ends of credentials, finished preparations (hash, query window, print) and reports
 /// that a client lags come first; a drain comes last. That a client has caught up waits for its turn: what it
-/// has missed takes time to send. A step of a check of listens may take longer than a turn: between two of
-/// them, the others have as much time as one took.
+/// has missed takes time to send. What other threads have found out for the indexes and query windows of a
+/// database takes its turn as the messages of one session do. A step of a check of listens may take longer
+/// than a turn: between two of them, the others have as much time as one took.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
 /// cannot know whether they were (SDKs send again what was not acknowledged).
@@ -211,12 +212,15 @@ final class RequestBacklog {
             // `AccessManager` posts the next one when this one was executed.
             assert(check == nil)
             return check = message
-        case .rules, .prepared, .indexed, .statistics, .usage, .backup, .trees:
+        case .rules, .prepared, .statistics, .usage, .backup, .trees:
             return urgent.append(message)
         case .lagging(let session):
             // It must not be followed by a report that came before it.
             scheduler.drop(session) { if case .caughtUp = $0 { true } else { false } }
             return urgent.append(message)
+        case .indexed:
+            let database = databaseOf(message)
+            return scheduler.append(message, to: IndexBuilder.flow(of: database), of: database)
         case .drain:
             // It ends all sessions.
             for session in scheduler.waitingFlows { dropReads(of: session) }

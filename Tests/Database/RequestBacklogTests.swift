@@ -100,6 +100,24 @@ import Testing
         }
         #expect(revoked.count == count && backlog.isIdle && !backlog.isFair)
     }
+
+    /// What other threads find out for windows and indexes takes its turn among the sessions: however much
+    /// that is, it delays itself.
+    @Test func resultsForIndexesTakeTurnsWithSessions() throws {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(1) }
+        let count = 100
+        var batch = (0..<count).map { _ in DatabaseMessage.indexed("demo", .found([])) }
+        batch += try (0..<count).map { try Bench.put(1, $0, "/a", "1") }
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        var requestCount = 0
+        for _ in 0..<count {
+            if backlog.next()?.requestNumber != nil { requestCount += 1 }
+            backlog.finish(work: RequestBacklog.quantum)
+        }
+        #expect(requestCount >= count / 4, "\(requestCount)")
+    }
 }
 
 extension DatabaseMessage {

@@ -48,8 +48,6 @@ final class IndexCatalog: @unchecked Sendable {
     /// Indexes that are ready. While there are none, a write has nothing to do here.
     var readyCount = 0
     private var lastNumber = 0
-    /// The number of the last scan.
-    var lastScan = 0
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
@@ -244,29 +242,13 @@ final class IndexCatalog: @unchecked Sendable {
 
     // MARK: Work
 
-    /// Whether there is something for ``takeWork(_:)``. O(1).
+    /// Whether there is something for ``takeWork()``. O(1).
     var hasWork: Bool { accounts.hasGrown || work.hasReady }
 
-    /// What the caller is to do now.
-    /// - Parameter isExpected: Whether a listen still waits for a scan.
-    func takeWork(_ isExpected: (QueryScan) -> Bool) -> IndexWork.Ready {
+    /// What the caller is to do now, but for scans (``IndexWork/takeScan(childCount:)``).
+    func takeWork() -> IndexWork.Ready {
         accounts.report()
-        return work.take(isAwaited: { isAwaited($0.number, at: $0.path) }, isExpected: isExpected)
-    }
-
-    /// Has a query answered by another thread, over the data as it is when the caller takes the work.
-    /// - Parameters:
-    ///   - base: A window over an earlier snapshot, and that snapshot.
-    ///   - sent: What the recipients have been sent, of a window that is behind.
-    /// - Returns: The scan's number.
-    func addScan(
-        of query: Query, at path: Path, following base: (window: Window, node: Node)? = nil,
-        replacing sent: Window? = nil
-    ) -> Int {
-        lastScan += 1
-        work.scans.append(
-            QueryScan(path: path, query: query, number: lastScan, base: base, replacing: sent))
-        return lastScan
+        return work.take { isAwaited($0.number, at: $0.path) }
     }
 
     /// Has another thread follow what has changed since the snapshot of a built index.

@@ -33,38 +33,48 @@ struct IndexWork {
         fileprivate(set) var builds: [Build] = []
         fileprivate(set) var discoveries: [Path] = []
         fileprivate(set) var dropped: [KeptIndex] = []
-        fileprivate(set) var scans: [QueryScan] = []
+    }
+
+    /// A view that waits for a scan.
+    struct WaitingView {
+        let path: Path
+        let view: QueryView
     }
 
     var builds: [Build] = []
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
     var dropped: [KeptIndex] = []
-    /// Queries of listens that are to be answered by visiting children.
-    var scans: [QueryScan] = []
+    /// Views whose queries are to be answered by visiting children. A view that ends is removed at once.
+    private var newScans = LinkedQueue<WaitingView>()
+    /// Those that go on from an earlier scan. They go first, since each holds a snapshot.
+    private var followingScans = LinkedQueue<WaitingView>()
+    /// The number of the last scan.
+    private var lastScan = 0
 
     /// Numbers of indexes that are being built.
     private var buildsUnderWay: Set<Int> = []
     private var scansUnderWay = 0
     /// Builds that are under way at the same time, and scans.
     private static let underWayLimit = 2
-    /// With more scans that wait, those are removed whose listens have ended.
-    private var scanCountToPrune = leastScanCountToPrune
-    private static let leastScanCountToPrune = 256
+    /// The most views of one scan: what they are sent is encoded in one step.
+    private static let scannedViewLimit = 64
+    /// Children that a scan visits for more than one view: some ten milliseconds of another thread.
+    private static let scannedChildLimit = 1 << 17
+    /// Views that wait for a scan.
+    var waitingScanCount: Int { newScans.count + followingScans.count }
 
-    /// Whether there is something for ``take(isAwaited:isExpected:)``. O(1).
+    /// Whether there is something for ``take(isAwaited:)`` or ``takeScan(childCount:)``. O(1).
     var hasReady: Bool {
         !discoveries.isEmpty || !dropped.isEmpty
             || (!builds.isEmpty && buildsUnderWay.count < Self.underWayLimit)
-            || (!scans.isEmpty && scansUnderWay < Self.underWayLimit) || scans.count > scanCountToPrune
+            || (waitingScanCount > 0 && scansUnderWay < Self.underWayLimit)
     }
 
-    /// What the caller can begin now. What follows an earlier build or scan goes first, since it holds a
-    /// snapshot; then declared indexes.
-    /// - Parameters:
-    ///   - isAwaited: Whether an index is still to be built.
-    ///   - isExpected: Whether a listen still waits for a scan.
-    mutating func take(isAwaited: (Build) -> Bool, isExpected: (QueryScan) -> Bool) -> Ready {
+    /// What the caller can begin now, but for scans. What follows an earlier build goes first, since it holds
+    /// a snapshot; then declared indexes.
+    /// - Parameter isAwaited: Whether an index is still to be built.
+    mutating func take(isAwaited: (Build) -> Bool) -> Ready {
         var ready = Ready()
         ready.discoveries = exchange(&discoveries, with: [])
         ready.dropped = exchange(&dropped, with: [])
@@ -77,24 +87,70 @@ struct IndexWork {
             buildsUnderWay.insert(build.number)
             ready.builds.append(build)
         }
-        while scansUnderWay < Self.underWayLimit, !scans.isEmpty {
-            let scan = scans.remove(at: scans.firstIndex { $0.follows } ?? scans.startIndex)
-            guard isExpected(scan) else { continue }
-            scansUnderWay += 1
-            ready.scans.append(scan)
-        }
-        if scans.count > scanCountToPrune {
-            scans.removeAll { !isExpected($0) }
-            scanCountToPrune = max(Self.leastScanCountToPrune, 2 * scans.count)
-        }
         return ready
     }
 
     /// An index is no longer being built.
     mutating func noteBuilt(_ number: Int) { buildsUnderWay.remove(number) }
 
-    /// A query has been answered.
+    // MARK: Scans
+
+    /// Has a view's query answered by another thread, unless it waits for that already.
+    mutating func addScan(for view: QueryView, at path: Path) {
+        guard view.scan == nil else { return }
+        let waiting = WaitingView(path: path, view: view)
+        view.scan =
+            view.scanBase == nil
+            ? .waiting(newScans.append(waiting)) : .waitingToFollow(followingScans.append(waiting))
+    }
+
+    /// A view needs no scan any more, for example because it has ended. What is under way for it is ignored.
+    mutating func cancelScan(for view: QueryView) {
+        switch view.scan {
+        case .waiting(let place): newScans.remove(at: place)
+        case .waitingToFollow(let place): followingScans.remove(at: place)
+        case .underWay, nil: break
+        }
+        view.scan = nil
+        view.scanBase = nil
+    }
+
+    /// Takes out the views of the next scan: some that wait one behind the other, of one location.
+    /// - Parameter childCount: The children that there are at a location.
+    /// - Returns: Nil where none waits, or enough are under way. Each view has its number in
+    ///   ``QueryView/scan``.
+    /// - Complexity: O(views that are taken).
+    mutating func takeScan(childCount: (Path) -> Int) -> (path: Path, views: [QueryView])? {
+        guard scansUnderWay < Self.underWayLimit else { return nil }
+        guard
+            let found = Self.take(&followingScans, childCount) ?? Self.take(&newScans, childCount)
+        else { return nil }
+        scansUnderWay += 1
+        for view in found.views {
+            lastScan += 1
+            view.scan = .underWay(lastScan)
+        }
+        return found
+    }
+
+    private static func take(
+        _ queue: inout LinkedQueue<WaitingView>, _ childCount: (Path) -> Int
+    ) -> (path: Path, views: [QueryView])? {
+        guard let path = queue.first?.path else { return nil }
+        let cost = max(1, childCount(path))
+        let limit = max(1, min(scannedViewLimit, scannedChildLimit / cost))
+        var views: [QueryView] = []
+        while views.count < limit, let next = queue.first, next.path == path {
+            views.append(next.view)
+            _ = queue.popFirst()
+        }
+        return (path, views)
+    }
+
+    /// A scan is done.
     mutating func noteScanned() { scansUnderWay = max(0, scansUnderWay - 1) }
+
+    // MARK: Discoveries
 
     /// Locations after which the whole tree is looked at once.
     private static let discoveryLimit = 64
@@ -115,7 +171,7 @@ package enum IndexJob: Sendable {
     /// Finds the locations below a path that have more than so many children, and for which the rules declare
     /// indexes.
     case discover(IndexDeclarations, Path, Node, moreThan: Int)
-    /// Answers a listen's query that no index helps.
+    /// Answers listens' queries that no index helps.
     case scan(QueryScan)
     /// Nothing: the next step of a ``ViewSweep`` comes behind what others have asked for meanwhile.
     case sweep

@@ -86,13 +86,16 @@ struct ListenRegistry: Sendable {
     }
 
     /// Removes a filtered listen, if the session has it. O(depth).
-    mutating func remove(_ key: FilteredListenKey, of session: SessionID) {
-        guard var listens = bySession.removeValue(forKey: session) else { return }
+    /// - Returns: The view of its query, if no other listen has that.
+    mutating func remove(_ key: FilteredListenKey, of session: SessionID) -> QueryView? {
+        guard var listens = bySession.removeValue(forKey: session) else { return nil }
+        var removed: QueryView?
         if listens.remove(key) {
             filteredCount -= 1
-            table.removeFiltered(key, session)
+            removed = table.removeFiltered(key, session)
         }
         if !listens.isEmpty { bySession[session] = listens }
+        return removed
     }
 
     /// Removes all listens from the first index. They stay in the table until ``end(_:doing:)`` has removed
@@ -108,20 +111,23 @@ struct ListenRegistry: Sendable {
 
     /// Removes listens from the table until the work is done, or all are removed.
     /// - Parameter work: As ``ListenCost/work(at:)`` counts it; one listen may exceed it.
-    mutating func end(_ listens: inout EndingListens, doing work: Int) {
+    /// - Returns: The views of queries that no other listen has.
+    mutating func end(_ listens: inout EndingListens, doing work: Int) -> [QueryView] {
         var left = work
+        var removed: [QueryView] = []
         while left > 0, let next = listens.next {
             switch next {
             case .plain(let path):
                 table.removeDefault(listens.session, at: path)
                 left -= ListenCost.work(at: path)
             case .filtered(let key):
-                table.removeFiltered(key, listens.session)
+                if let view = table.removeFiltered(key, listens.session) { removed.append(view) }
                 left -= ListenCost.work(at: key.path)
             }
             listens.endedCount += 1
         }
         if listens.isEmpty { ending[listens.session] = nil }
+        return removed
     }
 
     /// The filtered listens that the table has, by session, in the order of sessions. O(sessions × log).

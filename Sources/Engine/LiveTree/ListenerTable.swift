@@ -88,8 +88,9 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// Removes a filtered listen, and its view with the last recipient. O(depth).
-    mutating func removeFiltered(_ key: FilteredListenKey, _ session: SessionID) {
-        var removedCount = 0
+    /// - Returns: The view, if it was removed.
+    mutating func removeFiltered(_ key: FilteredListenKey, _ session: SessionID) -> QueryView? {
+        var removed: QueryView?
         withNode(at: key.path) { node in
             guard let index = node.position(of: key.query), let view = node.details?.views[index] else {
                 return
@@ -97,10 +98,11 @@ struct ListenerTable: @unchecked Sendable {
             view.recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
             guard view.recipients.isEmpty else { return }
             node.changeDetails { $0.removeView(at: index) }
-            removedCount = 1
+            removed = view
         }
-        viewCount -= removedCount
+        if removed != nil { viewCount -= 1 }
         isEmpty = root.isEmpty
+        return removed
     }
 
     /// The window of a filtered listen; nil when there is none. O(depth).

@@ -32,15 +32,12 @@ extension QueryView {
         let inlineCount =
             isFirst ? IndexCatalog.defaultVisitedChildCount : IndexCatalog.defaultUnindexedChildCount
         if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
-            if aggregate?.scan == nil {
-                aggregate?.scan = indexes.addScan(of: query, at: path)
-            } else {
-                aggregate?.isStale = true
-            }
+            if case .underWay? = scan { aggregate?.isStale = true }
+            indexes.work.addScan(for: self, at: path)
             return nil
         }
         // A scan that is under way is of an earlier moment.
-        aggregate?.scan = nil
+        indexes.work.cancelScan(for: self)
         aggregate?.isStale = false
         return publish(indexed.result(over: node), at: path)?.body
     }

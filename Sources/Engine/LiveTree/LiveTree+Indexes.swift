@@ -42,7 +42,7 @@ extension LiveTree {
     ///   which take long to free.
     /// - Complexity: O(jobs × depth).
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
-        let work = indexes.takeWork { isAwaited($0) }
+        let work = indexes.takeWork()
         var jobs: [IndexJob] = []
         if indexes.isSweepDue { jobs.append(.sweep) }
         indexes.isSweepDue = false
@@ -50,10 +50,7 @@ extension LiveTree {
             guard let declarations = indexes.declarations?[path] else { continue }
             jobs.append(.discover(declarations, path, root[path], moreThan: indexes.unindexedChildCount))
         }
-        for var scan in work.scans {
-            scan.begin(over: root[scan.path], by: indexes.indexed(scan.query, at: scan.path))
-            jobs.append(.scan(scan))
-        }
+        while let scan = beginScan() { jobs.append(.scan(scan)) }
         for build in work.builds { jobs.append(.build(IndexBuild(build, over: root[build.path]))) }
         return (jobs, work.dropped)
     }
@@ -62,10 +59,17 @@ extension LiveTree {
     /// milliseconds. If more have, another thread follows these changes first.
     private static let indexDifferenceLimit = 2048
 
-    /// Takes the result of a computation. An index is in force from now on, unless too much has changed since
-    /// its snapshot: then there is further work.
-    /// - Complexity: O(changes since the snapshot × log n), bounded to a few milliseconds.
+    /// Takes the result of a computation, all at once.
     package mutating func finish(_ result: IndexJobResult) {
+        var rest = result
+        while let left = finishSome(rest) { rest = left }
+    }
+
+    /// Takes the result of a computation, or as much of it as one step may. An index is in force from now on,
+    /// unless too much has changed since its snapshot: then there is further work.
+    /// - Returns: What is left, for another step; nil where nothing is.
+    /// - Complexity: O(changes since the snapshot × log n), bounded to a few milliseconds.
+    package mutating func finishSome(_ result: IndexJobResult) -> IndexJobResult? {
         switch result {
         case .found(let locations):
             for location in locations {
@@ -75,11 +79,12 @@ extension LiveTree {
         case .built(let build):
             indexes.noteBuilt(build.number)
             put(build)
-        case .scanned(let scan):
+        case .scanned(var scan):
+            guard finishSome(&scan) else { return .scanned(scan) }
             indexes.noteScanned()
-            finish(scan)
         case .swept: sweepSomeViews()
         }
+        return nil
     }
 
     private mutating func put(_ build: IndexBuild) {

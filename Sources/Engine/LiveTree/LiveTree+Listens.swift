@@ -99,7 +99,8 @@ extension LiveTree {
     /// Ends a listen. One that does not exist is no error.
     mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
         if let query, let tag {
-            listens.remove(FilteredListenKey(path: path, query: query, tag: tag), of: session)
+            let key = FilteredListenKey(path: path, query: query, tag: tag)
+            if let view = listens.remove(key, of: session) { discard(view) }
         } else {
             listens.remove(defaultAt: path, of: session)
         }
@@ -107,8 +108,11 @@ extension LiveTree {
 
     mutating func endAllListens(of session: SessionID) {
         guard var ending = listens.detach(session) else { return }
-        listens.end(&ending, doing: .max)
+        end(&ending, doing: .max)
     }
+
+    /// A view has no recipients any more: nothing is computed for it. O(1).
+    private mutating func discard(_ view: QueryView) { indexes.work.cancelScan(for: view) }
 
     /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to
     /// end fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last
@@ -119,6 +123,6 @@ extension LiveTree {
     /// Ends listens until the work is done, or all have ended.
     /// - Parameter work: Nodes of the listener trie that are visited, about: thousands in a millisecond.
     package mutating func end(_ ending: inout EndingListens, doing work: Int) {
-        listens.end(&ending, doing: work)
+        for view in listens.end(&ending, doing: work) { discard(view) }
     }
 }

@@ -7,18 +7,27 @@ import PandoTree
 //     a window with a limit    fewer children than its limit, after one has left it
 //     a window that is behind  what it had before a write that had too many windows to update
 
-/// A query that another thread answers by visiting the children of a snapshot.
+/// Queries at one location that another thread answers by visiting the children of a snapshot. A write has
+/// many windows of a location fall behind at once: some of them are answered together.
 package struct QueryScan: Sendable {
     let path: Path
-    let query: Query
-    /// Distinguishes it from an earlier one of the same listen.
-    let number: Int
-    /// A window over an earlier snapshot, and that snapshot: only what has changed since is to be done.
-    private var base: (window: Window, node: Node)?
-    /// What the recipients have been sent, of a window that is behind.
-    private let sent: Window?
-    private(set) var input: (query: IndexedQuery, node: Node)?
-    private(set) var result: Result?
+    /// The location's data when the scan began.
+    let node: Node
+    private(set) var parts: [Part]
+    /// Parts whose results were taken: the first ones.
+    var finishedCount = 0
+
+    /// What is done for one view.
+    struct Part: Sendable {
+        let query: IndexedQuery
+        /// Distinguishes it from an earlier one of the same view.
+        let number: Int
+        /// A window over an earlier snapshot, and that snapshot: only what has changed since is to be done.
+        fileprivate var base: (window: Window, node: Node)?
+        /// What the recipients have been sent, of a window that is behind.
+        fileprivate let sent: Window?
+        fileprivate(set) var result: Result?
+    }
 
     enum Result: Sendable {
         case aggregate(Node)
@@ -27,32 +36,37 @@ package struct QueryScan: Sendable {
         case replacement(Window, Push.Body?)
     }
 
-    init(
-        path: Path, query: Query, number: Int, base: (window: Window, node: Node)? = nil,
-        replacing sent: Window? = nil
-    ) {
-        self.sent = sent
+    init(at path: Path, over node: Node) {
         self.path = path
-        self.query = query
-        self.number = number
-        self.base = base
+        self.node = node
+        parts = []
     }
 
-    /// Whether it goes on from an earlier scan.
-    var follows: Bool { base != nil }
+    /// Adds a view whose scan is under way.
+    /// - Parameter query: Its query, with its index.
+    mutating func add(_ view: QueryView, _ query: IndexedQuery) {
+        guard case .underWay(let number)? = view.scan else { preconditionFailure("no scan is under way") }
+        parts.append(
+            Part(
+                query: query, number: number, base: view.scanBase.take(),
+                sent: view.isBehind ? view.window : nil))
+    }
 
-    mutating func begin(over node: Node, by query: IndexedQuery) { input = (query, node) }
-
-    /// O(n), or O(changes since the earlier snapshot × log window).
+    /// O(n) for each view, or O(changes since the earlier snapshot × log window).
     mutating func perform() {
-        guard let input else { return }
-        guard query.aggregates.isEmpty else {
-            result = .aggregate(input.query.result(over: input.node))
+        for index in parts.indices { parts[index].perform(over: node, at: path) }
+    }
+}
+
+extension QueryScan.Part {
+    fileprivate mutating func perform(over node: Node, at path: Path) {
+        guard query.query.aggregates.isEmpty else {
+            result = .aggregate(query.result(over: node))
             return
         }
         let base = base.take()
-        let followed = base.flatMap { $0.window.following($0.node, to: input.node) }
-        let found = followed ?? Window(input.query, over: input.node)
+        let followed = base.flatMap { $0.window.following($0.node, to: node) }
+        let found = followed ?? Window(query, over: node)
         guard var sent else { return result = .window(found) }
         let body = sent.complete(from: found).isEmpty ? nil : Push.Body.overwrite(path, found.node)
         result = .replacement(found, body)

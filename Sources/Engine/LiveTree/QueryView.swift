@@ -9,9 +9,11 @@ final class QueryView {
     /// The state of a live aggregate; nil for a window. Where it is set, ``window`` is empty, and only its
     /// range is used.
     var aggregate: AggregateState?
-    /// The number of the scan that is under way for the children that the window lacks, or for all of it;
-    /// nil for none.
-    var scan: Int?
+    /// The scan for the children that the window lacks, or for all of it, or for the value of the aggregate;
+    /// nil for none. Changed by ``IndexWork`` alone, as long as it waits.
+    var scan: Scan?
+    /// What that scan goes on from: a window over an earlier snapshot, and that snapshot.
+    var scanBase: (window: Window, node: Node)?
     /// The window is out of date: a write had more windows to update than one step may. It is what the
     /// recipients were sent last; writes skip it, and a scan replaces it.
     var isBehind = false
@@ -30,19 +32,30 @@ final class QueryView {
         if !query.aggregates.isEmpty { aggregate = AggregateState() }
     }
 
+    /// How far the scan is that a view waits for.
+    enum Scan {
+        case waiting(LinkedQueue<IndexWork.WaitingView>.Place)
+        case waitingToFollow(LinkedQueue<IndexWork.WaitingView>.Place)
+        /// Its number: the result of another one is not awaited any more.
+        case underWay(Int)
+    }
+
+    /// Whether the view waits for the result of the scan of this number.
+    func awaits(_ number: Int) -> Bool {
+        if case .underWay(number)? = scan { true } else { false }
+    }
+
     /// What the recipients have been sent; nil where they have not been sent anything.
     var node: Node? {
         if let aggregate { aggregate.value } else { window.node }
     }
 }
 
-/// The value of a live aggregate, and the scan that is under way for it.
+/// The value of a live aggregate.
 struct AggregateState {
     /// What its recipients have been sent; nil before the first value.
     var value: Node?
-    /// The number of the scan that is under way; nil for none.
-    var scan: Int?
-    /// Whether a write has touched the range since that began.
+    /// Whether a write has touched the range since the scan began that is under way.
     var isStale = false
 }
 
@@ -88,13 +101,15 @@ extension QueryView {
 
     /// Has another thread find the children that the window lacks, if it lacks any.
     func requestScanForMissingChildren(at path: Path, _ indexes: IndexCatalog) {
-        if window.lacksChildren, scan == nil { scan = indexes.addScan(of: query, at: path) }
+        if window.lacksChildren { indexes.work.addScan(for: self, at: path) }
     }
 
     /// The window is not updated any more, until another thread has found what it is then.
     func fallBehind(at path: Path, _ indexes: IndexCatalog) {
         isBehind = true
-        scan = indexes.addScan(of: query, at: path, replacing: window)
+        // What is under way finds what it lacked, and not what it is.
+        if case .underWay? = scan { indexes.work.cancelScan(for: self) }
+        indexes.work.addScan(for: self, at: path)
     }
 
     /// Takes what another thread has found in place of a window that is behind.
