@@ -106,7 +106,7 @@ struct PreparedMerge: Sendable {
         func makeResult(_ node: Node, _ afterRemovals: Node?) -> JoinedChanges.Result {
             JoinedChanges.Result(
                 change: Change(path: location, node: node),
-                afterRemovals: afterRemovals.map { Change(path: location, node: $0) })
+                afterRemovals: afterRemovals.map { Change(path: location, node: $0) }, keys: keys)
         }
         let (old, current) = (snapshot[location], root[location])
         // How removals are pushed depends on the priorities above them.

@@ -265,6 +265,35 @@ import Testing
         _ = held.engine.checkInvariants()
     }
 
+    /// A merge of many paths that is done at once makes no window fall behind that it does not touch.
+    @Test(arguments: [4, 40]) func largeMergesPassWindowsBy(windowCount: Int) {
+        let held = Held(Engine(root: Node(#"{"list":{"k":5}}"#), access: .open))
+        func run(_ operation: PandoEngine.Operation, at time: Int64 = 1) -> [Push] {
+            held.engine.execute(
+                Command(session: SessionID(1), credential: .anonymous, time: time, operation: operation)
+            ).1.pushes
+        }
+        for number in 0..<windowCount {
+            _ = run(.listen(Listen(path: "list", query: Self.oneValue(number), tag: Int64(number))))
+        }
+        held.engine.tree.indexes.updatedChildLimit = 0
+        func merge(adding value: Int) -> [Push] {
+            let writes = (0...Engine.largeMergeCount).map { Write("list/a\($0)", "\(value + $0)") }
+            let prepared = held.engine.preparation(for: writes, mergeBase: "list", as: .anonymous, at: 1)
+            let isAdopted = held.engine.adopt(prepared!.perform())
+            #expect(isAdopted)
+            defer { held.engine.discardPreparedWrite() }
+            return run(.merge(base: "list", writes))
+        }
+        func behindCount() -> Int {
+            (0..<windowCount).count {
+                held.engine.tree.listens.table.view(of: Self.oneValue($0), at: "list")?.isBehind == true
+            }
+        }
+        #expect(merge(adding: 1000).isEmpty && behindCount() == 0, "no window has any of these values")
+        #expect(merge(adding: windowCount - 2).isEmpty && behindCount() == 2, "two have to get one each")
+    }
+
     /// A session that has many children in its windows gets no further one that may be large.
     @Test func windowsOfOneSessionAreBounded() {
         var listens = SessionListens()

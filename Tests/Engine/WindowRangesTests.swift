@@ -29,15 +29,23 @@ import Testing
                 ranges.insert(range)
                 all.append(range)
             }
-            guard number % 10 == 0, let wanted = place() else { continue }
-            #expect(ranges.checkInvariants() == all.count)
-            var found: [Int] = []
-            ranges.forEach(at: wanted) { found.append($0.number) }
-            let expected = all.filter {
-                ($0.low.map { IndexPlace.compare($0, wanted) <= 0 } ?? true)
-                    && ($0.high.map { IndexPlace.compare($0, wanted) >= 0 } ?? true)
+            guard number % 10 == 0 else { continue }
+            let wanted = (0...number / 10 % 4).compactMap { _ in place() }.sorted {
+                IndexPlace.compare($0, $1) < 0
             }
-            #expect(found.sorted() == expected.map(\.number).sorted(), "seed \(seed), step \(number)")
+            #expect(ranges.checkInvariants() == all.count)
+            var found: [[Int]] = []
+            ranges.forEach(atAnyOf: wanted) { found.append([$0.number, $1]) }
+            let expected = all.compactMap { range -> [Int]? in
+                let first = wanted.firstIndex { place in
+                    (range.low.map { IndexPlace.compare($0, place) <= 0 } ?? true)
+                        && (range.high.map { IndexPlace.compare($0, place) >= 0 } ?? true)
+                }
+                return first.map { [range.number, $0] }
+            }
+            #expect(
+                found.sorted { $0[0] < $1[0] } == expected.sorted { $0[0] < $1[0] },
+                "seed \(seed), step \(number)")
         }
     }
 

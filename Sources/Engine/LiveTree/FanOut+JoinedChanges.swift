@@ -31,9 +31,10 @@ extension FanOut {
                 }
             }
             if node.details != nil {
+                let isWhole = depth == change.path.count
                 updateViews(
-                    of: node, inside: [change], afterRemovals: result.afterRemovals,
-                    isWhole: depth == change.path.count, tree, indexes)
+                    of: node, inside: [change], afterRemovals: result.afterRemovals, isWhole: isWhole,
+                    amongOnly: isWhole ? Self.alteredChildren(by: result, old, of: node) : nil, tree, indexes)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
@@ -43,5 +44,21 @@ extension FanOut {
             addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, indexes)
         }
         if !shared.recipients.isEmpty { addFirst(shared) }
+    }
+
+    /// Values of children, by orders of windows, that are looked at to find the windows that changes of many
+    /// children touch: some milliseconds.
+    private static let examinedValueLimit = 1 << 13
+
+    /// The children that joined changes may have altered at their location. Nil where these are so many that
+    /// all of its windows are updated instead.
+    private static func alteredChildren(
+        by result: JoinedChanges.Result, _ old: Node, of node: ListenerNode
+    ) -> [ChildChange]? {
+        guard let details = node.details, !details.views.isEmpty else { return nil }
+        let orderCount =
+            details.finder.isEmpty ? Set(details.views.map(\.query.order)).count : details.finder.orderCount
+        guard result.keys.count <= examinedValueLimit / orderCount else { return nil }
+        return result.keys.map { ChildChange(key: $0, old: old[$0], new: result.change.node[$0]) }
     }
 }

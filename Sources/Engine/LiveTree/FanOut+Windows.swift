@@ -35,26 +35,29 @@ extension FanOut {
     ///   - inside: The changes strictly below the node.
     ///   - afterRemovals: Of changes that were done as one (``JoinedChanges/Result/afterRemovals``).
     ///   - isWhole: A change at the node or above it may have altered any child. Then `inside` is ignored.
+    ///   - known: With `isWhole`: the children that it may have altered; nil for any.
     mutating func updateViews(
-        of node: ListenerNode, inside: [Change], afterRemovals: Change? = nil, isWhole: Bool, _ tree: Node,
-        _ indexes: IndexCatalog
+        of node: ListenerNode, inside: [Change], afterRemovals: Change? = nil, isWhole: Bool,
+        amongOnly known: [ChildChange]? = nil, _ tree: Node, _ indexes: IndexCatalog
     ) {
         guard let details = node.details, !details.views.isEmpty else { return }
         let value = tree[node.path]
-        let altered = isWhole ? [] : Self.alteredChildren(of: details, value)
+        let altered = isWhole ? known ?? [] : Self.alteredChildren(of: details, value)
         details.preimages.removeAll()
         var values = IndexValues(of: altered)
         /// Computed for the first window that needs them.
         var childrenAfterRemovals: [Key: Node]?
         // Many windows are found by their ranges; of few, each is asked.
+        let touchesAll = isWhole && known == nil
         let hasOverdue =
             indexes.sweep != nil && details.views.contains { $0.isOverdue(at: node.path, indexes) }
-        let asksEach = !isWhole && (details.finder.isEmpty || hasOverdue)
-        for view in isWhole || asksEach ? details.views : details.finder.views(touchedBy: altered) {
-            // What is overdue is replaced, as by a write above.
-            let isWhole = isWhole || hasOverdue && view.isOverdue(at: node.path, indexes)
-            if view.isBehind || asksEach && !isWhole && !values.mayTouch(view.window) { continue }
+        let asksEach = !touchesAll && (details.finder.isEmpty || hasOverdue)
+        for view in touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered) {
+            let isOverdue = hasOverdue && view.isOverdue(at: node.path, indexes)
+            if view.isBehind || asksEach && !isOverdue && !values.mayTouch(view.window) { continue }
             view.checkedSweep = indexes.lastSweep
+            // What is overdue is replaced, as by a write above.
+            let isWhole = isWhole || isOverdue
             let hasTime = indexes.updatableChildCount > 0
             indexes.updatableChildCount -=
                 hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
@@ -98,7 +101,7 @@ extension FanOut {
     /// client may see them so: it applies the entries of a merge one after the other.
     /// - Parameters:
     ///   - inside: The changes, strictly below the node.
-    ///   - afterRemovals: As of ``updateViews(of:inside:afterRemovals:isWhole:_:_:)``.
+    ///   - afterRemovals: As of ``updateViews(of:inside:afterRemovals:isWhole:amongOnly:_:_:)``.
     ///   - depth: The number of keys in the node's path.
     private static func childrenAfterRemovals(
         _ altered: [ChildChange], _ inside: [Change], _ afterRemovals: Change?, at depth: Int

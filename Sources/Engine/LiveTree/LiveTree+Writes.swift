@@ -31,6 +31,8 @@ struct JoinedChanges: Sendable {
         /// The location, with its data where only the removals are applied; nil unless the changes both
         /// remove and set.
         let afterRemovals: Change?
+        /// Its children that are written, or have something below that is.
+        let keys: Set<Key>
     }
 }
 

@@ -69,37 +69,60 @@ struct WindowFinder {
     /// The views whose windows one of the children was in, is in, or has to enter, in the order in which the
     /// views came.
     /// - Complexity: O(1) steps for each field that a child has and some order sorts by, and, for each such
-    ///   order, O(windows / 64 + 64 × views found) comparisons, at most.
+    ///   order, O((windows / 64 + 64 × views found) × log children) comparisons, at most, however many
+    ///   children have changed.
     func views(touchedBy altered: [ChildChange]) -> [QueryView] {
-        var found: [Int: QueryView] = [:]
+        var children: [AlteredChild] = []
         for change in altered {
-            if !change.old.isEmpty { find(change.key, change.old, &found) }
-            if !change.new.isEmpty { find(change.key, change.new, &found) }
+            if !change.old.isEmpty { children.append(AlteredChild(key: change.key, node: change.old)) }
+            if !change.new.isEmpty { children.append(AlteredChild(key: change.key, node: change.new)) }
+        }
+        var found: [Int: QueryView] = [:]
+        for order in Self.ordersOfAllChildren { find(children, by: order, &found) }
+        var childrenByOrder: [ChildOrder: [AlteredChild]] = [:]
+        for child in children {
+            paths.forEachOrder(ofDataIn: child.node) { childrenByOrder[$0, default: []].append(child) }
+        }
+        for (order, children) in childrenByOrder { find(children, by: order, &found) }
+        for windows in withoutValue.values {
+            guard let none = windows.first?.view.query.order.value(of: .empty) else { continue }
+            Self.find(children.map { ($0, none) }, in: windows, &found) { $0.value(of: $1) }
         }
         if found.count < 2 { return Array(found.values) }
         // The order of a hash table would differ from machine to machine.
         return found.sorted { $0.key < $1.key }.map(\.value)
     }
 
-    private func find(_ key: Key, _ child: Node, _ found: inout [Int: QueryView]) {
-        for order in Self.ordersOfAllChildren { find(key, child, by: order, &found) }
-        paths.forEachOrder(ofDataIn: child) { find(key, child, by: $0, &found) }
-        for windows in withoutValue.values {
-            guard let order = windows.first?.view.query.order else { continue }
-            windows.forEach(at: IndexPlace(order.value(of: .empty), .key(key))) { range in
-                let window = range.view.window
-                if window.admits(window.query.order.value(of: child), key) {
-                    found[range.number] = range.view
-                }
-            }
-        }
+    /// A child before a write, or after it.
+    private struct AlteredChild {
+        let key: Key
+        let node: Node
     }
 
-    private func find(_ key: Key, _ child: Node, by order: ChildOrder, _ found: inout [Int: QueryView]) {
+    private func find(_ children: [AlteredChild], by order: ChildOrder, _ found: inout [Int: QueryView]) {
         guard let windows = byOrder[order] else { return }
-        let value = order.value(of: child)
-        windows.forEach(at: IndexPlace(order == .key ? .empty : value, .key(key))) { range in
-            if range.view.window.admits(value, key) { found[range.number] = range.view }
+        let values = children.map { ($0, order.value(of: $0.node)) }
+        Self.find(values, in: windows, &found) { _, child in order.value(of: child) }
+    }
+
+    /// - Parameters:
+    ///   - children: Each with the value by which it is looked for among the windows.
+    ///   - valueOf: The value by which an order places a child.
+    private static func find(
+        _ children: [(child: AlteredChild, value: Node)], in windows: WindowRanges,
+        _ found: inout [Int: QueryView], valueOf: (ChildOrder, Node) -> Node
+    ) {
+        let places = children.map { (place: IndexPlace($0.value, .key($0.child.key)), child: $0.child) }
+            .sorted { IndexPlace.compare($0.place, $1.place) < 0 }
+        windows.forEach(atAnyOf: places.map(\.place)) { range, first in
+            let window = range.view.window
+            for (place, child) in places[first...] {
+                if let high = range.high, IndexPlace.compare(high, place) < 0 { return }
+                if window.admits(valueOf(window.query.order, child.node), child.key) {
+                    found[range.number] = range.view
+                    return
+                }
+            }
         }
     }
 

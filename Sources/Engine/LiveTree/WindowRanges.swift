@@ -95,17 +95,32 @@ struct WindowRanges {
         if ranges.isEmpty { pages.remove(at: index) } else { pages[index] = Page(ranges) }
     }
 
-    /// Calls `body` for each range that has a place. O(pages + 64 × ranges that have it), at most.
-    func forEach(at place: IndexPlace, _ body: (Range) -> Void) {
+    /// Calls `body` for each range that has one of some places, with the index of the first place in it.
+    /// - Parameter places: In ascending order.
+    /// - Complexity: O((pages + 64 × ranges that have one) × log places), at most.
+    func forEach(atAnyOf places: [IndexPlace], _ body: (Range, _ first: Int) -> Void) {
         for page in pages {
-            if let first = page.ranges[0].low, IndexPlace.compare(first, place) > 0 { return }
-            if let high = page.high, IndexPlace.compare(high, place) < 0 { continue }
+            let first = Self.firstIndex(notBefore: page.ranges[0].low, in: places)
+            guard first < places.count else { return }
+            if let high = page.high, IndexPlace.compare(high, places[first]) < 0 { continue }
             for range in page.ranges {
-                if let low = range.low, IndexPlace.compare(low, place) > 0 { break }
-                if let high = range.high, IndexPlace.compare(high, place) < 0 { continue }
-                body(range)
+                let first = Self.firstIndex(notBefore: range.low, in: places)
+                guard first < places.count else { break }
+                if let high = range.high, IndexPlace.compare(high, places[first]) < 0 { continue }
+                body(range, first)
             }
         }
+    }
+
+    /// The index of the first place that is not before a beginning; that of the first one for none.
+    private static func firstIndex(notBefore beginning: IndexPlace?, in places: [IndexPlace]) -> Int {
+        guard let beginning else { return 0 }
+        var (low, high) = (0, places.count)
+        while low < high {
+            let middle = (low + high) / 2
+            if IndexPlace.compare(places[middle], beginning) < 0 { low = middle + 1 } else { high = middle }
+        }
+        return low
     }
 
     /// How many ranges there are; for tests. Traps when an invariant is violated. O(ranges).
