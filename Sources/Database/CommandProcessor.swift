@@ -303,6 +303,8 @@ final class CommandProcessor {
         _ effects: consuming Effects, in database: StoredDatabase, ofListen listener: SessionID? = nil
     ) -> CommandResult? {
         startIndexWork(in: database)
+        // What a session is sent comes before the end of its listen.
+        defer { if database.engine.tree.hasWindowOutcome { settleWindows(of: database) } }
         guard !effects.pushes.isEmpty else { return effects.result.take() }
         metrics.pushes.add(effects.pushes.count)
         if coalescer.isEmpty {
@@ -338,6 +340,25 @@ final class CommandProcessor {
         indexes.finish(result, in: database)
         indexes.limitMemory(after: database)
         sendScanPushes(of: database)
+        if database.engine.tree.hasWindowOutcome { settleWindows(of: database) }
+    }
+
+    /// Notifies connections of what their sessions hold, tells clients which listens have ended because their
+    /// windows have grown too much (realtime §5.4), and has windows freed by another thread.
+    func settleWindows(of database: StoredDatabase) {
+        let (recharged, outgrown, ended) = database.engine.tree.removeWindowOutcome()
+        // One by one: the thread that frees them does other things between two.
+        for window in ended { releaseLater(window) }
+        for listen in outgrown {
+            metrics.sessionLimits.add(.listenBytes)
+            if encoder.streams[listen.session] != nil {
+                encoder.cancelStream(listen.session)
+            } else {
+                let text = sessions[listen.session]?.queryTexts.remove(listen.tag)
+                encoder.revoke(listen.path, queryText: text, listen.session)
+            }
+        }
+        for session in recharged { publishHeldBytes(of: session) }
     }
 
     /// Encodes the pushes of queries that other threads have answered since the last call.

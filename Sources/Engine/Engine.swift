@@ -31,7 +31,10 @@ package struct Engine: ~Copyable, Sendable {
     /// Paths with onDisconnect writes of one session, at most ``largestDisconnectLimit``.
     package var disconnectLimit = DisconnectQueue.capacity
     /// Bytes that the listens of one session may take, at most ``largestListenByteLimit``.
-    package var listenByteLimit = SessionListens.byteLimit
+    package var listenByteLimit: Int {
+        get { tree.listens.byteLimit }
+        set { tree.listens.byteLimit = newValue }
+    }
     /// Never read: see ``PassedByAddress``.
     private let passing = PassedByAddress()
     package static let largestListenByteLimit = SessionListens.byteLimit
@@ -94,6 +97,7 @@ package struct Engine: ~Copyable, Sendable {
         if let change = delta.kind.extractPut() {
             if let pushes = tree.put(consume change) {
                 effects.pushes = pushes
+                tree.chargeResizedWindows()
             } else {
                 effects.isRedundant = true
             }
@@ -124,6 +128,7 @@ package struct Engine: ~Copyable, Sendable {
                 effects.pushes = tree.write(changes, base: nil)
             }
         }
+        tree.chargeResizedWindows()
         return effects
     }
 

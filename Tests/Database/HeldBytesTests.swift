@@ -30,4 +30,41 @@ import Testing
         }
         #expect(published().last == 0)
     }
+
+    /// Windows that a write of another session makes large: their session holds more, and those of its
+    /// listens end that it may not have any more.
+    @Test func windowsThatGrowAreChargedAndEnd() throws {
+        let bench = try Bench(directory: nil)
+        bench.process([Bench.open(1), Bench.open(2)])
+        func listen(_ number: Int) throws -> DatabaseMessage {
+            let query = #"{"i":".value","sp":\#(-number)}"#
+            let body = #"{"p":"/l","q":\#(query),"t":\#(number),"h":""}"#
+            return try Bench.request(1, #"{"t":"d","d":{"r":\#(number),"a":"q","b":\#(body)}}"#)
+        }
+        for number in 1...20 { bench.process([try listen(number)]) }
+        bench.host.processor.databases["demo"]!.engine.listenByteLimit = 200_000
+        bench.work()
+        _ = bench.takeMessages()
+        let list = "{" + (0..<1000).map { #""k\#($0)":1"# }.joined(separator: ",") + "}"
+        bench.process([try Bench.put(2, 1, "/l", list)])
+        var batches: [OutputBatch] = []
+        bench.outputs.drain(into: &batches)
+        let published = batches.flatMap(\.items).compactMap { item -> Int? in
+            if case .held(_, let count) = item { count } else { nil }
+        }
+        #expect(published.contains { $0 > 150_000 } && published.allSatisfy { $0 < 300_000 })
+        var revoked: [String] = []
+        for batch in batches {
+            for case .frames(Bench.session(1), let range) in batch.items {
+                revoked += OutputBatch.messages(in: batch.arena[range]).map {
+                    String(decoding: $0, as: UTF8.self)
+                }.filter { $0.contains(#""a":"c""#) }
+            }
+        }
+        #expect((14...18).contains(revoked.count), "\(revoked)")
+        #expect(revoked.allSatisfy { $0.contains(#""i":".value""#) })
+        bench.released.values.removeAll()
+        bench.process([.closed(Bench.session(1))])
+        #expect(bench.released.values.count { $0 is Window } == 20 - revoked.count)
+    }
 }

@@ -82,6 +82,7 @@ extension FanOut {
                 body = view.update(altered, bare, inside: inside, value, at: node.path, indexes)
             }
             details.updateRange(of: view)
+            indexes.resizedWindows.note(view, at: node.path)
             if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
         }
     }

@@ -51,6 +51,8 @@ final class IndexCatalog: @unchecked Sendable {
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
+    /// Windows that are to be charged anew.
+    var resizedWindows = ResizedWindows()
     /// What the caller is to do: see ``IndexWork``.
     var work = IndexWork()
     /// Windows that writes have left to later steps; nil for none.

@@ -18,6 +18,8 @@ struct ListenRegistry: Sendable {
     private var ending: [SessionID: [FilteredListenKey]] = [:]
     /// What one write does at once.
     var limits = Limits()
+    /// Bytes that the listens of one session may take, at most ``SessionListens/byteLimit``.
+    var byteLimit = SessionListens.byteLimit
 
     /// The sessions that have listens, in no particular order.
     var sessions: some Collection<SessionID> { bySession.keys }
@@ -67,9 +69,21 @@ struct ListenRegistry: Sendable {
     ) -> QueryView {
         if bySession[session, default: SessionListens()].insert(key) { filteredCount += 1 }
         let view = table.addView(key, session, over: node, by: index, prepared: prepared, sweep: sweep)
+        if view.recipients.count == 1 { view.chargedChildCount = view.window.entries.count }
+        view.chargedRecipientCount = max(view.chargedRecipientCount, view.recipients.count)
         bySession[session]?.count(
             view.window.entries.count, sharedBy: view.recipients.count, of: key)
         return view
+    }
+
+    /// Charges a session with a window as it is now. O(1).
+    /// - Returns: Whether the session may have it beside its other listens; nil where the session has no such
+    ///   listen.
+    mutating func recharge(_ key: FilteredListenKey, _ view: QueryView, of session: SessionID) -> Bool? {
+        guard bySession[session]?.filtered.contains(key) == true else { return nil }
+        bySession[session]?.recount(
+            view.window.entries.count, sharedBy: view.recipients.count, of: key)
+        return bySession[session]?.mayKeep(key, within: min(byteLimit, SessionListens.byteLimit))
     }
 
     // MARK: Removing
@@ -86,16 +100,17 @@ struct ListenRegistry: Sendable {
     }
 
     /// Removes a filtered listen, if the session has it. O(depth).
-    /// - Returns: The view of its query, if no other listen has that.
+    /// - Returns: The view of its query, without recipients where no other listen has it; nil where the
+    ///   session has no such listen.
     mutating func remove(_ key: FilteredListenKey, of session: SessionID) -> QueryView? {
         guard var listens = bySession.removeValue(forKey: session) else { return nil }
-        var removed: QueryView?
+        var left: QueryView?
         if listens.remove(key) {
             filteredCount -= 1
-            removed = table.removeFiltered(key, session)
+            left = table.removeFiltered(key, session)
         }
         if !listens.isEmpty { bySession[session] = listens }
-        return removed
+        return left
     }
 
     /// Removes all listens from the first index. They stay in the table until ``end(_:doing:)`` has removed
@@ -111,23 +126,26 @@ struct ListenRegistry: Sendable {
 
     /// Removes listens from the table until the work is done, or all are removed.
     /// - Parameter work: As ``ListenCost/work(at:)`` counts it; one listen may exceed it.
-    /// - Returns: The views of queries that no other listen has.
-    mutating func end(_ listens: inout EndingListens, doing work: Int) -> [QueryView] {
+    /// - Returns: The views of their queries, with their locations: without recipients where no other listen
+    ///   has them.
+    mutating func end(
+        _ listens: inout EndingListens, doing work: Int
+    ) -> [(path: Path, view: QueryView)] {
         var left = work
-        var removed: [QueryView] = []
+        var views: [(path: Path, view: QueryView)] = []
         while left > 0, let next = listens.next {
             switch next {
             case .plain(let path):
                 table.removeDefault(listens.session, at: path)
                 left -= ListenCost.work(at: path)
             case .filtered(let key):
-                if let view = table.removeFiltered(key, listens.session) { removed.append(view) }
+                if let view = table.removeFiltered(key, listens.session) { views.append((key.path, view)) }
                 left -= ListenCost.work(at: key.path)
             }
             listens.endedCount += 1
         }
         if listens.isEmpty { ending[listens.session] = nil }
-        return removed
+        return views
     }
 
     /// The filtered listens that the table has, by session, in the order of sessions. O(sessions × log).

@@ -88,21 +88,21 @@ struct ListenerTable: @unchecked Sendable {
     }
 
     /// Removes a filtered listen, and its view with the last recipient. O(depth).
-    /// - Returns: The view, if it was removed.
+    /// - Returns: The view, without recipients if it was removed; nil where there is none.
     mutating func removeFiltered(_ key: FilteredListenKey, _ session: SessionID) -> QueryView? {
-        var removed: QueryView?
+        var left: QueryView?
         withNode(at: key.path) { node in
             guard let index = node.position(of: key.query), let view = node.details?.views[index] else {
                 return
             }
+            left = view
             view.recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
             guard view.recipients.isEmpty else { return }
             node.changeDetails { $0.removeView(at: index) }
-            removed = view
         }
-        if removed != nil { viewCount -= 1 }
+        if left?.recipients.isEmpty == true { viewCount -= 1 }
         isEmpty = root.isEmpty
-        return removed
+        return left
     }
 
     /// The window of a filtered listen; nil when there is none. O(depth).

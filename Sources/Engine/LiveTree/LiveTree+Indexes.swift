@@ -80,7 +80,9 @@ extension LiveTree {
             indexes.noteBuilt(build.number)
             put(build)
         case .scanned(var scan):
-            guard finishSome(&scan) else { return .scanned(scan) }
+            let isFinished = finishSome(&scan)
+            chargeResizedWindows()
+            guard isFinished else { return .scanned(scan) }
             indexes.noteScanned()
         case .swept: sweepSomeViews()
         }

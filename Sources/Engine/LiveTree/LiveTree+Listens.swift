@@ -100,7 +100,7 @@ extension LiveTree {
     mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
         if let query, let tag {
             let key = FilteredListenKey(path: path, query: query, tag: tag)
-            if let view = listens.remove(key, of: session) { discard(view) }
+            if let view = listens.remove(key, of: session) { noteEnd(of: view, at: path) }
         } else {
             listens.remove(defaultAt: path, of: session)
         }
@@ -111,9 +111,6 @@ extension LiveTree {
         end(&ending, doing: .max)
     }
 
-    /// A view has no recipients any more: nothing is computed for it. O(1).
-    private mutating func discard(_ view: QueryView) { indexes.work.cancelScan(for: view) }
-
     /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to
     /// end fifty thousand takes forty milliseconds. The session's queue stays, and may run before the last
     /// listen has ended.
@@ -123,6 +120,7 @@ extension LiveTree {
     /// Ends listens until the work is done, or all have ended.
     /// - Parameter work: Nodes of the listener trie that are visited, about: thousands in a millisecond.
     package mutating func end(_ ending: inout EndingListens, doing work: Int) {
-        for view in listens.end(&ending, doing: work) { discard(view) }
+        for (path, view) in listens.end(&ending, doing: work) { noteEnd(of: view, at: path) }
+        chargeResizedWindows()
     }
 }

@@ -65,10 +65,14 @@ extension LiveTree {
             view.window = found
             follow(scan, found, for: view)
         }
+        listens.table.node(at: scan.path)?.updateRange(of: view)
+        indexes.resizedWindows.note(view, at: scan.path)
+        // A listen that may not have so large a window ends before it is sent that.
+        chargeResizedWindows()
+        guard !view.recipients.isEmpty else { return }
         for body in bodies {
             scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
         }
-        listens.table.node(at: scan.path)?.updateRange(of: view)
     }
 
     /// Has another thread find what has changed since a scan: more than one step may do.

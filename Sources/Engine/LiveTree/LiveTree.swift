@@ -23,6 +23,8 @@ package struct LiveTree: ~Copyable, Sendable {
     var scanPushes: [Push] = []
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
+    /// What the caller does about windows that have changed or ended.
+    var windowOutcome = WindowOutcome()
     /// Large nodes that writes have removed.
     var replaced = ReplacedNodes()
     /// Never read: see ``PassedByAddress``.

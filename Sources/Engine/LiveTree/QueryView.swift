@@ -17,6 +17,10 @@ final class QueryView {
     /// The window is out of date: a write had more windows to update than one step may. It is what the
     /// recipients were sent last; writes skip it, and a scan replaces it.
     var isBehind = false
+    /// The children of the window that its recipients are charged with (``ResizedWindows``).
+    var chargedChildCount = 0
+    /// At least as many recipients as share the window in what each is charged with.
+    var chargedRecipientCount = 0
     /// While the window was behind, recipients have begun to listen. They were sent newer data than the
     /// others have.
     var hasLateRecipients = false

@@ -16,11 +16,12 @@ struct SessionListens: Sendable {
     static let filteredLimit = 1000
 
     /// Children that the windows of one session at one location may have, beyond which it gets no further one
-    /// that may be large; our own limit. Each takes memory, and time with each write that replaces them.
+    /// that may be large, and loses one that becomes large; our own limit. Each takes memory, and time with
+    /// each write that replaces them.
     static let windowChildLimit = 1 << 20
     /// Windows of fewer children are not counted: ``filteredLimit`` bounds them.
     static let smallWindowChildCount = 1024
-    /// Children of the windows that are counted, by location, as many as they had when they began. Never 0.
+    /// Children of the windows that are counted, by location. Never 0.
     private(set) var windowChildCounts: [Path: Int] = [:]
     private var countedWindows: [FilteredListenKey: CountedWindow] = [:]
 
@@ -33,7 +34,7 @@ struct SessionListens: Sendable {
     }
 
     /// About the bytes of memory that the listens take (``ListenCost``). A window counts as it was when it
-    /// began.
+    /// began, or had last changed by much (``ResizedWindows``).
     private(set) var byteCount = 0
     /// About how long it takes to end all of them (``ListenCost/work(at:)``).
     private(set) var endingWork = 0
@@ -89,13 +90,17 @@ struct SessionListens: Sendable {
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
-        if let counted = countedWindows.removeValue(forKey: key) {
-            byteCount -= counted.byteCount
-            guard counted.childCount > Self.smallWindowChildCount else { return true }
-            windowChildCounts[key.path, default: 0] -= counted.childCount
-            if windowChildCounts[key.path] == 0 { windowChildCounts[key.path] = nil }
-        }
+        uncount(key)
         return true
+    }
+
+    /// The children of a window do not count any more.
+    private mutating func uncount(_ key: FilteredListenKey) {
+        guard let counted = countedWindows.removeValue(forKey: key) else { return }
+        byteCount -= counted.byteCount
+        guard counted.childCount > Self.smallWindowChildCount else { return }
+        windowChildCounts[key.path, default: 0] -= counted.childCount
+        if windowChildCounts[key.path] == 0 { windowChildCounts[key.path] = nil }
     }
 
     /// Counts the children of a window that has begun.
@@ -108,6 +113,21 @@ struct SessionListens: Sendable {
         countedWindows[key] = counted
         byteCount += counted.byteCount
         if childCount > Self.smallWindowChildCount { windowChildCounts[key.path, default: 0] += childCount }
+    }
+
+    /// Counts the children of a window that has changed. Parameters as of ``count(_:sharedBy:of:)``.
+    mutating func recount(_ childCount: Int, sharedBy recipientCount: Int, of key: FilteredListenKey) {
+        uncount(key)
+        count(childCount, sharedBy: recipientCount, of: key)
+    }
+
+    /// Whether a window may go on that has grown: as one that begins, it may be as large as it is where the
+    /// others do not take up all that the session may have.
+    func mayKeep(_ key: FilteredListenKey, within byteLimit: Int) -> Bool {
+        guard let counted = countedWindows[key] else { return true }
+        guard byteCount - counted.byteCount <= byteLimit else { return false }
+        return counted.childCount <= Self.smallWindowChildCount
+            || (windowChildCounts[key.path] ?? 0) - counted.childCount < Self.windowChildLimit
     }
 
     /// Whether a window may begin at a location.
