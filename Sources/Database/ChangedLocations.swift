@@ -14,8 +14,8 @@ final class ChangedLocations: Sendable {
     /// The most locations of ``coarse``.
     static let coarseLimit = 4
     /// UTF-8 bytes of the keys of one location: as many as Firebase allows for a whole path (realtime §8.6).
-    /// For a longer one, the lowest location above it stands that has no more. Paths of Pando may have 24 KiB,
-    /// and each session that lags compares, sorts and is sent those of hundreds of locations.
+    /// For a longer one, the lowest location above it stands that has no more. Paths of Pando may have 24
+    /// KiB, and each session that lags compares, sorts and is sent those of hundreds of locations.
     static let keyByteLimit = 768
     /// The most entries of a push that are looked at. For a push that has more, one location is kept: the
     /// base of a merge, at or above which all its receivers listen; or, for `.listens`, the common ancestor

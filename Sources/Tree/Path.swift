@@ -53,8 +53,8 @@ package struct Path: Hashable, Sendable {
     }
 
     /// Calls `body` with each location on the way from the root down to this one, until it gives false: with
-    /// the number of its keys, and with its ``prefixHash``. Each key is hashed once: to look up every prefix in a
-    /// table by paths hashes the first key once for each. O(bytes of the keys).
+    /// the number of its keys, and with its ``prefixHash``. Each key is hashed once: to look up every prefix
+    /// in a table by paths hashes the first key once for each. O(bytes of the keys).
     package func forEachPrefixHash(_ body: (_ depth: Int, _ hash: Int) -> Bool) {
         var hasher = Hasher()
         for depth in 0...count {

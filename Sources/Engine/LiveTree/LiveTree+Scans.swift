@@ -16,7 +16,8 @@ extension LiveTree {
     /// About how much of a scan's result is taken in one step, counted in entries of windows: half a
     /// millisecond.
     private static let finishedEntryLimit = 1 << 14
-    /// To take the result for a view, and to encode what is pushed, takes as long as so many entries, or more.
+    /// To take the result for a view, and to encode what is pushed, takes as long as so many entries, or
+    /// more.
     private static let entriesPerView = 256
     /// To apply a change takes as long as so many entries.
     private static let entriesPerDifference = 8
