@@ -21,7 +21,8 @@ import PandoTime
 // The client asks anew when it has waited for 25 s (§1.5.2): so where the next poll comes 24 s after the one
 // that was answered, or later, and nothing has shown that the client has loaded the response, that is sent
 // once more, with the next answer. A poll without data shows it: the client sends one only when no other is
-// in progress.
+// in progress. Once at most: where the polls are always that far apart, as those of a hidden page, none shows
+// anything. And not while it is under way: the client still loads it.
 
 /// Messages for a client that polls, and the responses that it may not have received. Decides; the session
 /// acts.
@@ -35,7 +36,7 @@ package struct PollResponses {
         let byteCount: Int
         /// Bytes of memory that it takes of this client's: of what others may hold, too, a part.
         let heldByteCount: Int
-        /// When that poll came.
+        /// When the poll came to which it was last sent.
         var asked: MonotonicTime
         var delivery = PollDelivery.underWay
         /// A later poll came, soon enough for the client to have received this.
@@ -44,6 +45,8 @@ package struct PollResponses {
         var isLoaded = false
         /// It is sent again with the next answer.
         var isRepeated = false
+        /// The client may have given it up, and so it was sent again once, or will be.
+        var wasGivenUp = false
         /// Of the polls with whose answers it was sent again, the last one last; the last 16 of them.
         var laterSerials: [UInt64] = []
 
@@ -56,8 +59,20 @@ package struct PollResponses {
         /// Whether the poll to which it was last sent was asked before this one.
         func isBefore(_ poll: UInt64) -> Bool { (laterSerials.last ?? serial).map { $0 < poll } ?? true }
 
+        /// The client has not asked for long, and may have given it up.
+        mutating func noteGivenUp() {
+            switch delivery {
+            case .lost: break
+            case .underWay: isFollowed = false
+            case .acknowledged, .received:
+                (isRepeated, isFollowed) = (!wasGivenUp, wasGivenUp)
+                wasGivenUp = true
+            }
+        }
+
         /// It is sent again, to this poll.
-        mutating func noteSent(to poll: UInt64?) {
+        mutating func noteSent(to poll: UInt64?, asked now: MonotonicTime) {
+            asked = now
             isRepeated = false
             isFollowed = false
             isLoaded = false
@@ -200,7 +215,7 @@ package struct PollResponses {
     ) -> PollResponse? {
         if sent.contains(where: { $0.wasSent(to: serial) }) {
             for index in sent.indices where sent[index].wasSent(to: serial) { sent[index].delivery = .lost }
-            return takeRepeated(for: serial)
+            return takeRepeated(for: serial, asked: now)
         }
         // A late copy. With a number of its own it would leave a gap: nobody reads it.
         if let forgottenSerial, serial <= forgottenSerial { return PollResponse(scripts: [], numbers: []) }
@@ -212,16 +227,14 @@ package struct PollResponses {
     /// A poll has come: what it shows of the responses to the polls before it.
     private mutating func noteLaterPoll(_ serial: UInt64, bringsData: Bool, at now: MonotonicTime) {
         // By index, from the last: some are forgotten.
-        for index in sent.indices.reversed() where sent[index].isBefore(serial) {
+        for index in sent.indices.reversed() where sent[index].isBefore(serial) && !sent[index].isRepeated {
             if now - sent[index].asked < Self.clientPatience {
                 sent[index].isFollowed = true
                 if !bringsData { sent[index].isLoaded = true }
             } else if sent[index].isKept, sent[index].isLoaded {
                 forget(index)
-            } else if sent[index].delivery != .lost {
-                sent[index].isRepeated = true
-                sent[index].isFollowed = false
-                sent[index].asked = now
+            } else {
+                sent[index].noteGivenUp()
             }
         }
     }
@@ -263,7 +276,7 @@ package struct PollResponses {
     package mutating func answer(
         serial: UInt64?, asked: MonotonicTime, prefix: [UInt8] = [], closes: Bool = false
     ) -> PollResponse {
-        var answer = takeRepeated(for: serial)
+        var answer = takeRepeated(for: serial, asked: asked)
         let number = nextNumber
         nextNumber += 1
         var script = ScriptParts()
@@ -303,11 +316,13 @@ package struct PollResponses {
     }
 
     /// What is sent again.
-    /// - Parameter serial: Of the poll that is answered with it.
-    private mutating func takeRepeated(for serial: UInt64?) -> PollResponse {
+    /// - Parameters:
+    ///   - serial: Of the poll that is answered with it.
+    ///   - asked: When that poll came.
+    private mutating func takeRepeated(for serial: UInt64?, asked: MonotonicTime) -> PollResponse {
         var answer = PollResponse(scripts: [], numbers: [])
         for index in sent.indices where sent[index].isRepeated || sent[index].delivery == .lost {
-            sent[index].noteSent(to: serial)
+            sent[index].noteSent(to: serial, asked: asked)
             answer.scripts += sent[index].script
             answer.numbers.append(sent[index].number)
         }

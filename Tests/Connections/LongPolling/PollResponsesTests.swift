@@ -144,6 +144,45 @@ extension PollResponse {
                     .poll(3, at: 25, answer: "pRTLPCB(2,[]);\n"),
                 ]
             ),
+            (
+                "a client that always comes so late gets each response twice, and no more",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .acknowledged),
+                    .poll(2, at: 25, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([0, 1], .received),
+                    .poll(3, at: 50, answer: "pRTLPCB(1,[]);\npRTLPCB(2,[]);\n"), .note([1, 2], .received),
+                    .poll(4, at: 75, answer: "pRTLPCB(2,[]);\npRTLPCB(3,[]);\n"),
+                ]
+            ),
+            (
+                "what is transferred for long is not sent again meanwhile, and once when it has arrived",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"),
+                    .poll(2, at: 25, answer: "pRTLPCB(1,[]);\n"), .note([1], .received),
+                    .poll(3, at: 30, answer: "pRTLPCB(2,[]);\n"), .note([0, 2], .received),
+                    .poll(4, at: 35, answer: "pRTLPCB(0,[1]);\npRTLPCB(3,[]);\n"), .note([3], .received),
+                    .poll(5, at: 60, answer: "pRTLPCB(3,[]);\npRTLPCB(4,[]);\n"),
+                    .note([0, 3, 4], .received),
+                    .poll(6, at: 61, answer: "pRTLPCB(5,[]);\n"),
+                ]
+            ),
+            (
+                "what was sent again, and then lost, is sent again all the same",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 25, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([1], .received),
+                    .note([0], .lost),
+                    .poll(3, at: 26, answer: "pRTLPCB(0,[1]);\npRTLPCB(2,[]);\n"),
+                    .again(2, at: 27, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"),
+                ]
+            ),
+            (
+                "a poll that is asked again has the time of its last copy",
+                [
+                    .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .again(1, at: 20, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
+                    .poll(2, at: 26, answer: "pRTLPCB(1,[]);\n"),
+                ]
+            ),
         ] as [(String, [Step])])
     private func conversations(because: String, steps: [Step]) {
         var answers = PollResponses()
