@@ -66,7 +66,7 @@ package struct EventStream {
     /// The first event has come that is no keep-alive.
     package private(set) var hasBegun = false
     /// Nothing is sent until it is known whether the first event is too much.
-    private var isMeasuring = false
+    package private(set) var isMeasuring = false
     /// When the client was last sent anything.
     package var lastSent: MonotonicTime
 
@@ -99,8 +99,14 @@ package struct EventStream {
         return byteCount
     }
 
+    /// Everything that came was sent.
+    private var isEmpty: Bool { !isMeasuring && waitingCount == 0 && !isPrinting }
+
+    /// The first event came, and everything that did was sent.
+    package var isCaughtUp: Bool { hasBegun && isEmpty }
+
     /// Everything was sent, and nothing more will come.
-    package var isFinished: Bool { isEnding && !isMeasuring && waitingCount == 0 && !isPrinting }
+    package var isFinished: Bool { isEnding && isEmpty }
 
     /// Adds events.
     /// - Returns: false when more waits than may: the client has to be disconnected.

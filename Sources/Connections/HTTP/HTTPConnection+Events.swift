@@ -128,13 +128,13 @@ extension HTTPConnection {
         if hasSpace == false { return context.append(.reset) }
         sendEvents(&context)
         stream?.noteLag(&context)
-        // A client that has closed its side gets what there is: it cannot be seen whether it still reads.
-        if endsAfterResponse { context.append(.closeAfterFlush) }
     }
 
     private mutating func sendEvents(isTurn: Bool = false, _ context: inout ConnectionContext) {
         guard case .streaming = state else { return }
-        if stream?.send(isTurn: isTurn, &output.rate, &context) == false { context.append(.closeAfterFlush) }
+        let goesOn = stream?.send(isTurn: isTurn, &output.rate, &context) != false
+        // A client that has closed its side gets what there is: it cannot be seen whether it still reads.
+        if !goesOn || endsAfterResponse && stream?.isCaughtUp == true { context.append(.closeAfterFlush) }
     }
 
     /// The credential of the stream is over.
@@ -229,12 +229,13 @@ extension HTTPConnection {
         if isResponseDue { endsAfterResponse = true } else { context.append(.closeAfterFlush) }
     }
 
-    /// A request was read to its end, and its response is due or on its way.
+    /// A request was read to its end, and its response, or a stream's first event, is due or on its way.
     private var isResponseDue: Bool {
         switch state {
         case .rest: rest.isDue
         case .poll: true
-        case .head, .draining, .streaming, .ended: false
+        case .streaming: stream?.isMeasuring == true
+        case .head, .draining, .ended: false
         }
     }
 

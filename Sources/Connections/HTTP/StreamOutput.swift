@@ -60,6 +60,12 @@ struct StreamOutput {
     /// An event is on its way to the socket.
     var isPrinting: Bool { stream.isPrinting }
 
+    /// Nothing is sent until it is known whether the first event is too much.
+    var isMeasuring: Bool { stream.isMeasuring }
+
+    /// The first event came, and everything that did was sent.
+    var isCaughtUp: Bool { stream.isCaughtUp }
+
     /// Whether nothing was sent for so long that a keep-alive is due. The first event is a `put` (rest §8.2),
     /// so none is sent before it, nor while it is being measured.
     func isSilent(_ context: inout ConnectionContext) -> Bool {

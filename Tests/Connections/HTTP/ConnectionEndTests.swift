@@ -138,6 +138,33 @@ import Testing
                 #"event: put data: {"path":"/","data":1}"#, "close after flush",
             ])
     }
+
+    /// The same, where a worker makes or measures the first event: it is sent, and then the connection ends.
+    @Test(arguments: [true, false], [true, false])
+    func firstEventOfStreamThatIsMeasured(isWindow: Bool, isLate: Bool) {
+        let json = "{" + (0..<300).map { "\"k\($0)\":\($0)" }.joined(separator: ",") + "}"
+        let window = StreamWindow(Window(Query(order: .key), over: node(json)))
+        let large = node("\"" + String(repeating: "v", count: 300 << 10) + "\"")
+        var driver = HTTPDriver()
+        _ = driver.receive(request("GET /a.json", "Accept: text/event-stream"))
+        if !isLate { #expect(driver.event { $0.peerEnded(&$1) } == []) }
+        #expect(driver.receive(.stream) == ["200 stream", "recheck"])
+        #expect(
+            driver.event { isWindow ? $0.receive(window, &$1) : $0.receive([.put("/", large)], &$1) } == [
+                isWindow ? "make window" : "measure up to 536870912"
+            ])
+        if isLate { #expect(driver.event { $0.peerEnded(&$1) } == []) }
+        driver.base.socket.takesAll = false
+        let made =
+            isWindow
+            ? NodeSizeCheck(making: window, for: HTTPDriver.id)
+            : NodeSizeCheck(session: HTTPDriver.id, filtered: nil, isTooHeavy: false, etag: nil)
+        var lines = driver.event { $0.measured(made, &$1) }
+        for _ in 0..<10 where driver.base.socket.end == nil { lines += driver.take() }
+        #expect(lines.last == "close after flush")
+        #expect(driver.base.log.filter { $0 == "close after flush" }.count == 1)
+        #expect(driver.machine.heldByteCount == 0)
+    }
 }
 
 @Suite struct DevelopmentConnectionTests {
