@@ -268,10 +268,10 @@ struct OutputEncoder {
 
     /// What streams are sent of a window: the same as other streams hold, where it has not changed since.
     private mutating func streamWindow(of window: Window) -> StreamWindow {
+        // It would not be found again, and would take the place of one that is.
+        guard let identity = window.identity else { return StreamWindow(window) }
         windows.removeAll { $0.window == nil }
-        if let identity = window.identity {
-            for kept in windows { if let known = kept.window, known.identity === identity { return known } }
-        }
+        for kept in windows { if let known = kept.window, known.identity === identity { return known } }
         let made = StreamWindow(window)
         if windows.count == Self.keptWindowCount { windows.removeFirst() }
         windows.append(KeptWindow(window: made))

@@ -43,6 +43,18 @@ import Testing
             return takeItem()
         }
 
+        /// A window that is not to be found again is sent to a stream.
+        mutating func sendWindowWithoutIdentity(_ slot: UInt32) -> OutputBatch.Item? {
+            encoder.streams[Bench.session(slot)] = .init(
+                path: "q", query: StreamWindowTests.query, isQuery: true)
+            var state = InitialState(path: "q", node: .empty)
+            state.window = Window(StreamWindowTests.query, over: StreamWindowTests.node(300))
+            var push = Push(body: .initial(state))
+            push.taggedRecipients = [.init(session: Bench.session(slot), tag: 1)]
+            encoder.encode([push])
+            return takeItem()
+        }
+
         private mutating func takeItem() -> OutputBatch.Item? {
             encoder.takeBatches(refillingFrom: OutputBatch.pool(loopCount: 1))[0].items.last
         }
@@ -95,6 +107,22 @@ import Testing
             #expect(later.node?[Key(unchecked: Text("k100001"))] == value)
         }
         #expect(first.node == Self.node(1000), "it is what it was")
+    }
+
+    /// Windows that nobody can be sent again do not displace one that is shared.
+    @Test func windowsWithoutIdentityTakeNoPlace() throws {
+        var streams = Streams(1000)
+        var item = streams.open(1)
+        let first = try #require(Self.window(item))
+        var others: [StreamWindow] = []
+        for slot in 2..<100 as Range<UInt32> {
+            item = streams.sendWindowWithoutIdentity(slot)
+            let other = try #require(Self.window(item))
+            #expect(other.identity == nil)
+            others.append(other)
+        }
+        item = streams.open(100)
+        #expect(Self.window(item) === first)
     }
 
     /// A window is kept by those who send it, and by nobody else.
