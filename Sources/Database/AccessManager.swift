@@ -209,7 +209,7 @@ final class AccessManager {
                 ? Operation.unlisten(stream.path, stream.query, tag: 1)
                 : .unlisten(stream.path, nil, tag: nil)
             perform(unlisten, session, hosted)
-            return processor.encoder.cancelStream(session)
+            return processor.encoder.cancelStream(session, "Permission denied")
         }
         let before = cursor.count
         let denied = database.engine.listens(

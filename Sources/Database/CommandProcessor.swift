@@ -352,7 +352,7 @@ final class CommandProcessor {
         for listen in outgrown {
             metrics.sessionLimits.add(.listenBytes)
             if encoder.streams[listen.session] != nil {
-                encoder.cancelStream(listen.session)
+                encoder.cancelStream(listen.session, nil)
             } else {
                 let text = sessions[listen.session]?.queryTexts.remove(listen.tag)
                 encoder.revoke(listen.path, queryText: text, listen.session)

@@ -80,6 +80,11 @@ final class IndexBuilder {
                     continue
                 }
                 let name = database.name
+                if case .sweep = job {
+                    // Nothing to compute: the next step has its turn among the others.
+                    post(.indexed(name, .swept))
+                    continue
+                }
                 start(
                     PreparationJob(session: Self.session, work: .index(job)) { [post] preparation in
                         if case .index(let result) = preparation { post(.indexed(name, result)) }

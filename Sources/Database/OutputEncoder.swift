@@ -192,8 +192,10 @@ struct OutputEncoder {
         append(.events(session, events), to: session)
     }
 
-    mutating func cancelStream(_ session: SessionID) {
-        append(.events(session, [.cancel("Permission denied")]), to: session)
+    /// Ends an event stream.
+    /// - Parameter reason: Nil where there is too much data (rest §8.2).
+    mutating func cancelStream(_ session: SessionID, _ reason: Text?) {
+        append(.events(session, [.cancel(reason)]), to: session)
     }
 
     /// What the event streams of one location are sent for one push.

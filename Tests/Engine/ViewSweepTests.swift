@@ -50,6 +50,8 @@ import Testing
         held.engine.tree.listens.limits.visitedNodeCount = 0
         held.engine.tree.listens.limits.filteredListenTotal = 0
         if seed % 3 == 0 { held.engine.tree.indexes.visitedChildCount = 5 }
+        // Some windows are too large for a step.
+        if seed % 2 == 0 { held.engine.tree.indexes.sweptChildLimit = 265 }
         var jobs: [IndexJob] = []
         var caches: [Int64: (listen: Listen, session: UInt64, node: Node)] = [:]
         var overdueCount = 0

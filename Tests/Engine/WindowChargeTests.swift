@@ -76,14 +76,20 @@ import Testing
     }
 
     /// Listens of one session whose windows one write makes large: some end. Whether the write updates the
-    /// windows itself, or leaves them to another thread.
-    @Test(arguments: [1 << 17, 0]) func listensEndThatTakeTooMuch(updatedChildLimit: Int) {
+    /// windows itself, leaves them to another thread, or to later steps.
+    @Test(arguments: [(1 << 17, false), (0, false), (1 << 17, true)])
+    func listensEndThatTakeTooMuch(updatedChildLimit: Int, isSwept: Bool) {
         let byteLimit = 200_000
         held.engine.listenByteLimit = byteLimit
         for number in 0..<30 { listen(1, number) }
         listen(2, 0)
         held.engine.tree.indexes.updatedChildLimit = updatedChildLimit
-        let pushes = write(1000) + work()
+        if isSwept {
+            held.engine.tree.listens.limits.visitedNodeCount = 0
+            held.engine.tree.listens.limits.filteredListenTotal = 0
+        }
+        let data = Node.children(Children(ascending: [.init(key: "q", node: Self.list(1000))]))
+        let pushes = run(9, .put(Write(Target(.root), Draft(data)))) + work()
         let (_, outgrown, _) = held.engine.tree.removeWindowOutcome()
         let left = 30 - outgrown.count
         #expect((2...6).contains(left))
@@ -91,7 +97,7 @@ import Testing
         let listenCounts = [1, 2].map { held.engine.tree.listenCount(of: SessionID($0)) }
         #expect(listenCounts == [left, 1], "the other takes no more than it may")
         #expect(byteCount(1) <= byteLimit + 1000 * ListenCost.windowEntryByteCount)
-        if updatedChildLimit == 0 {
+        if updatedChildLimit == 0 || isSwept {
             #expect(pushes.reduce(0) { $0 + $1.taggedRecipients.count } == left + 1, "no other gets its data")
         }
         // Its other windows go on.

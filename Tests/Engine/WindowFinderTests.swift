@@ -56,7 +56,11 @@ import Testing
             }
             #expect(finder.checkInvariants() == ranges.count)
             let key = Key(unchecked: Text("k\(Int.random(in: 0..<8, using: &random))"))
-            let altered = [ChildChange(key: key, old: list[key], new: Self.child(&random))]
+            var altered = [ChildChange(key: key, old: list[key], new: Self.child(&random))]
+            for other in 0..<(random.chance(30) ? 8 : 0) where key != Key(unchecked: Text("k\(other)")) {
+                let key = Key(unchecked: Text("k\(other)"))
+                altered.append(ChildChange(key: key, old: list[key], new: Self.child(&random)))
+            }
             var values = IndexValues(of: altered)
             let expected = ranges.filter { values.mayTouch($0.view.window) }
                 .sorted { $0.number < $1.number }
@@ -80,5 +84,14 @@ import Testing
         #expect(asked == [orders[17], orders[4000]])
         for order in orders { paths.remove(order) }
         #expect(paths.isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            (0, [], 0), (3, [], 3), (0, [0, 1, 2], 3), (1, [0, 1, 3], 2), (2, [0, 1, 3], 2),
+            (3, [0, 1, 3], 4), (4, [0, 1, 3], 4), (0, [1, 2], 0), (1, [1, 2, 5, 6], 3), (5, [1, 2, 5, 6], 7),
+        ] as [(Int, [Int], Int)])
+    func firstNumberThatIsMissing(start: Int, numbers: [Int], expected: Int) {
+        #expect(WindowFinder.firstIndex(from: start, notIn: numbers) == expected)
     }
 }

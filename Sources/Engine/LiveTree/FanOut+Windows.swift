@@ -6,7 +6,7 @@ extension FanOut {
     /// To find and move a child of a window takes as long as to visit so many children.
     private static let visitsPerAlteredChild = 8
     /// To make and print a push takes as long as to visit so many children.
-    private static let visitsPerPush = 256
+    static let visitsPerPush = 256
 
     /// About how long the update of a window takes, or of a live aggregate: counted in visits of children.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
@@ -49,11 +49,15 @@ extension FanOut {
         var childrenAfterRemovals: [Key: Node]?
         // Many windows are found by their ranges; of few, each is asked.
         let touchesAll = isWhole && known == nil
-        let hasOverdue =
-            indexes.sweep != nil && details.views.contains { $0.isOverdue(at: node.path, indexes) }
-        let asksEach = !touchesAll && (details.finder.isEmpty || hasOverdue)
-        for view in touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered) {
-            let isOverdue = hasOverdue && view.isOverdue(at: node.path, indexes)
+        let asksEach = !touchesAll && details.finder.isEmpty
+        var views = touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered)
+        let mayHaveOverdue = indexes.sweepScope?.base.contains(node.path) == true
+        if mayHaveOverdue, !touchesAll, !asksEach {
+            let overdue = details.views.filter { $0.isOverdue(at: node.path, indexes) }
+            views = overdue + views.filter { !$0.isOverdue(at: node.path, indexes) }
+        }
+        for view in views {
+            let isOverdue = mayHaveOverdue && view.isOverdue(at: node.path, indexes)
             if view.isBehind || asksEach && !isOverdue && !values.mayTouch(view.window) { continue }
             view.checkedSweep = indexes.lastSweep
             // What is overdue is replaced, as by a write above.

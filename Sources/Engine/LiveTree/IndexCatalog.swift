@@ -57,6 +57,10 @@ final class IndexCatalog: @unchecked Sendable {
     var work = IndexWork()
     /// Windows that writes have left to later steps; nil for none.
     var sweep: ViewSweep?
+    /// Its location and its number, also while a step of it is under way.
+    private(set) var sweepScope: (base: Path, number: Int)?
+    /// Children that the windows of one step of the sweep may visit; a larger window falls behind.
+    var sweptChildLimit = ViewSweep.stepChildCount
     /// The number of the last sweep.
     private(set) var lastSweep = 0
     /// Whether the caller is to ask for the next step of the sweep.
@@ -76,7 +80,15 @@ final class IndexCatalog: @unchecked Sendable {
         lastSweep += 1
         // A step that is under way goes on with the new one.
         isSweepDue = isSweepDue || sweep == nil
-        sweep = ViewSweep(below: base, number: lastSweep, listens, following: sweep)
+        let next = ViewSweep(below: base, number: lastSweep, listens, following: sweep)
+        sweepScope = (next.base, next.number)
+        sweep = next
+    }
+
+    /// After a step of the sweep.
+    func goOn(with sweep: ViewSweep) {
+        isSweepDue = !sweep.isDone
+        if sweep.isDone { sweepScope = nil } else { self.sweep = sweep }
     }
 
     /// A write is about to update windows.

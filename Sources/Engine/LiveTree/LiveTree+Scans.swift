@@ -102,10 +102,12 @@ extension LiveTree {
         _ = window.update(
             differences, in: node, by: indexes.index(view.query.order, at: scan.path),
             visitingAtMost: indexes.visitedChildCount)
-        if let body = view.complete(from: window, at: scan.path, indexes) {
-            scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
-        }
+        let body = view.complete(from: window, at: scan.path, indexes)
         listens.table.node(at: scan.path)?.updateRange(of: view)
+        indexes.resizedWindows.note(view, at: scan.path)
+        chargeResizedWindows()
+        guard let body, !view.recipients.isEmpty else { return }
+        scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 
     /// Takes the value of a live aggregate that a scan has computed.

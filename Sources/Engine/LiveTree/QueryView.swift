@@ -127,6 +127,7 @@ extension QueryView {
         _ indexes: IndexCatalog
     ) -> Push.Body? {
         (isBehind, hasLateRecipients) = (false, false)
+        checkedSweep = indexes.lastSweep
         window = found
         let difference = window.update(
             differences, in: node, by: indexes.index(query.order, at: path),

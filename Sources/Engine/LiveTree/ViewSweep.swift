@@ -82,8 +82,8 @@ struct ViewSweep: Sendable {
 extension QueryView {
     /// Whether a write has altered the view, perhaps, and the sweep has not come to it yet.
     func isOverdue(at path: Path, _ indexes: IndexCatalog) -> Bool {
-        guard let sweep = indexes.sweep, checkedSweep < sweep.number, !isBehind else { return false }
-        return sweep.base.contains(path)
+        guard let scope = indexes.sweepScope, checkedSweep < scope.number, !isBehind else { return false }
+        return scope.base.contains(path)
     }
 
     /// A view that is overdue falls behind: another thread finds its window, which is then up to date.
@@ -96,8 +96,9 @@ extension QueryView {
 extension LiveTree {
     /// Updates some of the views that are overdue.
     mutating func sweepSomeViews() {
-        guard var sweep = indexes.sweep else { return }
-        indexes.updatableChildCount = ViewSweep.stepChildCount
+        // Moved out: what two own is copied when it changes.
+        guard var sweep = exchange(&indexes.sweep, with: nil) else { return }
+        indexes.updatableChildCount = indexes.sweptChildLimit
         var visitsLeft = ViewSweep.stepVisits
         while visitsLeft > 0, indexes.updatableChildCount > 0, let key = sweep.next() {
             visitsLeft -= ListenCost.visits(at: key.path)
@@ -108,15 +109,25 @@ extension LiveTree {
             guard view.isOverdue(at: key.path, indexes) else { continue }
             view.checkedSweep = sweep.number
             let value = root[key.path]
-            indexes.updatableChildCount -= FanOut.cost(of: view, nil, over: value, indexes)
+            let cost = FanOut.cost(of: view, nil, over: value, indexes)
+            if cost > indexes.sweptChildLimit, view.aggregate == nil {
+                // Another thread finds so large a window.
+                indexes.updatableChildCount -= FanOut.visitsPerPush
+                view.fallBehind(at: key.path, indexes)
+                continue
+            }
+            indexes.updatableChildCount -= cost
             let body =
                 view.aggregate == nil
                 ? view.replace(with: value, at: key.path, indexes)
                 : view.recompute(over: value, at: key.path, indexes)
-            if let body { scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
             node.updateRange(of: view)
+            indexes.resizedWindows.note(view, at: key.path)
+            // A listen that may not have so large a window ends before it is sent that.
+            chargeResizedWindows()
+            guard let body, !view.recipients.isEmpty else { continue }
+            scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
         }
-        indexes.sweep = sweep.isDone ? nil : sweep
-        indexes.isSweepDue = !sweep.isDone
+        indexes.goOn(with: sweep)
     }
 }

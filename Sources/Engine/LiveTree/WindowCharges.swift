@@ -14,6 +14,9 @@ struct ResizedWindows {
     /// that it was charged with: so a write among many recipients rarely charges all of them.
     private static let uncountedChildCount = 64
     private static let uncountedPart = 8
+    /// And where one recipient's part of the difference is as many bytes: what very many share is not charged
+    /// to each of them with every write.
+    private static let uncountedByteCount = 64
 
     var isEmpty: Bool { views.isEmpty }
 
@@ -23,7 +26,10 @@ struct ResizedWindows {
         guard difference > max(Self.uncountedChildCount, view.chargedChildCount / Self.uncountedPart) else {
             return
         }
-        append(view, at: path)
+        let part = difference * ListenCost.windowEntryByteCount / max(1, view.recipients.count)
+        let small = SessionListens.smallWindowChildCount
+        let isCountedOtherwise = (view.window.entries.count > small) != (view.chargedChildCount > small)
+        if part >= Self.uncountedByteCount || isCountedOtherwise { append(view, at: path) }
     }
 
     /// After a recipient has left a view: where half of them have left, the others share its window. O(1).

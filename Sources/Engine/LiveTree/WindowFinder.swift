@@ -77,17 +77,21 @@ struct WindowFinder {
             if !change.old.isEmpty { children.append(AlteredChild(key: change.key, node: change.old)) }
             if !change.new.isEmpty { children.append(AlteredChild(key: change.key, node: change.new)) }
         }
+        if children.count > 2 { children.sort { $0.key < $1.key } }
         var found: [Int: QueryView] = [:]
-        for order in Self.ordersOfAllChildren { find(children, by: order, &found) }
-        var childrenByOrder: [ChildOrder: [AlteredChild]] = [:]
-        for child in children {
-            paths.forEachOrder(ofDataIn: child.node) { childrenByOrder[$0, default: []].append(child) }
+        for order in Self.ordersOfAllChildren {
+            find(Array(children.indices), of: children, by: order, &found)
         }
-        for (order, children) in childrenByOrder { find(children, by: order, &found) }
-        for windows in withoutValue.values {
-            guard let none = windows.first?.view.query.order.value(of: .empty) else { continue }
-            Self.find(children.map { ($0, none) }, in: windows, &found) { $0.value(of: $1) }
+        /// By order, the indices of the children that have data in it; ascending.
+        var withData: [ChildOrder: [Int]] = [:]
+        for (index, child) in children.enumerated() {
+            paths.forEachOrder(ofDataIn: child.node) { order in
+                // An order of several fields comes once for each.
+                if withData[order]?.last != index { withData[order, default: []].append(index) }
+            }
         }
+        for (order, indices) in withData { find(indices, of: children, by: order, &found) }
+        for windows in withoutValue.values { findWithoutValue(children, withData, in: windows, &found) }
         if found.count < 2 { return Array(found.values) }
         // The order of a hash table would differ from machine to machine.
         return found.sorted { $0.key < $1.key }.map(\.value)
@@ -99,31 +103,59 @@ struct WindowFinder {
         let node: Node
     }
 
-    private func find(_ children: [AlteredChild], by order: ChildOrder, _ found: inout [Int: QueryView]) {
+    private func find(
+        _ indices: [Int], of children: [AlteredChild], by order: ChildOrder, _ found: inout [Int: QueryView]
+    ) {
         guard let windows = byOrder[order] else { return }
-        let values = children.map { ($0, order.value(of: $0.node)) }
-        Self.find(values, in: windows, &found) { _, child in order.value(of: child) }
+        var values = indices.map { index in
+            let (key, value) = (children[index].key, order.value(of: children[index].node))
+            return (place: IndexPlace(value, .key(key)), value: value, key: key)
+        }
+        if values.count > 1 { values.sort { IndexPlace.compare($0.place, $1.place) < 0 } }
+        windows.forEach(atAnyOf: values.map(\.place)) { range, first in
+            for (place, value, key) in values[first...] {
+                if let high = range.high, IndexPlace.compare(high, place) < 0 { return }
+                if range.view.window.admits(value, key) { return found[range.number] = range.view }
+            }
+        }
     }
 
     /// - Parameters:
-    ///   - children: Each with the value by which it is looked for among the windows.
-    ///   - valueOf: The value by which an order places a child.
-    private static func find(
-        _ children: [(child: AlteredChild, value: Node)], in windows: WindowRanges,
-        _ found: inout [Int: QueryView], valueOf: (ChildOrder, Node) -> Node
+    ///   - children: In the order of their keys.
+    ///   - withData: As in ``views(touchedBy:)``: the others of an order have no value in it.
+    ///   - windows: Those of ``withoutValue`` of one number of fields.
+    private func findWithoutValue(
+        _ children: [AlteredChild], _ withData: [ChildOrder: [Int]], in windows: WindowRanges,
+        _ found: inout [Int: QueryView]
     ) {
-        let places = children.map { (place: IndexPlace($0.value, .key($0.child.key)), child: $0.child) }
-            .sorted { IndexPlace.compare($0.place, $1.place) < 0 }
-        windows.forEach(atAnyOf: places.map(\.place)) { range, first in
+        guard let none = windows.first?.view.query.order.value(of: .empty) else { return }
+        let places = children.map { IndexPlace(none, .key($0.key)) }
+        windows.forEach(atAnyOf: places) { range, first in
             let window = range.view.window
-            for (place, child) in places[first...] {
-                if let high = range.high, IndexPlace.compare(high, place) < 0 { return }
-                if window.admits(valueOf(window.query.order, child.node), child.key) {
-                    found[range.number] = range.view
-                    return
-                }
+            let others = withData[window.query.order] ?? []
+            var index = Self.firstIndex(from: first, notIn: others)
+            while index < places.count {
+                if let high = range.high, IndexPlace.compare(high, places[index]) < 0 { return }
+                if window.admits(none, children[index].key) { return found[range.number] = range.view }
+                index = Self.firstIndex(from: index + 1, notIn: others)
             }
         }
+    }
+
+    /// The first number from `start` on that is not among ascending ones. O(log numbers).
+    static func firstIndex(from start: Int, notIn numbers: [Int]) -> Int {
+        func firstPosition(_ isThere: (Int) -> Bool) -> Int {
+            var (low, high) = (0, numbers.count)
+            while low < high {
+                let middle = (low + high) / 2
+                if isThere(middle) { high = middle } else { low = middle + 1 }
+            }
+            return low
+        }
+        let first = firstPosition { numbers[$0] >= start }
+        // As long as they follow one another, they ascend as their positions do.
+        let end = firstPosition { $0 >= first && numbers[$0] - start > $0 - first }
+        return start + end - first
     }
 
     /// Those in which each child has a place of its own, whatever data it has.
