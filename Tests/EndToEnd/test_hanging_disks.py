@@ -2,6 +2,7 @@
 the end of a server do not wait for them, and everything goes on when they answer."""
 
 import pathlib
+import shutil
 import signal
 import subprocess
 import time
@@ -151,6 +152,43 @@ def test_backups_go_on_while_the_archive_hangs(disk, tmp_path):
     disk.answer()
     disk.wait_until_used()
     assert server.terminate() == 0
+
+
+def test_an_archive_that_was_silent_at_the_start_and_is_ahead_is_left_as_it_is(disk, tmp_path):
+    """The start does not wait for it, so nothing is refused; then the server finds the conflict, and removes nothing."""
+    disk = disk("--archive-to", "--segment-bytes", "1048576")
+    server = disk.server.start()
+    disk.wait_until_used()
+    server.terminate()
+    snapshot = tmp_path / "snapshot"
+    shutil.copytree(server.data, snapshot)
+    server.start()
+    for number in range(20):
+        put(server, f"/archived/{number}", "x" * 200_000)
+    disk.wait_until_used()
+    server.terminate()
+    archived = segments(disk.place)
+    assert len(archived) >= 3
+    shutil.rmtree(server.data)
+    shutil.copytree(snapshot, server.data)
+    server.command += [
+        "--archive-keep", "1s", "--backup-every", "1s", "--backup-to", str(tmp_path / "backups")]
+    disk.hang()
+    server.start()
+    for number in range(40):
+        put(server, f"/other/{number}", "x" * 200_000)
+    # Of one that reaches further than the archive and is old enough.
+    written = metric(server, "pando_scheduled_backups_total", result="written")
+    wait_for(lambda: metric(server, "pando_scheduled_backups_total", result="written") >= written + 4, "backups")
+    disk.answer()
+    wait_for(lambda: metric(server, "pando_archive_failures_total", reason="conflict") >= 2, "conflict")
+    assert segments(disk.place) == archived
+    assert "archived segments removed" not in server.stderr(limit=1 << 20)
+    assert server.terminate() == 0
+
+
+def segments(archive):
+    return sorted(path.name for path in archive.iterdir() if path.name.startswith("journal-"))
 
 
 def test_a_data_directory_that_cannot_be_opened_is_a_disk_failure(servers, library):

@@ -333,6 +333,8 @@ import Testing
         var options = BackupOptions()
         var timeline: TimelineHistory?
         let mark = JournalMark()
+        /// Nil trims the archive at once.
+        var trimArchive: ((ArchiveTrim) -> Void)?
 
         init() {
             disk.add("LOCK", [])
@@ -341,7 +343,7 @@ import Testing
 
         lazy var writer = BackupWriter<SimulatedDisk>(
             options, open: { [disk] in disk },
-            trimArchive: { [archive, metrics] trim in
+            trimArchive: trimArchive ?? { [archive, metrics] trim in
                 ArchiveTrimmer<SimulatedDisk>(
                     metrics: metrics, logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
                 ).trim(archive, trim)
@@ -639,13 +641,17 @@ import Testing
     }
 
     /// Archives a segment for each of ten days.
-    static func fillArchive(of world: World) throws {
-        let source = SimulatedDisk()
+    /// - Returns: How far the journal is on `source`.
+    @discardableResult
+    static func fillArchive(
+        of world: World, from source: SimulatedDisk = SimulatedDisk(),
+        of directory: DirectoryID = DirectoryID(1, 2)
+    ) throws -> JournalPosition {
         var options = JournalOptions()
         options.segmentByteLimit = 60
         var state = RecoveredState(access: .open)
         var journal = try Journal.open(
-            on: source, newDirectoryID: DirectoryID(1, 2), options: options, into: &state)
+            on: source, newDirectoryID: directory, options: options, into: &state)
         for number in 0..<10 as Range<Int64> {
             try journal.append(
                 entry: [
@@ -661,6 +667,70 @@ import Testing
             world.archive.add(
                 name == names[9] ? name + ".partial" : name, try #require(source.contents[name]))
         }
+        return journal.writtenPosition
+    }
+
+    /// A backup of each of ten days, of which three are kept in the archive.
+    private static func makeBackups(of world: World) throws {
+        world.options.archiveKeepTime = .seconds(3 * 86_400)
+        world.options.retention = BackupRetention(hours: 0, days: 100, weeks: 0)
+        world.options.interval = .seconds(86_400)
+        for (number, timeline, sequence) in daily(0...8) {
+            let header = CheckpointHeader(
+                directory: DirectoryID(1, 2), timeline: timeline, sequence: SequenceNumber(sequence),
+                timestamp: number * BackupTests.day)
+            world.disk.add(BackupName(header).text, header.bytes)
+        }
+        #expect(try world.writer.write(world.job(at: 9 * BackupTests.day, sequence: 10)))
+    }
+
+    /// Without a history in the archive, nothing but the segments says whose they are.
+    @Test func backupsCoverNoSegmentsOfAnotherDirectory() throws {
+        let world = World()
+        try Self.fillArchive(of: world, of: DirectoryID(3, 4))
+        try Self.makeBackups(of: world)
+        #expect(world.archive.fileNames.count == 10)
+    }
+
+    /// From an archive that contradicts the journal nothing is removed, whatever the backups cover; a disk
+    /// that is only not there is tried again.
+    @Test(
+        arguments: [
+            // sequences of the journal that are left   is removed from
+            (10, true, "its own archive"), (4, false, "an archive that is ahead"),
+        ] as [(Int, Bool, String)])
+    func onlyTheArchiveOfTheJournalIsTrimmed(count: Int, isTrimmed: Bool, reason: String) throws {
+        let world = World()
+        let latest = ArchiveTrim.Latest()
+        world.trimArchive = { latest.set($0) }
+        let source = SimulatedDisk()
+        var position = try Self.fillArchive(of: world, from: source)
+        for name in source.fileNames.filter({ $0.hasSuffix(".log") }).dropFirst(count) {
+            try source.remove(name)
+        }
+        if count < 10 {
+            let name = SegmentName(timeline: 1, firstSequence: SequenceNumber(UInt64(count)))
+            position = JournalPosition(
+                segment: name, byteOffset: try #require(source.contents[name.text]).count,
+                sequence: SequenceNumber(UInt64(count)))
+        }
+        try Self.makeBackups(of: world)
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        let metrics = world.metrics
+        var isThere = false
+        var copier = ArchiveCopier<SimulatedDisk>(
+            open: { [archive = world.archive] () throws(BackupDirectory.Failure) in
+                guard isThere else { throw .missing("not mounted") }
+                let timeline = TimelineHistory(timeline: 1, directory: DirectoryID(1, 2))
+                return JournalArchive(of: source, in: archive, timeline: timeline)
+            }, metrics: metrics, logger: logger)
+        let trimmer = ArchiveTrimmer<SimulatedDisk>(metrics: metrics, logger: logger)
+        let isTrimmedAtOnce = copier.trim(latest, with: trimmer, at: position)
+        isThere = true
+        let isDone = copier.trim(latest, with: trimmer, at: position)
+        #expect(!isTrimmedAtOnce && isDone == isTrimmed, "\(reason)")
+        #expect(world.archive.fileNames.count == (isTrimmed ? 3 : 10), "\(reason)")
+        #expect(metrics.archiveFailures.value(of: .conflict) == (isTrimmed ? 0 : 1))
     }
 
     /// A copy whose first record is damaged, and one without records, do not stop the removal of those before

@@ -38,8 +38,10 @@ package struct ArchiveTimelines<Storage: Disk> {
         return TimelineHistory(timeline: timeline, directory: directory)
     }
 
-    /// The data directory of a timeline, as its segments say.
-    private func directory(of timeline: UInt32) throws(JournalError) -> DirectoryID? {
+    /// The data directory of a timeline, as the newest of its segments with a readable header says. Nil where
+    /// there is none.
+    /// - Throws: ``JournalError/disk(_:)``.
+    package func directory(of timeline: UInt32) throws(JournalError) -> DirectoryID? {
         for (name, file) in listing.newestFirst where name.timeline == timeline {
             do throws(JournalError) {
                 return try SegmentReader.open(name, mode: .read, on: archive, fileNamed: file).header

@@ -38,7 +38,7 @@ package enum ArchiveEvent: Equatable, Sendable {
 /// Needs two disks that no other thread uses meanwhile.
 package struct JournalArchive<Storage: Disk> {
     let source: Storage
-    let target: Storage
+    package let target: Storage
     /// Of the journal.
     let timeline: TimelineHistory
     /// The copy that is continued; nil before the first update, and after a failure.

@@ -76,6 +76,29 @@ struct ArchiveCopier<Storage: Disk> {
         return true
     }
 
+    /// Removes what has become superfluous, also while nothing can be copied: the disk may be full.
+    ///
+    /// Whether the archive is of this journal is found out anew: another directory may be there by now, and
+    /// where the start has not waited for its disk, nothing has refused it. From an archive that contradicts
+    /// the journal nothing is removed: what the journal has lost is only there.
+    /// - Returns: false after a failure. Then the trim is not taken.
+    mutating func trim(
+        _ latest: ArchiveTrim.Latest, with trimmer: ArchiveTrimmer<Storage>, at position: JournalPosition
+    ) -> Bool {
+        guard latest.isWaiting else { return true }
+        let archive: JournalArchive<Storage>
+        do throws(BackupDirectory.Failure) { archive = try open() } catch {
+            fail(error.archiveFailure, "\(error)")
+            return false
+        }
+        do throws(JournalError) { try archive.refuseIfForeign(at: position) } catch {
+            fail(error.archiveFailure, error.ofArchive)
+            return false
+        }
+        if let trim = latest.take() { trimmer.trim(archive.target, trim) }
+        return true
+    }
+
     /// Has the next copy open the archive again if another directory is there by now.
     mutating func checkPlace() {
         guard archive != nil, !isUnchanged() else { return }

@@ -60,6 +60,7 @@ package final class ArchiveThread: Sendable {
             let trimmer = ArchiveTrimmer<SystemDisk>(metrics: metrics, logger: logger)
             var none: [Never] = []
             var retryTime: MonotonicTime?
+            var trimTime = MonotonicTime.now
             var checkTime = MonotonicTime.now + Self.checkInterval
             activity.track {
                 guard let disk = try? directory.open() else { return }
@@ -69,7 +70,12 @@ package final class ArchiveThread: Sendable {
                 activity.begin()
                 defer { activity.end() }
                 // Also while the journal cannot be archived: the disk may be full.
-                if let new = trim?.take(), let disk = try? directory.open() { trimmer.trim(disk, new) }
+                if let trim, trimTime <= .now, let position = mark.position,
+                    !copier.trim(trim, with: trimmer, at: position)
+                {
+                    trimTime = .now + Self.retryInterval
+                    retryTime = trimTime
+                }
                 if let retryTime, retryTime > .now { continue }
                 if checkTime <= .now {
                     checkTime = .now + Self.checkInterval

@@ -29,6 +29,7 @@ package struct ArchiveTrim: Sendable {
 
         /// Replaces an earlier one that was not taken: what is superfluous stays so.
         func set(_ new: ArchiveTrim) { trim.withLock { $0 = new } }
+        var isWaiting: Bool { trim.withLock { $0 != nil } }
         func take() -> ArchiveTrim? { trim.withLock { $0.take() } }
     }
 }

@@ -68,8 +68,11 @@ struct ArchiveTrimmer<Storage: Disk> {
     /// names say: several data directories may be restored from one backup, have a timeline of the same
     /// number, and share a directory.
     private func archived(_ trim: ArchiveTrim, in archive: Storage) throws(JournalError) -> [BackupName] {
-        let timeline = try ArchiveTimelines(of: archive).history(
-            of: trim.header.timeline, orOf: trim.header)
+        let timelines = try ArchiveTimelines(of: archive)
+        let timeline = try timelines.history(of: trim.header.timeline, orOf: trim.header)
+        // The history, or the backup, says whose the timeline should be; the segments, whose it is.
+        let owner = try timelines.directory(of: timeline.timeline)
+        guard owner ?? timeline.directory == timeline.directory else { return [] }
         return trim.backups.filter {
             timeline.contains($0.header.timeline, of: $0.header.directory, upTo: $0.header.sequence)
         }.map(\.name)
