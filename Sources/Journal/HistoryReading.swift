@@ -110,3 +110,24 @@ private struct FirstTime: SegmentVisitor {
 
     mutating func endSegment() -> Bool { false }
 }
+
+/// The time of a record of the journal, without its lock and without changes.
+/// - Returns: Milliseconds since 1970, of the entry with the record; nil where the directory does not have
+///   it any more, or not yet.
+/// - Throws: ``JournalError``.
+/// - Complexity: One read of the segment with the record.
+package func time<Storage: Disk>(
+    ofRecord sequence: SequenceNumber, on disk: Storage
+) throws(JournalError) -> Int64? {
+    let segments = try readableListing(of: disk).segments
+    guard let name = segments.last(where: { $0.firstSequence <= sequence }) else { return nil }
+    var reader = try SegmentReader.open(name, mode: .read, on: disk)
+    do throws(DiskFailure) {
+        while case .entry(let range, _, let last) = try reader.nextEntry() {
+            if last >= sequence { return reader.timestamp(at: range.lowerBound) }
+        }
+    } catch {
+        throw .disk(error)
+    }
+    return nil
+}

@@ -119,6 +119,9 @@ final class BackupServices: @unchecked Sendable {
                 in: BackupThread.Places(
                     backups: directory,
                     origin: configuration.dataDirectory == nil ? nil : origin,
+                    journal: try configuration.dataDirectory.map { path throws(DiskFailure) in
+                        try SystemDisk(directory: path, create: false)
+                    },
                     timeline: Self.timeline(of: origin, in: configuration.dataDirectory),
                     archiveTrim: archiveTrim,
                     mark: archive == nil ? nil : mark, beginning: beginning),

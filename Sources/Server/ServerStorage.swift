@@ -34,7 +34,10 @@ struct ServerStorage {
                 logger: logger)
             Signals.setEndsProcess(false)
             metrics.set(state.snapshot.treeSize)
-            origin = JournalOrigin(opened)
+            var origin = JournalOrigin(opened)
+            // Without what this start has appended: records of a journal that was set back would count.
+            origin.sequence = opened.recovery.lastSequence
+            self.origin = origin
             beginning = opened.recovery.checkpoint.flatMap { $0.beginsJournal ? $0 : nil }
             journal = try JournalThread(
                 opened, checkpointDisk: try SystemDisk(directory: path, create: false),

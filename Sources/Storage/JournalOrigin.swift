@@ -1,6 +1,6 @@
 import PandoJournal
 
-/// Where the journal ended when its server started.
+/// Where the journal ended when its server started: before or behind what the start itself has appended.
 package struct JournalOrigin: Sendable {
     /// The data directory of the journal.
     package var directory: DirectoryID

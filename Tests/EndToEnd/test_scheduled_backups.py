@@ -4,6 +4,7 @@ import fcntl
 import json
 import re
 import shutil
+import signal
 import stat
 import threading
 import time
@@ -202,6 +203,30 @@ class TestScheduled:
         done = run("restore", folder, "--data", tmp_path / "again")
         assert done.returncode == 0 and "warning" in done.stderr and "set back" in done.stderr, done.stderr
         assert "second" in exported(tmp_path / "again")
+
+    def test_onDisconnect_writes_of_the_start_do_not_hide_that_it_went_back(self, servers, tmp_path):
+        """The snapshot of a running machine has live sessions. The second start finds what the first has appended for them."""
+        folder, snapshot = tmp_path / "backups", tmp_path / "snapshot"
+        server = servers(arguments=["--admin-listen", "0", "--backup-every", "1s", "--backup-to", folder])
+        clients = [Connection(server.port, "default") for _ in range(6)]
+        for number, client in enumerate(clients):
+            client.must("o", {"p": f"/online/{number}", "d": None})
+            client.must("p", {"p": f"/online/{number}", "d": True})
+        server.signal(signal.SIGSTOP)
+        shutil.copytree(server.data, snapshot)
+        server.signal(signal.SIGCONT)
+        for number in range(3):
+            put(server, "/acknowledged", number)
+        wait_for_backup_behind(server, time.time())
+        server.kill()
+        shutil.rmtree(server.data)
+        snapshot.rename(server.data)
+        before = backups(folder)
+        for _ in range(3):
+            with pytest.raises(StartFailure) as failure:
+                server.start()
+            assert failure.value.code == BAD_CONFIGURATION and "set back to an earlier state" in str(failure.value)
+        assert backups(folder) == before
 
     def test_backups_under_load_are_one_moment_each(self, servers, tmp_path):
         """Each write sets two locations to one number: no backup has two."""

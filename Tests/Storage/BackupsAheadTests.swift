@@ -49,6 +49,34 @@ import Testing
         #expect(try world.writer.write(world.job(at: 3000, sequence: 250)))
     }
 
+    /// The journal has reached the sequence of the backup again, with a record of another time: such as the
+    /// onDisconnect writes that a refused start has appended.
+    @Test(
+        arguments: [
+            // backups: (sequence, time)            another record than
+            ([(3, 3000)], nil), ([(3, 2999)], 2999), ([(2, 1)], 1), ([(3, 3000), (2, 1)], nil),
+            ([(3, 5000), (3, 2999)], 2999), ([(4, 1)], nil), ([(3, 0)], nil), ([], nil),
+        ] as [([(UInt64, Int64)], Int64?)])
+    func otherRecordOfTheSameSequence(backups: [(UInt64, Int64)], found: Int64?) throws {
+        let source = SimulatedDisk()
+        var state = RecoveredState(access: .open)
+        var journal = try Journal.open(on: source, newDirectoryID: Self.own, into: &state)
+        for number in 1...3 as ClosedRange<Int64> {
+            try journal.append(
+                entry: [
+                    JournalRecord(.settings, namespace: 1, timestamp: number * 1000, payload: [1, 65, 66])
+                ])
+        }
+        try journal.write()
+        let disk = SimulatedDisk()
+        let headers = backups.map { Self.header($0.0, at: $0.1) }
+        for header in headers { disk.add(BackupName(header).text, header.bytes) }
+        let other = BackupOfOtherRecords(
+            of: Self.own, 1, endingAt: journal.lastAppended, in: source,
+            among: headers.map { BackupName($0) }, on: disk)
+        #expect(other?.name.milliseconds == found)
+    }
+
     /// A start refuses, as it does with an archive that is ahead, and changes nothing.
     @Test func startIsRefused() throws {
         let folder = try BackupDirectoryTests.Folder()
@@ -56,18 +84,21 @@ import Testing
         let directory = try folder.open(.backups)
         let disk = try directory.open()
         var state = RecoveredState(access: .open)
-        let journal = try Journal.open(on: SimulatedDisk(), newDirectoryID: Self.own, into: &state)
+        let data = try SystemDisk(directory: folder.data, create: false)
+        let journal = try Journal.open(on: data, newDirectoryID: Self.own, into: &state)
         let origin = JournalOrigin(journal)
-        #expect(BackupThread.refusal(of: directory, behind: origin).map(String.init(describing:)) == nil)
+        #expect(try BackupThread.compare(directory, with: origin, in: data))
         let header = Self.header(1, at: 1000)
         let name = BackupName(header).text
         _ = try CheckpointWriter(header, on: disk, named: name).finish()
         let before = folder.names(folder.place)
-        guard case .locked(let text) = BackupThread.refusal(of: directory, behind: origin) else {
+        do throws(StorageError) {
+            _ = try BackupThread.compare(directory, with: origin, in: data)
             Issue.record("not refused")
-            return
+        } catch {
+            let text = "\(error)"
+            #expect(text.contains(name) && text.contains("set back to an earlier state"))
         }
-        #expect(text.contains(name) && text.contains("set back to an earlier state"))
         #expect(folder.names(folder.place) == before)
     }
 

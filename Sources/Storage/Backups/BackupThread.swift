@@ -17,6 +17,8 @@ package final class BackupThread: Sendable {
         package var backups: BackupDirectory
         /// Where the journal ended at the start; nil for a server in memory.
         package var origin: JournalOrigin?
+        /// The disk of the data directory, for this thread alone; nil for a server in memory.
+        package var journal: SystemDisk?
         /// That of the data directory; nil for a server in memory.
         package var timeline: TimelineHistory?
         /// Gets what the backups make superfluous in the archive; nil without an archive.
@@ -28,11 +30,13 @@ package final class BackupThread: Sendable {
         package var beginning: CheckpointHeader?
 
         package init(
-            backups: BackupDirectory, origin: JournalOrigin?, timeline: TimelineHistory?,
+            backups: BackupDirectory, origin: JournalOrigin?, journal: SystemDisk?,
+            timeline: TimelineHistory?,
             archiveTrim: ArchiveTrim.Latest?, mark: JournalMark?, beginning: CheckpointHeader?
         ) {
             self.backups = backups
             self.origin = origin
+            self.journal = journal
             self.timeline = timeline
             self.archiveTrim = archiveTrim
             self.mark = mark
@@ -83,11 +87,23 @@ package final class BackupThread: Sendable {
                     queue.pause(for: $0)
                     activity.begin()
                 })
+            var isCompared = false
+            let compare = { () -> StorageError? in
+                guard !isCompared, let origin = places.origin, let journal = places.journal else {
+                    return nil
+                }
+                do throws(StorageError) {
+                    isCompared = try Self.compare(backups, with: origin, in: journal)
+                } catch {
+                    return error
+                }
+                return nil
+            }
             let refusal = activity.track { () -> StorageError? in
                 backups.logFailure(logger)
-                return places.origin.flatMap { Self.refusal(of: backups, behind: $0) }
+                return compare()
             }
-            // Where the start has not waited for it, each backup finds and reports the same.
+            // Where the start has not waited for it, it is found and reported again before each backup.
             if let refusal, firstLook.deliver(refusal) { return }
             let newest = activity.track {
                 Self.findNewest(in: backups, of: places.timeline, metrics, logger)
@@ -122,6 +138,11 @@ package final class BackupThread: Sendable {
                 }
                 if let failure = activity.track({ backups.failure }) {
                     writer.noteFailure("\(failure)")
+                    schedule.postpone(at: .now)
+                    continue
+                }
+                if let refusal = activity.track(compare) {
+                    writer.noteFailure("\(refusal)")
                     schedule.postpone(at: .now)
                     continue
                 }

@@ -41,16 +41,69 @@ struct BackupsAhead: CustomStringConvertible {
     }
 }
 
+/// A scheduled backup of a data directory whose last record is another one in its journal: that was written
+/// after the backup was made. The directory was set back, as with ``BackupsAhead``, and its journal has
+/// reached the backup's sequence again; a start that was refused has appended the onDisconnect writes of dead
+/// sessions already.
+struct BackupOfOtherRecords: CustomStringConvertible {
+    /// Where it is.
+    let path: String
+    let name: BackupName
+
+    /// Nil where there is none. Only the latest backup in the journal is compared: of several, the first that
+    /// was made. Those behind the end are ``BackupsAhead``.
+    /// - Parameters:
+    ///   - directory: The data directory, and `timeline` that of its journal.
+    ///   - end: The last record of its journal.
+    ///   - journal: Its disk.
+    /// - Complexity: One read of a header and of a segment.
+    init?<Storage: Disk>(
+        of directory: DirectoryID, _ timeline: UInt32, endingAt end: SequenceNumber, in journal: Storage,
+        among names: [BackupName], on disk: Storage
+    ) {
+        let candidates = names.filter {
+            $0.timeline == timeline && $0.sequence > .zero && $0.sequence <= end
+        }.sorted {
+            $0.sequence == $1.sequence ? $0.milliseconds < $1.milliseconds : $0.sequence > $1.sequence
+        }
+        for name in candidates {
+            guard let header = try? readCheckpointHeader(name.text, on: disk), header.directory == directory,
+                header.timeline == timeline, header.sequence == name.sequence
+            else { continue }
+            guard header.timestamp > 0, let time = try? time(ofRecord: header.sequence, on: journal),
+                time > header.timestamp
+            else { return nil }
+            path = disk.directory
+            self.name = name
+            return
+        }
+        return nil
+    }
+
+    var description: String {
+        "\(path): the journal has another record \(name.sequence) than \(name.text), written after that backup was made: the data directory was set back to an earlier state, and writes behind it are in the backups only. No backup was made or removed. `pando restore \(path) --data NEW` restores the newest one, with --archive also what was archived behind it; to go on with this data directory, move its backups to another directory, or give another --backup-to"
+    }
+}
+
 extension BackupThread {
-    /// Why a server does not start with a data directory that was set back to an earlier state, as far as its
-    /// backups show it. A directory of backups that is not there now is no reason: each backup looks again.
-    /// - Parameter origin: Where the journal ended at the start.
-    /// - Returns: ``StorageError/locked(_:)``; nil where there is no reason.
-    static func refusal(of directory: BackupDirectory, behind origin: JournalOrigin) -> StorageError? {
-        guard let disk = try? directory.open(), let names = try? disk.list() else { return nil }
+    /// Compares the journal with the backups: a data directory may have been set back to an earlier state.
+    /// - Parameters:
+    ///   - origin: Where the journal ended at the start.
+    ///   - journal: The disk of the data directory.
+    /// - Returns: Whether they were compared; false for a directory of backups that is not there now.
+    /// - Throws: ``StorageError/locked(_:)`` where they contradict each other.
+    static func compare(
+        _ directory: BackupDirectory, with origin: JournalOrigin, in journal: SystemDisk
+    ) throws(StorageError) -> Bool {
+        guard let disk = try? directory.open(), let list = try? disk.list() else { return false }
+        let names = list.compactMap { BackupName($0) }
         let ahead = BackupsAhead(
-            of: origin.directory, origin.timeline, endingAt: origin.sequence,
-            among: names.compactMap { BackupName($0) }, on: disk)
-        return ahead.map { .locked("--backup-to: \($0)") }
+            of: origin.directory, origin.timeline, endingAt: origin.sequence, among: names, on: disk)
+        if let ahead { throw .locked("--backup-to: \(ahead)") }
+        let other = BackupOfOtherRecords(
+            of: origin.directory, origin.timeline, endingAt: origin.sequence, in: journal, among: names,
+            on: disk)
+        if let other { throw .locked("--backup-to: \(other)") }
+        return true
     }
 }
