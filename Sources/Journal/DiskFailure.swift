@@ -66,7 +66,7 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// There is no file of that name.
     package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
-    /// The file system has no syncs: it is one that is never written, so nothing there waits for a sync.
+    /// The file system has no syncs, or cannot be written any more: nothing there waits for a sync.
     var isLackOfSync: Bool { operation.isSync && pando_disk_lacks_sync(errorNumber) != 0 }
 
     /// What should be a directory is something else.

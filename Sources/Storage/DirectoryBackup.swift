@@ -6,23 +6,27 @@ package enum DirectoryBackup {
     /// Reads a directory as it was at one moment, or as it is now; a server may run on it. What was read is
     /// on the disk of the directory then: a power cut cannot take it from there, so no other record gets one
     /// of its sequences.
-    /// - Parameter moment: Nil for now.
+    /// - Parameters:
+    ///   - moment: Nil for now.
+    ///   - warn: Gets what is wrong where the directory cannot be synced; nil where that is an error.
     /// - Throws: ``StorageError``; `.badData` also where the journal that is kept does not reach that moment,
     ///   `.disk` also where the directory cannot be synced. Then `state` is unchanged.
     package static func read(
-        _ path: String, until moment: PointInTime?, into state: inout RecoveredState
+        _ path: String, until moment: PointInTime?, into state: inout RecoveredState,
+        warn: ((String) -> Void)? = nil
     ) throws(StorageError) -> BackupSummary {
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
             throw StorageError(error)
         }
-        return try read(disk, until: moment, into: &state)
+        return try read(disk, until: moment, into: &state, warn: warn)
     }
 
     /// The same on any disk.
     /// - Throws: ``StorageError``; then `state` is unchanged.
     static func read<Storage: Disk>(
-        _ disk: Storage, until moment: PointInTime?, into state: inout RecoveredState
+        _ disk: Storage, until moment: PointInTime?, into state: inout RecoveredState,
+        warn: ((String) -> Void)? = nil
     ) throws(StorageError) -> BackupSummary {
         let path = disk.directory
         var recovered = state
@@ -43,7 +47,12 @@ package enum DirectoryBackup {
             throw .badData("\(path): the directory holds no data")
         }
         try refuse(moment, ifNotReachedIn: path, summary)
-        do throws(DiskFailure) { try syncJournal(of: disk) } catch { throw StorageError(error) }
+        do throws(DiskFailure) { try syncJournal(of: disk) } catch {
+            guard let warn else { throw StorageError(error) }
+            warn(
+                "\(error): what was read is whole, but if a server runs on \(path), a power cut may take its latest records from there"
+            )
+        }
         state = recovered
         var result = BackupSummary(
             sequence: summary.lastSequence, timestamp: recovered.lastTime, directory: directory,

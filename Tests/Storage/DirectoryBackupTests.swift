@@ -60,6 +60,10 @@ import Testing
             if case StorageError.disk = error { true } else { false }
         }
         #expect(state.lastTime == 0, "nothing is returned")
+        // A restore has it all the same.
+        var warnings: [String] = []
+        let summary = try DirectoryBackup.read(disk, until: nil, into: &state) { warnings.append($0) }
+        #expect(summary.sequence == SequenceNumber(4) && warnings.count == 1)
     }
 
     /// A copy reaches back to its oldest checkpoint, so damage of files that a start does not read counts,

@@ -142,7 +142,11 @@ struct Restore: ParsableCommand {
             {
                 throw .locked("\(path): restore it into another directory")
             }
-            return (try DirectoryBackup.read(path, until: moment, into: &state), path)
+            // The disk may be failing: then what can be read is wanted all the more.
+            return (
+                try DirectoryBackup.read(
+                    path, until: moment, into: &state, warn: { printError("warning: \($0)") }), path
+            )
         }
         let url = URL(fileURLWithPath: path)
         let (name, directory) = (url.lastPathComponent, url.deletingLastPathComponent().path)
