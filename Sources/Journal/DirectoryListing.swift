@@ -80,11 +80,15 @@ struct DirectoryListing {
 }
 
 /// The files that count.
+/// - Parameter hasTimelines: Whether the journal goes through several timelines (``ArchivedJournal``): then
+///   none of their files is superseded. In a data directory, a restore has ended the earlier ones.
 /// - Throws: ``JournalError/corrupt(_:)`` for a name that cannot be read, ``JournalError/disk(_:)``.
-func readableListing<Storage: Disk>(of disk: Storage) throws(JournalError) -> DirectoryListing {
+func readableListing<Storage: Disk>(
+    of disk: Storage, hasTimelines: Bool = false
+) throws(JournalError) -> DirectoryListing {
     let listing = DirectoryListing(try onDisk { () throws(DiskFailure) in try disk.list() })
     if let name = listing.unreadable.first {
         throw .corrupt(JournalProblem(file: name, byteOffset: 0, flaw: .unreadableName))
     }
-    return listing.ofCurrentTimeline
+    return hasTimelines ? listing : listing.ofCurrentTimeline
 }

@@ -16,7 +16,7 @@ func readDirectory<Storage: Disk>(
 ) throws(JournalError) -> RecoverySummary {
     var attemptsLeft = 10
     while true {
-        let listing = try readableListing(of: disk)
+        let listing = try readableListing(of: disk, hasTimelines: timeline != nil)
         var recovery = DirectoryReader(disk: disk, listing: listing, moment: moment, timeline: timeline)
         if listing.segments.isEmpty, listing.checkpoints.isEmpty {
             recovery.summary.isNew = true
@@ -27,7 +27,7 @@ func readDirectory<Storage: Disk>(
             return recovery.summary
         } catch {
             attemptsLeft -= 1
-            let now = try readableListing(of: disk)
+            let now = try readableListing(of: disk, hasTimelines: timeline != nil)
             let hasChanged = now.segments != listing.segments || now.checkpoints != listing.checkpoints
             guard hasChanged, attemptsLeft > 0 else { throw error }
             host.startOver()

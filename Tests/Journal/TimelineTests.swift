@@ -194,6 +194,22 @@ import Testing
         #expect(journal.newestTimeline == 2, "its number is taken")
     }
 
+    /// The same, with a backup of the restored directory: what is archived of the earlier timeline is no less
+    /// part of its journal.
+    @Test func backupOfATimelineWithAHistoryOnlyIsRestored() throws {
+        let world = World()
+        let first = TimelineHistory(timeline: 1, directory: Self.ids[0])
+        try world.write(first, count: 20)
+        let second = Self.child(2, of: first, at: 12)
+        try second.write(on: world.archive)
+        let known = Array(try #require(world.entries[1]).prefix(12))
+        world.entries[2] = known
+        let (restored, summary) = try world.restore(second, behind: 12)
+        #expect(restored.entries == known && summary.lastSequence == SequenceNumber(12))
+        let (earlier, _) = try world.restore(second, behind: 12, until: .sequence(SequenceNumber(5)))
+        #expect(earlier.entries == Array(known.prefix(5)))
+    }
+
     /// Moments before, at and behind the records at which timelines begin.
     @Test(arguments: [5, 11, 12, 13, 21, 22, 23, 27, 40] as [UInt64])
     func momentsOfATimeline(sequence: UInt64) throws {
