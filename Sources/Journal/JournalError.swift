@@ -19,7 +19,7 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
     case noTimelineLeft(directory: String)
     /// The oldest checkpoint or record is later than the requested moment.
     case beforeJournal(earliest: SequenceNumber)
-    /// What was written is read back otherwise. It was removed, and the data from before is unchanged.
+    /// What was written is read back otherwise. It has no name, and the data from before is unchanged.
     case writtenDamaged(JournalProblem)
     /// A checkpoint has its name, so the next start uses it. But the directory could not be synced, so a
     /// power cut may take the name back.
@@ -44,8 +44,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
         case .beforeJournal(let earliest):
             "the data directory does not reach back to this moment: it begins with sequence \(earliest)"
         case .writtenDamaged(let problem):
-            "what was written is read back otherwise: \(problem). It was removed, and the data from before is "
-                + "unchanged; look for a failing disk or memory"
+            "what was written is read back otherwise: \(problem). It has no name, so the next start "
+                + "removes it, and the data from before is unchanged; look for a failing disk or memory"
         case .nameNotDurable(let file, let failure):
             "\(file) has its name, so the change has taken effect, and the next start uses it; but a power cut "
                 + "before that may bring back the data from before: \(failure)"
