@@ -1,6 +1,7 @@
 """Disks of backups and of the archive that do not answer, as one on the network whose server is gone: clients are served, the start and
 the end of a server do not wait for them, and everything goes on when they answer."""
 
+import os
 import pathlib
 import shutil
 import signal
@@ -129,6 +130,27 @@ def test_sigterm_ends_a_start_that_waits_for_it(disk, option, tmp_path):
         process.terminate()
         # On a busy machine the start may be over by then.
         assert process.wait(LIMIT) in (-signal.SIGTERM, 0)
+    finally:
+        process.kill()
+        process.wait(LIMIT)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="makes a namespace of processes")
+def test_sigterm_ends_a_start_that_waits_for_it_in_a_container(disk, tmp_path):
+    """The first process of a container gets only the signals that it handles."""
+    disk = disk("--backup-to")
+    disk.hang()
+    with open(tmp_path / "stderr.txt", "wb") as stderr:
+        process = subprocess.Popen(
+            ["unshare", "--pid", "--fork", "--kill-child", *disk.server.command], stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=stderr, env=clean_environment() | disk.server.environment,
+            cwd=disk.server.folder)
+    try:
+        disk.wait_until_it_hangs()
+        children = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        os.kill(int(children[0]), signal.SIGTERM)
+        # On a busy machine the start may be over by then.
+        assert process.wait(LIMIT) in (128 + signal.SIGTERM, 0)
     finally:
         process.kill()
         process.wait(LIMIT)

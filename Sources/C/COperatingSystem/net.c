@@ -118,7 +118,17 @@ int32_t pando_signals_block(void) {
     return -pthread_sigmask(SIG_BLOCK, &set, NULL);
 }
 
+static void end_process(int number) {
+    _exit(128 + number);
+}
+
 int32_t pando_signals_end_process(int32_t do_end) {
+    // The kernel discards a signal to the first process of a container that has no handler. It stays: a blocked signal is read.
+    if (getpid() == 1) {
+        struct sigaction action = {0};
+        action.sa_handler = end_process;
+        if (sigaction(SIGTERM, &action, NULL) != 0 || sigaction(SIGINT, &action, NULL) != 0) return -errno;
+    }
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
