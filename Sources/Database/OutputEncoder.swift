@@ -98,14 +98,12 @@ struct OutputEncoder {
 
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
-        // Clients number their tags from one, so listeners of one query often share theirs.
-        var byTag: [Int64: ContiguousArray<SessionID>] = [:]
-        for recipient in push.taggedRecipients { byTag[recipient.tag, default: []].append(recipient.session) }
+        let groups = TagGroups(push.taggedRecipients)
+        if push.taggedRecipients.count > Self.manyRecipientsCount { mayHaveTakenLong = true }
         if push.body.isHeavier(than: largeByteCount) {
             if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
-            for tag in push.taggedRecipients.lazy.map(\.tag) {
-                guard let sessions = byTag.removeValue(forKey: tag) else { continue }
-                sendLarge(.push(push.body, tag: tag), to: [sessions])
+            for group in groups.all {
+                sendLarge(.push(push.body, tag: group.tag), to: [groups.sessions(of: group)])
             }
             return
         }
@@ -116,12 +114,14 @@ struct OutputEncoder {
             message.append(pushTail: nil)
             send(to: untagged)
         }
-        // In the order in which the tags come: that of a dictionary differs from run to run.
-        for tag in push.taggedRecipients.lazy.map(\.tag) {
-            guard let sessions = byTag.removeValue(forKey: tag) else { continue }
+        for group in groups.all {
             message.removeSubrange(headCount...)
-            message.append(pushTail: tag)
-            send(to: [sessions])
+            message.append(pushTail: group.tag)
+            if let session = groups.onlySession(of: group) {
+                sendPush(toOne: session)
+            } else {
+                send(to: [groups.sessions(of: group)])
+            }
         }
     }
 
@@ -366,11 +366,13 @@ struct OutputEncoder {
         batches[loop].appendFrames(from: start, to: session)
     }
 
+    private mutating func sendPush(toOne session: SessionID) {
+        batches[Int(session.loop)].pushCount += 1
+        sendToOne(session)
+    }
+
     private mutating func send(to groups: [ContiguousArray<SessionID>]) {
-        if groups.count == 1, groups[0].count == 1 {
-            batches[Int(groups[0][0].loop)].pushCount += 1
-            return sendToOne(groups[0][0])
-        }
+        if groups.count == 1, groups[0].count == 1 { return sendPush(toOne: groups[0][0]) }
         var frames: [UInt8] = []
         frames.reserveCapacity(message.count + 10)
         guard frames.append(framesOf: message.rawSpan) else { return disconnect(groups) }

@@ -60,6 +60,11 @@ extension Engine {
             guard (own?.filteredCounts[listen.path] ?? 0) < SessionListens.filteredLimit,
                 own?.hasSpace(forWindowOf: query, at: listen.path) != false
             else { return excess(command, .filteredListens) }
+            if let tag = listen.tag {
+                let hasSpace = tree.listens.table.hasSpace(
+                    forTag: tag, of: query, at: listen.path, in: command.session)
+                guard hasSpace else { return excess(command, .filteredListens) }
+            }
             if !query.aggregates.isEmpty, let refusal = refusal(of: query, listen, command) {
                 return refusal
             }

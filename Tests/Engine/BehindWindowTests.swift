@@ -215,6 +215,41 @@ import Testing
         #expect(run(.put(Write(Target("q/8"), Draft(#"{"n":0}"#)))).count == 100)
     }
 
+    /// However many sessions share the windows of many queries: one write, and one step behind it, pushes to
+    /// a bounded number of recipients.
+    @Test func recipientsOfOneStepAreBounded() {
+        let held = Held(Engine(access: .open))
+        func run(_ session: UInt64, _ operation: PandoEngine.Operation) -> [Push] {
+            held.engine.execute(
+                Command(session: SessionID(session), credential: .anonymous, time: 1, operation: operation)
+            ).1.pushes
+        }
+        let (sessionCount, queryCount) = (150, 200)
+        for session in 1...sessionCount {
+            for number in 1...queryCount {
+                let query = Query(order: .key, limit: .init(count: number, anchor: .first))
+                let tag = Int64(session * queryCount + number)
+                _ = run(UInt64(session), .listen(Listen(path: "q", query: query, tag: tag)))
+            }
+        }
+        func count(_ pushes: [Push]) -> Int { pushes.reduce(0) { $0 + $1.taggedRecipients.count } }
+        let first = count(run(999, .put(Write(Target("q/k"), Draft("1")))))
+        #expect((1000..<9000).contains(first))
+        var all = first
+        while held.engine.tree.hasIndexWork {
+            for job in held.engine.tree.takeIndexWork().jobs {
+                var rest: IndexJobResult? = job.perform()
+                while let left = rest {
+                    rest = held.engine.tree.finishSome(left)
+                    let step = count(held.engine.tree.removeScanPushes())
+                    #expect(step < 2000)
+                    all += step
+                }
+            }
+        }
+        #expect(all == sessionCount * queryCount, "each gets the change once")
+    }
+
     private static func oneValue(_ number: Int) -> Query {
         Query(
             order: .value,

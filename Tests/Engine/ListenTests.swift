@@ -1,8 +1,9 @@
 import PandoBytes
-import PandoEngine
 import PandoRules
 import PandoTree
 import Testing
+
+@testable import PandoEngine
 
 /// Beginning and ending listens (realtime §4.2, §4.3, §6.2, §6.4).
 @Suite struct Listens {
@@ -226,6 +227,34 @@ import Testing
         #expect(scene.put(99, "q/a", "2").count == 21)
         for session in 1...40 { scene.unlisten(UInt64(session), "q", #"{"l":1}"#, tag: Int64(session)) }
         #expect(scene.put(99, "q/a", "3") == ["ok"])
+        #expect(scene.engine.checkInvariants() == (1, 0))
+    }
+
+    /// A push takes a frame for each tag, so one session may have only so many for the same query.
+    @Test func tagsOfOneQueryAreBounded() {
+        var scene = Scene()
+        let limit = SessionListens.tagLimit
+        let query = #"{"l":1}"#
+        // Another session first: the number of recipients does not matter.
+        for session in 2...40 { scene.listen(UInt64(session), "q", query, tag: 1) }
+        for tag in 1...limit { #expect(scene.listen(1, "q", query, tag: Int64(tag)) != ["failed"]) }
+        #expect(scene.listen(1, "q", query, tag: 99) == ["failed"])
+        #expect(scene.listen(1, "q", query, tag: 3) != ["failed"], "one that it has")
+        #expect(scene.listen(1, "q", #"{"l":2}"#, tag: 99) != ["failed"], "another query")
+        #expect(scene.listen(1, "p", query, tag: 98) != ["failed"], "another location")
+        #expect(scene.listen(2, "q", query, tag: 2) != ["failed"], "another session")
+        #expect(scene.put(99, "q/a", "1").count == limit + 1 + 40 + 1)
+        _ = scene.engine.checkInvariants()
+        scene.unlisten(1, "q", query, tag: 3)
+        #expect(scene.listen(1, "q", query, tag: 97) != ["failed"])
+        #expect(scene.listen(1, "q", query, tag: 96) == ["failed"])
+        // Few recipients are left, and then many again.
+        for session in 2...40 { scene.run(UInt64(session), .endSession) }
+        for tag in 1...limit where tag != 3 { scene.unlisten(1, "q", query, tag: Int64(tag)) }
+        _ = scene.engine.checkInvariants()
+        for tag in 1..<limit { #expect(scene.listen(1, "q", query, tag: Int64(tag)) != ["failed"]) }
+        #expect(scene.listen(1, "q", query, tag: 96) == ["failed"])
+        scene.run(1, .endSession)
         #expect(scene.engine.checkInvariants() == (1, 0))
     }
 

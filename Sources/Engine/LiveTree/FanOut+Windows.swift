@@ -7,6 +7,8 @@ extension FanOut {
     private static let visitsPerAlteredChild = 8
     /// To make and print a push takes as long as to visit so many children.
     static let visitsPerPush = 256
+    /// To encode a push for one more recipient with a tag takes as long as to visit so many children.
+    static let visitsPerRecipient = 16
 
     /// About how long the update of a window takes, or of a live aggregate: counted in visits of children.
     /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
@@ -67,7 +69,7 @@ extension FanOut {
                 hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
             if view.aggregate != nil {
                 if let body = view.recompute(over: value, at: node.path, indexes, hasTime: hasTime) {
-                    pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
+                    push(body, to: view, indexes)
                 }
                 continue
             }
@@ -87,8 +89,14 @@ extension FanOut {
             }
             details.updateRange(of: view)
             indexes.resizedWindows.note(view, at: node.path)
-            if let body { pushes.append(Push(body: body, taggedRecipients: view.recipients.members)) }
+            if let body { push(body, to: view, indexes) }
         }
+    }
+
+    /// Adds a push for all recipients of a view: they count, too, for what the write may do.
+    private mutating func push(_ body: Push.Body, to view: QueryView, _ indexes: IndexCatalog) {
+        indexes.updatableChildCount -= view.recipients.count * Self.visitsPerRecipient
+        pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 
     /// The captured children of a node that a write altered, each once.

@@ -82,7 +82,7 @@ struct ListenerTable: @unchecked Sendable {
             node.changeDetails { $0.append(view) }
             viewCount += 1
         }
-        view.recipients.insert(Push.TaggedRecipient(session: session, tag: key.tag))
+        view.add(Push.TaggedRecipient(session: session, tag: key.tag))
         isEmpty = false
         return view
     }
@@ -96,7 +96,7 @@ struct ListenerTable: @unchecked Sendable {
                 return
             }
             left = view
-            view.recipients.remove(Push.TaggedRecipient(session: session, tag: key.tag))
+            view.remove(Push.TaggedRecipient(session: session, tag: key.tag))
             guard view.recipients.isEmpty else { return }
             node.changeDetails { $0.removeView(at: index) }
         }
@@ -204,6 +204,14 @@ struct ListenerTable: @unchecked Sendable {
             || node.views.count(where: { $0.aggregate != nil }) < Self.aggregateLimit
     }
 
+    /// Whether a session may listen to a query under a tag: it does so already, or under few others.
+    func hasSpace(forTag tag: Int64, of query: Query, at path: Path, in session: SessionID) -> Bool {
+        guard let view = view(of: query, at: path),
+            view.tagCount(of: session) >= SessionListens.tagLimit
+        else { return true }
+        return view.recipients.contains(Push.TaggedRecipient(session: session, tag: tag))
+    }
+
     // MARK: Writes
 
     /// Before a change: stores, at each node with views on the way to it, the child that the change is in,
@@ -304,6 +312,7 @@ struct ListenerTable: @unchecked Sendable {
                 precondition(
                     node.position(of: view.query) == index, "the index of a query is wrong at \(node.path)")
                 precondition(!view.recipients.isEmpty, "a view without recipients is left at \(node.path)")
+                view.checkInvariants()
             }
             viewTotal += node.views.count
             if let details = node.details, !details.finder.isEmpty {

@@ -36,6 +36,7 @@ extension LiveTree {
             view.settle(at: scan.path, indexes)
             guard view.awaits(part.number) else { continue }
             view.scan = nil
+            left -= FanOut.visitsPerRecipient * view.recipients.count
             left -= Self.entriesPerDifference * (differences?.count ?? 0)
             switch part.result {
             case .aggregate(let value): finish(value, of: view, over: node, at: scan.path)

@@ -5,7 +5,10 @@ import PandoTree
 final class QueryView {
     let query: Query
     var window: Window
-    var recipients = MemberSet<[Push.TaggedRecipient]>()
+    private(set) var recipients = MemberSet<[Push.TaggedRecipient]>()
+    /// The recipients by session. Empty up to ``SessionListens/tagLimit`` recipients, since these are counted
+    /// faster.
+    private var tagCounts: [SessionID: Int] = [:]
     /// The state of a live aggregate; nil for a window. Where it is set, ``window`` is empty, and only its
     /// range is used.
     var aggregate: AggregateState?
@@ -34,6 +37,42 @@ final class QueryView {
         self.query = query
         self.window = window
         if !query.aggregates.isEmpty { aggregate = AggregateState() }
+    }
+
+    // MARK: Recipients
+
+    /// Adds a recipient, unless it is there. O(1).
+    func add(_ recipient: Push.TaggedRecipient) {
+        guard recipients.insert(recipient) else { return }
+        if !tagCounts.isEmpty {
+            tagCounts[recipient.session, default: 0] += 1
+        } else if recipients.count > SessionListens.tagLimit {
+            for recipient in recipients.members { tagCounts[recipient.session, default: 0] += 1 }
+        }
+    }
+
+    /// Removes a recipient, if it is there. O(1).
+    func remove(_ recipient: Push.TaggedRecipient) {
+        guard recipients.remove(recipient) else { return }
+        if let count = tagCounts[recipient.session] {
+            tagCounts[recipient.session] = count > 1 ? count - 1 : nil
+        }
+        // Well below the limit, so that what is counted near it is not counted repeatedly.
+        if recipients.count < SessionListens.tagLimit / 2 { tagCounts = [:] }
+    }
+
+    /// The tags under which a session is a recipient. O(1).
+    func tagCount(of session: SessionID) -> Int {
+        tagCounts.isEmpty
+            ? recipients.members.count { $0.session == session } : tagCounts[session] ?? 0
+    }
+
+    /// Traps when the tags of a session are miscounted. O(recipients); for tests.
+    func checkInvariants() {
+        let counts = Dictionary(grouping: recipients.members, by: \.session).mapValues(\.count)
+        precondition(tagCounts.isEmpty || tagCounts == counts, "the tags of a session are miscounted")
+        precondition(
+            !tagCounts.isEmpty || recipients.count <= SessionListens.tagLimit, "tags are not counted")
     }
 
     /// How far the scan is that a view waits for.

@@ -15,6 +15,10 @@ struct SessionListens: Sendable {
     /// windows, and all other commands wait meanwhile.
     static let filteredLimit = 1000
 
+    /// Tags under which one session may listen to one query at one location; our own limit. SDKs use one. A
+    /// push of the query takes a frame for each tag, which no other limit of a write counts.
+    static let tagLimit = 16
+
     /// Children that the windows of one session at one location may have, beyond which it gets no further one
     /// that may be large, and loses one that becomes large; our own limit. Each takes memory, and time with
     /// each write that replaces them.

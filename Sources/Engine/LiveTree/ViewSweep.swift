@@ -126,6 +126,7 @@ extension LiveTree {
             // A listen that may not have so large a window ends before it is sent that.
             chargeResizedWindows()
             guard let body, !view.recipients.isEmpty else { continue }
+            indexes.updatableChildCount -= view.recipients.count * FanOut.visitsPerRecipient
             scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
         }
         indexes.goOn(with: sweep)

@@ -1,0 +1,28 @@
+import Testing
+
+@testable import PandoDatabase
+@testable import PandoEngine
+
+/// The recipients of a push by their tags.
+@Suite struct TagGroupsTests {
+    private static func groups(_ recipients: [(session: UInt64, tag: Int64)]) -> [String] {
+        let groups = TagGroups(
+            recipients.map { Push.TaggedRecipient(session: SessionID($0.session), tag: $0.tag) })
+        return groups.all.map { group in
+            let sessions = groups.sessions(of: group).map { "\($0.rawValue)" }.joined(separator: " ")
+            #expect((groups.onlySession(of: group) != nil) == !sessions.contains(" "))
+            return "\(group.tag): \(sessions)"
+        }
+    }
+
+    @Test func groupsComeInTheOrderOfTheirFirstRecipients() {
+        #expect(Self.groups([]) == [])
+        #expect(Self.groups([(7, 3)]) == ["3: 7"])
+        #expect(Self.groups([(7, 3), (8, 3)]) == ["3: 7 8"])
+        #expect(
+            Self.groups([(1, 9), (2, 5), (1, 4), (3, 9), (4, 5), (5, 9)])
+                == ["9: 1 3 5", "5: 2 4", "4: 1"])
+        let many = Self.groups((0..<1000).map { (UInt64($0 + 1), Int64($0)) })
+        #expect(many == (0..<1000).map { "\($0): \($0 + 1)" })
+    }
+}
