@@ -47,8 +47,8 @@ package enum JournalError: Error, Equatable, Sendable, CustomStringConvertible {
             "what was written is read back otherwise: \(problem). It has no name, so the next start "
                 + "removes it, and the data from before is unchanged; look for a failing disk or memory"
         case .nameNotDurable(let file, let failure):
-            "\(file) has its name, so the change has taken effect, and the next start uses it; but a power cut "
-                + "before that may bring back the data from before: \(failure)"
+            "\(file) has its name, so the change has taken effect; but the directory could not be synced: \(failure). "
+                + "A power cut before the next start may bring back the data from before"
         case .entryTooLarge(let byteCount, let byteLimit):
             "an entry of \(byteCount) bytes: the limit of the journal is \(byteLimit)"
         }
@@ -219,7 +219,7 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
         case .checkpointHeaderDamaged: "the checkpoint's header is damaged: wrong checksum"
         case .impossibleCheckpoint(let sequence): "a checkpoint cannot have sequence \(sequence)"
         case .irreplaceable(let flaw, let reason):
-            "\(flaw); older checkpoints and the journal do not replace it (\(reason))"
+            "\(flaw); this checkpoint is needed: the older ones and the journal do not have all data without it (\(reason))"
         case .endsBeforeCheckpoint(let last, let checkpoint):
             "the journal ends at sequence \(last), before the checkpoint at \(checkpoint)"
         case .rejected(let sequence, let reason):
@@ -235,8 +235,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
                 + "timeline \(journal): a data directory that was restored has taken its place"
         case .damagedHistory: "not the history of a timeline as a restore writes it"
         case .backupDiffers(let sequence):
-            "record \(sequence) was written after the backup, which ends with another record of this sequence: the journal has "
-                + "lost that one, in a power cut, or because the data directory was set back"
+            "the archive's record \(sequence) is not the one with which the backup ends: it was written after the backup was made. "
+                + "The journal has lost the backup's record, in a power cut, or because the data directory was set back"
         case .backupNotOnTimeline(let timeline, let backup, let sequence):
             "the backup is of timeline \(backup), at sequence \(sequence), which is no part of timeline \(timeline)"
         }

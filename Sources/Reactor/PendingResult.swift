@@ -18,7 +18,7 @@ package final class PendingResult<Value: Sendable>: Sendable {
         delivered = try WakeupEvent()
     }
 
-    /// Once.
+    /// Delivers the value. Call it exactly once: a second call traps.
     /// - Returns: false where nobody waits for it any more.
     @discardableResult
     package func deliver(_ value: Value) -> Bool {

@@ -17,18 +17,19 @@ enum BlockedTurn {
     private static let exitCode: Int32 = 70
 
     /// What is logged when the process ends for a turn; nil for one that may go on.
-    static func lastWords(unfinishedTurn: Duration?) -> String? {
+    static func exitMessage(unfinishedTurn: Duration?) -> String? {
         guard let unfinishedTurn, unfinishedTurn > stopLimit else { return nil }
         return """
-            stopping: a turn of the databases (pando-database, or the I/O or journal thread that runs them) has not ended for \
-            \(unfinishedTurn.components.seconds) s; the process ends without it, with exit code \(exitCode). What was \
-            acknowledged is kept, and onDisconnect writes run at the next start
+            stopping: the databases have been blocked for \(unfinishedTurn.components.seconds) s (a step on the thread \
+            pando-database, or on the I/O or journal thread that runs them, has not ended), so the process ends now, with exit \
+            code \(exitCode). What was acknowledged is kept, and onDisconnect writes run at the next start. Look for a disk \
+            that does not answer
             """
     }
 
     /// Looks at the databases until the process has ended. On the thread of `main`, which does not run them.
     static func watch(_ database: DatabaseExecutor, on main: EventLoop, _ logger: Logger) {
-        if let text = lastWords(unfinishedTurn: database.unfinishedTurn()) {
+        if let text = exitMessage(unfinishedTurn: database.unfinishedTurn()) {
             logger.critical("\(text)")
             // At once: other threads wait for what does not end.
             _exit(exitCode)

@@ -50,7 +50,7 @@ package enum DirectoryBackup {
         do throws(DiskFailure) { try syncJournal(of: disk) } catch {
             guard let warn else { throw StorageError(error) }
             warn(
-                "\(error): what was read is whole, but if a server runs on \(path), a power cut may take its latest records from there"
+                "\(error): the restored data is complete. But if a server runs on \(path), a power cut may remove its latest records there, which the restored copy has"
             )
         }
         state = recovered

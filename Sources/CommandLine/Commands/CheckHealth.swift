@@ -24,7 +24,7 @@ struct CheckHealth: ParsableCommand {
     )
     var url: String?
 
-    @Flag(help: "Ask only whether the process answers (/livez): it does so during recovery, too.")
+    @Flag(help: "Ask only whether the process works (/livez), also during recovery.")
     var live = false
 
     @Option(help: ArgumentHelp("How long the whole answer may take.", valueName: "seconds"))

@@ -4,11 +4,11 @@ import PandoTree
 /// asking each order: orders by `members/UID` are as many as there are users.
 ///
 /// - An order by a path below each child is asked when the child has data there (``OrderPaths``).
-/// - A child that lacks the data has one place in all orders of as many fields: that of no value, by its key.
-///   The windows that reach such places are in ``withoutValue``, whatever their order.
+/// - A child without data at the order's path is sorted before all values, by its key: its place is the same
+///   in all orders with as many fields. Windows whose range includes such places are in ``withoutValue``.
 ///
-/// Always true: the ranges of `byOrder` and the windows that have been inserted are the same, no order is
-/// without a range, and a range is in `withoutValue` just where it reaches a place of children without value.
+/// Always true: `byOrder` holds each inserted range once, no order is empty, and `withoutValue` holds exactly
+/// the ranges that include children without a value.
 struct WindowFinder {
     private var byOrder: [ChildOrder: WindowRanges] = [:]
     private var paths = OrderPaths()
@@ -68,9 +68,8 @@ struct WindowFinder {
 
     /// The views whose windows one of the children was in, is in, or has to enter, in the order in which the
     /// views came.
-    /// - Complexity: O(1) steps for each field that a child has and some order sorts by, and, for each such
-    ///   order, O((windows / 64 + 64 × views found) × log children) comparisons, at most, however many
-    ///   children have changed.
+    /// - Complexity: The number of fields of each child that some order uses, and, for each of these orders, at
+    ///   most (windows / 64 + 64 × views found) × log(children) comparisons.
     func views(touchedBy altered: [ChildChange]) -> [QueryView] {
         var children: [AlteredChild] = []
         for change in altered {

@@ -80,7 +80,7 @@ package struct BackupPlace: Equatable, Sendable {
         _ use: BackupUse, in dataDirectory: String, _ reason: String
     ) -> BackupDirectory.Failure {
         .damaged(
-            "\(dataDirectory)/\(use.recordName): \(reason). The file says which directory the server has used for \(use.option), so none is used now: check that the right disk is mounted, and remove the file; then the directory that is there is used"
+            "\(dataDirectory)/\(use.recordName): \(reason). The file names the directory that the server has used for \(use.option), so now none is used. Check first that the right disk is mounted; then remove this file, and the directory that is there is used at the next attempt"
         )
     }
 

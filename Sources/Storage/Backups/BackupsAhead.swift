@@ -37,14 +37,13 @@ struct BackupsAhead: CustomStringConvertible {
     }
 
     var description: String {
-        "\(path): \(newest.text) holds everything up to sequence \(newest.sequence), but the journal ends with \(end): the data directory was set back to an earlier state, and the writes behind it are in the backups only. No backup was made or removed. `pando restore \(path) --data NEW` restores the newest one, with --archive also what was archived behind it; to go on with this data directory, move its backups to another directory, or give another --backup-to"
+        "\(path): \(newest.text) holds everything up to sequence \(newest.sequence), but the journal of the data directory ends with \(end): it was set back to an earlier state, and the later writes are in the backups only. No backup was made or removed. To get these writes back: pando restore \(path) --data NEW (with --archive DIR also the archived writes after the backup). To go on without them: move the backups of this data directory to another directory, or give another --backup-to"
     }
 }
 
-/// A scheduled backup of a data directory whose last record is another one in its journal: that was written
-/// after the backup was made. The directory was set back, as with ``BackupsAhead``, and its journal has
-/// reached the backup's sequence again; a start that was refused has appended the onDisconnect writes of dead
-/// sessions already.
+/// A backup whose last record differs from the journal's record of the same sequence, which is later than
+/// the backup. So the directory was set back, as with ``BackupsAhead``, and then written again up to that
+/// sequence. Even a start that was refused can do that: it writes the onDisconnect writes of ended sessions.
 struct BackupOfOtherRecords: CustomStringConvertible {
     /// Where it is.
     let path: String
@@ -81,7 +80,7 @@ struct BackupOfOtherRecords: CustomStringConvertible {
     }
 
     var description: String {
-        "\(path): the journal has another record \(name.sequence) than \(name.text), written after that backup was made: the data directory was set back to an earlier state, and writes behind it are in the backups only. No backup was made or removed. `pando restore \(path) --data NEW` restores the newest one, with --archive also what was archived behind it; to go on with this data directory, move its backups to another directory, or give another --backup-to"
+        "\(path): record \(name.sequence), the last one in \(name.text), is not the record \(name.sequence) of the journal, which was written after that backup was made: the data directory was set back to an earlier state, and later writes are in the backups only. No backup was made or removed. To get these writes back: pando restore \(path) --data NEW (with --archive DIR also the archived writes after the backup). To go on without them: move the backups of this data directory to another directory, or give another --backup-to"
     }
 }
 

@@ -113,7 +113,7 @@ package enum ScheduledBackups {
             let newest = try latest(from: chosen, among: backups.filter(isWanted), in: directory, at: now)
             if newest.milliseconds < chosen.milliseconds {
                 warn(
-                    "\(directory): \(newest.text) is taken, the latest in the journal. \(chosen.text) was made after it and holds an earlier state: the data directory was set back in between, or the clock was wrong. To restore that one, give its file"
+                    "\(directory): \(newest.text) is restored, which holds the latest state. \(chosen.text) was made later but holds an earlier state: the data directory was set back between the two, or the clock was wrong. To restore \(chosen.text), give the path of that file"
                 )
             }
             return newest.text
