@@ -110,6 +110,7 @@ package enum DataDirectory {
     ) throws(JournalError) {
         let clock = WallClock(notBefore: state.lastTime, in: environment)
         let time = clock.now()
+        let hasSessions = !state.unendedSessions.isEmpty
         try state.endDeadSessions(at: time) { namespace, records throws(JournalError) in
             let byteCount = records.reduce(0) {
                 $0 + JournalFormat.recordByteCount(payloadByteCount: $1.payload.count)
@@ -123,6 +124,7 @@ package enum DataDirectory {
                 })
             return true
         }
+        if hasSessions { state.noteTime(time) }
         try journal.write()
         try journal.sync()
         let waitingCount = state.unendedSessions.count

@@ -52,6 +52,9 @@ package struct RecoveredState: RecoveryTarget, Sendable {
         if let checkpoint { lastTime = max(lastTime, checkpoint.timestamp) }
     }
 
+    /// Notes the time of records that were appended to those that were read: no later record is before it.
+    mutating func noteTime(_ time: Int64) { lastTime = max(lastTime, time) }
+
     mutating func make(_ name: String, _ id: UInt32) {
         databases[id] = StoredDatabase(id: id, name: name, access: access, fileRules: fileRules[name])
     }

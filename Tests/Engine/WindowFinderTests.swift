@@ -57,9 +57,14 @@ import Testing
             #expect(finder.checkInvariants() == ranges.count)
             let key = Key(unchecked: Text("k\(Int.random(in: 0..<8, using: &random))"))
             var altered = [ChildChange(key: key, old: list[key], new: Self.child(&random))]
-            for other in 0..<(random.chance(30) ? 8 : 0) where key != Key(unchecked: Text("k\(other)")) {
+            for other in (0..<random.pick([0, 1, 2, 8])).reversed()
+            where key != Key(unchecked: Text("k\(other)")) {
                 let key = Key(unchecked: Text("k\(other)"))
-                altered.append(ChildChange(key: key, old: list[key], new: Self.child(&random)))
+                let isNew = random.chance(30)
+                altered.append(
+                    ChildChange(
+                        key: key, old: isNew ? .empty : list[key],
+                        new: !isNew && random.chance(50) ? .empty : Self.child(&random)))
             }
             var values = IndexValues(of: altered)
             let expected = ranges.filter { values.mayTouch($0.view.window) }

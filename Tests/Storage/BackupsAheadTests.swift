@@ -122,6 +122,6 @@ import Testing
         let newest = try ScheduledBackups.newest(in: folder.place, until: nil) { warnings.append($0) }
         #expect(newest.flatMap { BackupName($0)?.sequence.rawValue } == restored)
         #expect(warnings.count == (last == nil ? 0 : 1))
-        if let last { #expect(warnings[0].contains("-1-\(last).backup was made after it")) }
+        if let last { #expect(warnings[0].contains("-1-\(last).backup was made later")) }
     }
 }

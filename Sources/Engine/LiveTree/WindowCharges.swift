@@ -14,8 +14,8 @@ struct ResizedWindows {
     /// that it was charged with: so a write among many recipients rarely charges all of them.
     private static let uncountedChildCount = 64
     private static let uncountedPart = 8
-    /// And only if each recipient's share of the difference is at least so many bytes: what very many share is
-    /// not charged to each of them with every write.
+    /// And only if each recipient's share of the difference is at least so many bytes: what very many share
+    /// is not charged to each of them with every write.
     private static let uncountedByteCount = 64
 
     var isEmpty: Bool { views.isEmpty }

@@ -68,15 +68,16 @@ struct WindowFinder {
 
     /// The views whose windows one of the children was in, is in, or has to enter, in the order in which the
     /// views came.
-    /// - Complexity: The number of fields of each child that some order uses, and, for each of these orders, at
-    ///   most (windows / 64 + 64 × views found) × log(children) comparisons.
+    /// - Complexity: The number of fields of each child that some order uses, and, for each of these orders,
+    ///   at most (windows / 64 + 64 × views found) × log(children) comparisons.
     func views(touchedBy altered: [ChildChange]) -> [QueryView] {
         var children: [AlteredChild] = []
         for change in altered {
             if !change.old.isEmpty { children.append(AlteredChild(key: change.key, node: change.old)) }
             if !change.new.isEmpty { children.append(AlteredChild(key: change.key, node: change.new)) }
         }
-        if children.count > 2 { children.sort { $0.key < $1.key } }
+        // A write names its children in any order.
+        if children.count > 1 { children.sort { $0.key < $1.key } }
         var found: [Int: QueryView] = [:]
         for order in Self.ordersOfAllChildren {
             find(Array(children.indices), of: children, by: order, &found)
