@@ -105,11 +105,6 @@ final class IndexBuilder {
         startWork(in: database)
     }
 
-    /// The flow of a database's results in turns with its sessions: no session has this number.
-    static func flow(of database: RequestBacklog.DatabaseID) -> SessionID {
-        SessionID(UInt64.max - UInt64(database))
-    }
-
     /// No session has this number: the jobs are no client's.
     private static let session = SessionID(.max)
 }

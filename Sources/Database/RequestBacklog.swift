@@ -220,7 +220,7 @@ final class RequestBacklog {
             return urgent.append(message)
         case .indexed:
             let database = databaseOf(message)
-            return scheduler.append(message, to: IndexBuilder.flow(of: database), of: database)
+            return scheduler.append(message, to: Self.indexFlow(of: database), of: database)
         case .drain:
             // It ends all sessions.
             for session in scheduler.waitingFlows { dropReads(of: session) }
@@ -236,6 +236,12 @@ final class RequestBacklog {
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
+    }
+
+    /// The flow of what is found out for a database's indexes, in turns with its sessions: no session has
+    /// this number.
+    private static func indexFlow(of database: DatabaseID) -> SessionID {
+        SessionID(UInt64.max - UInt64(database))
     }
 
     private func dropReads(of session: SessionID) {
