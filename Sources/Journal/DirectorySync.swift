@@ -6,8 +6,7 @@
 /// keeps what it has read, such as a backup, calls this behind the reading: what it has read stays.
 ///
 /// Segments that were removed meanwhile are left out: the checkpoints that made them superfluous are durable.
-/// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs, or that
-///   can only be read.
+/// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs.
 /// - Complexity: O(segments). Segments that are on disk take no time.
 package func syncJournal<Storage: Disk>(of disk: Storage) throws(DiskFailure) {
     for name in DirectoryListing(try disk.list()).segments {

@@ -6,7 +6,7 @@ package final class PendingResult<Value: Sendable>: Sendable {
     private enum State {
         case pending
         case delivered(Value)
-        /// Nobody waits for it any more.
+        /// The waiting has ended without it.
         case abandoned
     }
 
@@ -19,7 +19,7 @@ package final class PendingResult<Value: Sendable>: Sendable {
     }
 
     /// Delivers the value. Call it exactly once: a second call traps.
-    /// - Returns: false where nobody waits for it any more.
+    /// - Returns: false where the waiting has ended without it.
     @discardableResult
     package func deliver(_ value: Value) -> Bool {
         let isWanted = state.withLock { state -> Bool in

@@ -109,7 +109,7 @@ import Testing
         #expect(first.node == Self.node(1000), "it is what it was")
     }
 
-    /// Windows that nobody can be sent again do not displace one that is shared.
+    /// Windows that no further stream can share do not displace one that is shared.
     @Test func windowsWithoutIdentityTakeNoPlace() throws {
         var streams = Streams(1000)
         var item = streams.open(1)
@@ -125,7 +125,7 @@ import Testing
         #expect(Self.window(item) === first)
     }
 
-    /// A window is kept by those who send it, and by nobody else.
+    /// Only the streams that still have to send a window keep it in memory.
     @Test func windowThatNoStreamHoldsIsFreed() throws {
         var streams = Streams(1000)
         weak var first: StreamWindow?

@@ -60,7 +60,7 @@ import Testing
             if case StorageError.disk = error { true } else { false }
         }
         #expect(state.lastTime == 0, "nothing is returned")
-        // A restore has it all the same.
+        // A restore takes what was read, and warns.
         var warnings: [String] = []
         let summary = try DirectoryBackup.read(disk, until: nil, into: &state) { warnings.append($0) }
         #expect(summary.sequence == SequenceNumber(4) && warnings.count == 1)

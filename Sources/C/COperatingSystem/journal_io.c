@@ -262,7 +262,7 @@ int pando_disk_is_special(int error) {
 }
 
 int pando_disk_lacks_sync(int error) {
-    return error == EINVAL || error == EROFS;
+    return error == EINVAL;
 }
 
 int pando_disk_name(int file, char *name, size_t capacity) {

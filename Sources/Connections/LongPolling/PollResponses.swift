@@ -217,7 +217,8 @@ package struct PollResponses {
             for index in sent.indices where sent[index].wasSent(to: serial) { sent[index].delivery = .lost }
             return takeRepeated(for: serial, asked: now)
         }
-        // A late copy. With a number of its own it would leave a gap: nobody reads it.
+        // A late copy, whose response the client does not read: with a number of its own, that number would
+        // be missing to the client.
         if let forgottenSerial, serial <= forgottenSerial { return PollResponse(scripts: [], numbers: []) }
         noteLaterPoll(serial, bringsData: bringsData, at: now)
         settle()

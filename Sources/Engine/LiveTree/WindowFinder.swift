@@ -80,7 +80,7 @@ struct WindowFinder {
         if children.count > 1 { children.sort { $0.key < $1.key } }
         var found: [Int: QueryView] = [:]
         for order in Self.ordersOfAllChildren {
-            find(Array(children.indices), of: children, by: order, &found)
+            find(children.indices, of: children, by: order, &found)
         }
         /// By order, the indices of the children that have data in it; ascending.
         var withData: [ChildOrder: [Int]] = [:]
@@ -104,7 +104,8 @@ struct WindowFinder {
     }
 
     private func find(
-        _ indices: [Int], of children: [AlteredChild], by order: ChildOrder, _ found: inout [Int: QueryView]
+        _ indices: some Sequence<Int>, of children: [AlteredChild], by order: ChildOrder,
+        _ found: inout [Int: QueryView]
     ) {
         guard let windows = byOrder[order] else { return }
         var values = indices.map { index in

@@ -88,11 +88,11 @@ struct ArchiveCopier<Storage: Disk> {
         guard latest.isWaiting else { return true }
         let archive: JournalArchive<Storage>
         do throws(BackupDirectory.Failure) { archive = try open() } catch {
-            fail(error.archiveFailure, "\(error)")
+            failTrim(error.archiveFailure, "\(error)")
             return false
         }
         do throws(JournalError) { try archive.refuseIfForeign(at: position) } catch {
-            fail(error.archiveFailure, error.ofArchive)
+            failTrim(error.archiveFailure, error.ofArchive)
             return false
         }
         if let trim = latest.take() { trimmer.trim(archive.target, trim) }
@@ -104,6 +104,14 @@ struct ArchiveCopier<Storage: Disk> {
         guard archive != nil, !isUnchanged() else { return }
         archive = nil
         copied = nil
+    }
+
+    /// Copies go on where they have been going on, unless the archive contradicts the journal: what only the
+    /// look at older files has met, such as one that cannot be read, keeps nothing from being copied.
+    private mutating func failTrim(_ reason: BackupMetrics.ArchiveFailure, _ text: String) {
+        guard archive != nil, reason != .conflict else { return fail(reason, text) }
+        metrics.archiveRemovalFailures.add()
+        logger.error("archived segments cannot be removed now; the server will try again: \(text)")
     }
 
     private mutating func fail(_ reason: BackupMetrics.ArchiveFailure, _ text: String) {

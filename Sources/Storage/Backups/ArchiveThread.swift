@@ -74,7 +74,7 @@ package final class ArchiveThread: Sendable {
                     !copier.trim(trim, with: trimmer, at: position)
                 {
                     trimTime = .now + Self.retryInterval
-                    retryTime = trimTime
+                    if copier.segment == nil { retryTime = trimTime }
                 }
                 if let retryTime, retryTime > .now { continue }
                 if checkTime <= .now {

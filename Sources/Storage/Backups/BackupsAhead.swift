@@ -37,7 +37,7 @@ struct BackupsAhead: CustomStringConvertible {
     }
 
     var description: String {
-        "\(path): \(newest.text) holds everything up to sequence \(newest.sequence), but the journal of the data directory ends with \(end): it was set back to an earlier state, and the later writes are in the backups only. No backup was made or removed. To get these writes back: pando restore \(path) --data NEW (with --archive DIR also the archived writes after the backup). To go on without them: move the backups of this data directory to another directory, or give another --backup-to"
+        "\(path): \(newest.text) holds everything up to sequence \(newest.sequence), but the journal of the data directory ends with \(end): it was set back to an earlier state, and the later writes are in the backups only. \(backupsAheadAdvice(path))"
     }
 }
 
@@ -80,7 +80,7 @@ struct BackupOfOtherRecords: CustomStringConvertible {
     }
 
     var description: String {
-        "\(path): record \(name.sequence), the last one in \(name.text), is not the record \(name.sequence) of the journal, which was written after that backup was made: the data directory was set back to an earlier state, and later writes are in the backups only. No backup was made or removed. To get these writes back: pando restore \(path) --data NEW (with --archive DIR also the archived writes after the backup). To go on without them: move the backups of this data directory to another directory, or give another --backup-to"
+        "\(path): record \(name.sequence), the last one in \(name.text), is not the record \(name.sequence) of the journal, which was written after that backup was made: the data directory was set back to an earlier state, and later writes are in the backups only. \(backupsAheadAdvice(path))"
     }
 }
 
@@ -105,4 +105,10 @@ extension BackupThread {
         if let other { throw .locked("--backup-to: \(other)") }
         return true
     }
+}
+
+/// What an operator does about backups with records that the journal does not have.
+/// - Parameter path: Where they are.
+private func backupsAheadAdvice(_ path: String) -> String {
+    "No backup was made or removed. To get these writes back: pando restore \(path) --data NEW (with --archive DIR also the archived writes after the backup). To go on without them: move the backups of this data directory to another directory, or give another --backup-to"
 }

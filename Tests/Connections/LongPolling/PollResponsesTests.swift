@@ -166,7 +166,7 @@ extension PollResponse {
                 ]
             ),
             (
-                "what was sent again, and then lost, is sent again all the same",
+                "what was sent again, and then lost, is sent once more",
                 [
                     .say(1), .poll(1, at: 0, answer: "pRTLPCB(0,[1]);\n"), .note([0], .received),
                     .poll(2, at: 25, answer: "pRTLPCB(0,[1]);\npRTLPCB(1,[]);\n"), .note([1], .received),

@@ -63,8 +63,8 @@ int pando_disk_is_missing(int error);
 int pando_disk_is_no_directory(int error);
 /// Whether the error is ENXIO: what should be a regular file is a FIFO, a device or a socket.
 int pando_disk_is_special(int error);
-/// Whether the error of a sync is EINVAL, of a file system without syncs, such as squashfs, which is never written; or EROFS, of one
-/// that the kernel has remounted for reading only, after errors.
+/// Whether the error of a sync is EINVAL, of a file system without syncs, such as squashfs, which is never written. Not EROFS: where
+/// the kernel has remounted a file system for reading only, after errors, what was written last may be in memory only.
 int pando_disk_lacks_sync(int error);
 /// Writes the present name of an open file, without its directory. -ENOENT when it has none any more.
 int pando_disk_name(int file, char *name, size_t capacity);
