@@ -733,6 +733,31 @@ import Testing
         #expect(metrics.archiveFailures.value(of: .conflict) == (isTrimmed ? 0 : 1))
     }
 
+    /// What only the look at older files has met keeps nothing from being copied.
+    @Test func failedTrimStopsNoCopying() throws {
+        let world = World()
+        let latest = ArchiveTrim.Latest()
+        world.trimArchive = { latest.set($0) }
+        let source = SimulatedDisk()
+        let position = try Self.fillArchive(of: world, from: source)
+        let logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
+        var isThere = true
+        var copier = ArchiveCopier<SimulatedDisk>(
+            open: { [archive = world.archive] () throws(BackupDirectory.Failure) in
+                guard isThere else { throw .damaged("the history cannot be read") }
+                let timeline = TimelineHistory(timeline: 1, directory: DirectoryID(1, 2))
+                return JournalArchive(of: source, in: archive, timeline: timeline)
+            }, metrics: world.metrics, logger: logger)
+        let isCopied = copier.copy(upTo: position, at: 1000) { false }
+        try Self.makeBackups(of: world)
+        isThere = false
+        let trimmer = ArchiveTrimmer<SimulatedDisk>(metrics: world.metrics, logger: logger)
+        let isTrimmed = copier.trim(latest, with: trimmer, at: position)
+        #expect(isCopied && !isTrimmed && world.metrics.archiveRemovalFailures.value == 1)
+        #expect(copier.segment != nil && copier.archived != nil, "copies go on")
+        #expect(world.metrics.archiveFailures.value(of: .damaged) == 0)
+    }
+
     /// A copy whose first record is damaged, and one without records, do not stop the removal of those before
     /// them.
     @Test(arguments: [0, 2, 5] as [Int], [48, 60])
