@@ -135,7 +135,7 @@ def test_sigterm_ends_a_start_that_waits_for_it(disk, option, tmp_path):
         process.wait(LIMIT)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="makes a namespace of processes")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can make a namespace of processes")
 def test_sigterm_ends_a_start_that_waits_for_it_in_a_container(disk, tmp_path):
     """The first process of a container gets only the signals that it handles."""
     disk = disk("--backup-to")

@@ -532,6 +532,7 @@ def test_a_test_without_a_program_that_is_required_fails(tmp_path, required, rea
 # Reasons to skip a test that are not a missing program.
 OTHER_REASONS = {
     "only root can become another user", "the program is in a folder that only root can read", "only root can lose packets",
+    "only root can make a namespace of processes",
     "iptables may not filter here", "strace may not trace here", "nothing is prepared on {kind.stdout.strip()}",
     "takes two minutes: PANDO_SLOW=1", "waits for half a minute; run with PANDO_SLOW=1",
     "needs tokens that expire: --dev accepts unsigned ones without looking at the time", "{one.skip}",
