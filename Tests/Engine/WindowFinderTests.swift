@@ -49,7 +49,7 @@ import Testing
                 finder.remove(ranges.remove(at: Int.random(in: ranges.indices, using: &random)))
             } else {
                 let query = Self.query(&random)
-                let view = QueryView(query: query, window: Window(query, over: list))
+                let view = QueryView(query: query, at: .root, window: Window(query, over: list))
                 let (low, high) = view.window.reach
                 ranges.append(.init(low: low, high: high, number: number, view: view))
                 finder.insert(ranges[ranges.count - 1])

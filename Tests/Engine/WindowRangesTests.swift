@@ -24,7 +24,7 @@ import Testing
             if !all.isEmpty, random.chance(number < 900 ? 20 : 70) {
                 ranges.remove(all.remove(at: Int.random(in: all.indices, using: &random)))
             } else {
-                let view = QueryView(query: query, window: Window(query, over: .empty))
+                let view = QueryView(query: query, at: .root, window: Window(query, over: .empty))
                 let range = WindowRanges.Range(low: place(), high: place(), number: number, view: view)
                 ranges.insert(range)
                 all.append(range)

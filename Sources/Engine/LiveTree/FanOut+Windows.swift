@@ -55,11 +55,11 @@ extension FanOut {
         var views = touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered)
         let mayHaveOverdue = indexes.sweepScope?.base.contains(node.path) == true
         if mayHaveOverdue, !touchesAll, !asksEach {
-            let overdue = details.views.filter { $0.isOverdue(at: node.path, indexes) }
-            views = overdue + views.filter { !$0.isOverdue(at: node.path, indexes) }
+            let overdue = details.views.filter { $0.isOverdue(indexes) }
+            views = overdue + views.filter { !$0.isOverdue(indexes) }
         }
         for view in views {
-            let isOverdue = mayHaveOverdue && view.isOverdue(at: node.path, indexes)
+            let isOverdue = mayHaveOverdue && view.isOverdue(indexes)
             if view.isBehind || asksEach && !isOverdue && !values.mayTouch(view.window) { continue }
             view.checkedSweep = indexes.lastSweep
             // What is overdue is replaced, as by a write above.
@@ -68,27 +68,27 @@ extension FanOut {
             indexes.updatableChildCount -=
                 hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
             if view.aggregate != nil {
-                if let body = view.recompute(over: value, at: node.path, indexes, hasTime: hasTime) {
+                if let body = view.recompute(over: value, indexes, hasTime: hasTime) {
                     push(body, to: view, indexes)
                 }
                 continue
             }
             guard hasTime else {
-                view.fallBehind(at: node.path, indexes)
+                view.fallBehind(indexes)
                 continue
             }
             var body: Push.Body?
             if isWhole {
-                body = view.replace(with: value, at: node.path, indexes)
+                body = view.replace(with: value, indexes)
             } else {
                 let bare =
                     childrenAfterRemovals
                     ?? Self.childrenAfterRemovals(altered, inside, afterRemovals, at: node.path.count)
                 childrenAfterRemovals = bare
-                body = view.update(altered, bare, inside: inside, value, at: node.path, indexes)
+                body = view.update(altered, bare, inside: inside, value, indexes)
             }
             details.updateRange(of: view)
-            indexes.resizedWindows.note(view, at: node.path)
+            indexes.resizedWindows.note(view)
             if let body { push(body, to: view, indexes) }
         }
     }

@@ -35,20 +35,14 @@ struct IndexWork {
         fileprivate(set) var dropped: [KeptIndex] = []
     }
 
-    /// A view that waits for a scan.
-    struct WaitingView {
-        let path: Path
-        let view: QueryView
-    }
-
     var builds: [Build] = []
     /// Locations below which the rules may declare indexes that are not there.
     var discoveries: [Path] = []
     var dropped: [KeptIndex] = []
     /// Views whose queries are to be answered by visiting children. A view that ends is removed at once.
-    private var newScans = LinkedQueue<WaitingView>()
+    private var newScans = LinkedQueue<QueryView>()
     /// Those that go on from an earlier scan. They go first, since each holds a snapshot.
-    private var followingScans = LinkedQueue<WaitingView>()
+    private var followingScans = LinkedQueue<QueryView>()
     /// The number of the last scan.
     private var lastScan = 0
 
@@ -96,12 +90,11 @@ struct IndexWork {
     // MARK: Scans
 
     /// Has a view's query answered by another thread, unless it waits for that already.
-    mutating func addScan(for view: QueryView, at path: Path) {
+    mutating func addScan(for view: QueryView) {
         guard view.scan == nil else { return }
-        let waiting = WaitingView(path: path, view: view)
         view.scan =
             view.scanBase == nil
-            ? .waiting(newScans.append(waiting)) : .waitingToFollow(followingScans.append(waiting))
+            ? .waiting(newScans.append(view)) : .waitingToFollow(followingScans.append(view))
     }
 
     /// A view needs no scan any more, for example because it has ended. What is under way for it is ignored.
@@ -134,14 +127,14 @@ struct IndexWork {
     }
 
     private static func take(
-        _ queue: inout LinkedQueue<WaitingView>, _ childCount: (Path) -> Int
+        _ queue: inout LinkedQueue<QueryView>, _ childCount: (Path) -> Int
     ) -> (path: Path, views: [QueryView])? {
         guard let path = queue.first?.path else { return nil }
         let cost = max(1, childCount(path))
         let limit = max(1, min(scannedViewLimit, scannedChildLimit / cost))
         var views: [QueryView] = []
         while views.count < limit, let next = queue.first, next.path == path {
-            views.append(next.view)
+            views.append(next)
             _ = queue.popFirst()
         }
         return (path, views)

@@ -126,20 +126,19 @@ struct ListenRegistry: Sendable {
 
     /// Removes listens from the table until the work is done, or all are removed.
     /// - Parameter work: As ``ListenCost/work(at:)`` counts it; one listen may exceed it.
-    /// - Returns: The views of their queries, with their locations: without recipients where no other listen
-    ///   has them.
+    /// - Returns: The views of their queries: without recipients where no other listen has them.
     mutating func end(
         _ listens: inout EndingListens, doing work: Int
-    ) -> [(path: Path, view: QueryView)] {
+    ) -> [QueryView] {
         var left = work
-        var views: [(path: Path, view: QueryView)] = []
+        var views: [QueryView] = []
         while left > 0, let next = listens.next {
             switch next {
             case .plain(let path):
                 table.removeDefault(listens.session, at: path)
                 left -= ListenCost.work(at: path)
             case .filtered(let key):
-                if let view = table.removeFiltered(key, listens.session) { views.append((key.path, view)) }
+                if let view = table.removeFiltered(key, listens.session) { views.append(view) }
                 left -= ListenCost.work(at: key.path)
             }
             listens.endedCount += 1

@@ -57,7 +57,7 @@ struct ListenerTable: @unchecked Sendable {
     func cover(_ session: SessionID, at path: Path) { node(at: path)?.setCovered(true, session) }
 
     /// Adds a filtered listen: a recipient of the query's view, which is made when it is the first. The view
-    /// of a live aggregate has no value yet then: see ``QueryView/recompute(over:at:_:isFirst:)``.
+    /// of a live aggregate has no value yet then: see ``QueryView/recompute(over:_:isFirst:hasTime:)``.
     /// - Parameters:
     ///   - tree: The location's data, over which a new window is made.
     ///   - index: Its index in the query's order; nil where there is none.
@@ -77,7 +77,7 @@ struct ListenerTable: @unchecked Sendable {
                 prepared
                 ?? Window(
                     IndexedQuery(key.query, by: isAggregate ? nil : index), over: isAggregate ? .empty : tree)
-            view = QueryView(query: key.query, window: window)
+            view = QueryView(query: key.query, at: key.path, window: window)
             view.checkedSweep = sweep
             node.changeDetails { $0.append(view) }
             viewCount += 1

@@ -12,7 +12,7 @@ import PandoTree
 extension QueryView {
     /// Notes a value.
     /// - Returns: The push of it; nil where the recipients have it.
-    func publish(_ value: Node, at path: Path) -> Push? {
+    func publish(_ value: Node) -> Push? {
         guard aggregate?.value != value else { return nil }
         aggregate?.value = value
         return Push(body: .overwrite(path, value), taggedRecipients: recipients.members)
@@ -25,7 +25,7 @@ extension QueryView {
     ///   - hasTime: false where the write in progress has computed so many that another thread is to do it.
     /// - Returns: The push of another value; nil where it is as it was, or comes later.
     func recompute(
-        over node: Node, at path: Path, _ indexes: IndexCatalog, isFirst: Bool = false, hasTime: Bool = true
+        over node: Node, _ indexes: IndexCatalog, isFirst: Bool = false, hasTime: Bool = true
     ) -> Push.Body? {
         let indexed = indexes.indexed(query, at: path)
         indexes.noteUse(of: query, at: path, over: node, isLasting: true)
@@ -33,12 +33,12 @@ extension QueryView {
             isFirst ? IndexCatalog.defaultVisitedChildCount : IndexCatalog.defaultUnindexedChildCount
         if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
             if case .underWay? = scan { aggregate?.isStale = true }
-            indexes.work.addScan(for: self, at: path)
+            indexes.work.addScan(for: self)
             return nil
         }
         // A scan that is under way is of an earlier moment.
         indexes.work.cancelScan(for: self)
         aggregate?.isStale = false
-        return publish(indexed.result(over: node), at: path)?.body
+        return publish(indexed.result(over: node))?.body
     }
 }

@@ -33,13 +33,13 @@ extension LiveTree {
             scan.finishedCount += 1
             left -= Self.entriesPerView
             guard let view = listens.table.view(of: part.query.query, at: scan.path) else { continue }
-            view.settle(at: scan.path, indexes)
+            view.settle(indexes)
             guard view.awaits(part.number) else { continue }
             view.scan = nil
             left -= FanOut.visitsPerRecipient * view.recipients.count
             left -= Self.entriesPerDifference * (differences?.count ?? 0)
             switch part.result {
-            case .aggregate(let value): finish(value, of: view, over: node, at: scan.path)
+            case .aggregate(let value): finish(value, of: view, over: node)
             case .window(let window):
                 left -= window.entries.count
                 finish(scan, window, of: view, differences, over: node)
@@ -60,7 +60,7 @@ extension LiveTree {
         let body = body ?? (view.hasLateRecipients ? .overwrite(scan.path, found.node) : nil)
         var bodies = body.map { [$0] } ?? []
         if let differences {
-            let further = view.catchUp(with: found, differences, over: node, at: scan.path, indexes)
+            let further = view.catchUp(with: found, differences, over: node, indexes)
             if let further { bodies.append(further) }
         } else {
             // However much is written, the recipients get what it was a scan before.
@@ -68,7 +68,7 @@ extension LiveTree {
             follow(scan, found, for: view)
         }
         listens.table.node(at: scan.path)?.updateRange(of: view)
-        indexes.resizedWindows.note(view, at: scan.path)
+        indexes.resizedWindows.note(view)
         // A listen that may not have so large a window ends before it is sent that.
         chargeResizedWindows()
         guard !view.recipients.isEmpty else { return }
@@ -80,7 +80,7 @@ extension LiveTree {
     /// Has another thread find what has changed since a scan: more than one step may do.
     private func follow(_ scan: QueryScan, _ found: Window, for view: QueryView) {
         view.scanBase = (found, scan.node)
-        indexes.work.addScan(for: view, at: scan.path)
+        indexes.work.addScan(for: view)
     }
 
     /// What has changed since a snapshot, over which a window was made; nil where that is more than one step
@@ -103,20 +103,20 @@ extension LiveTree {
         _ = window.update(
             differences, in: node, by: indexes.index(view.query.order, at: scan.path),
             visitingAtMost: indexes.visitedChildCount)
-        let body = view.complete(from: window, at: scan.path, indexes)
+        let body = view.complete(from: window, indexes)
         listens.table.node(at: scan.path)?.updateRange(of: view)
-        indexes.resizedWindows.note(view, at: scan.path)
+        indexes.resizedWindows.note(view)
         chargeResizedWindows()
         guard let body, !view.recipients.isEmpty else { return }
         scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 
     /// Takes the value of a live aggregate that a scan has computed.
-    private mutating func finish(_ value: Node, of view: QueryView, over node: Node, at path: Path) {
+    private mutating func finish(_ value: Node, of view: QueryView, over node: Node) {
         let isStale = view.aggregate?.isStale ?? false
         view.aggregate?.isStale = false
-        if let push = view.publish(value, at: path) { scanPushes.append(push) }
-        guard isStale, let body = view.recompute(over: node, at: path, indexes) else { return }
+        if let push = view.publish(value) { scanPushes.append(push) }
+        guard isStale, let body = view.recompute(over: node, indexes) else { return }
         scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 }

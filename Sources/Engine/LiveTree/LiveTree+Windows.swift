@@ -22,7 +22,7 @@ extension LiveTree {
         let node = root[path]
         let indexed = indexed(query, at: path)
         guard indexed.visits(moreThan: Self.inlineWindowChildCount, of: node),
-            listens.table.view(of: query, at: path).map({ $0.isBehind || $0.isOverdue(at: path, indexes) })
+            listens.table.view(of: query, at: path).map({ $0.isBehind || $0.isOverdue(indexes) })
                 ?? true
         else { return nil }
         return (indexed, node)

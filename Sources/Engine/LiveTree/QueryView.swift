@@ -4,6 +4,8 @@ import PandoTree
 /// Invariant: there is at least one recipient.
 final class QueryView {
     let query: Query
+    /// Its location.
+    let path: Path
     var window: Window
     private(set) var recipients = MemberSet<[Push.TaggedRecipient]>()
     /// The recipients by session. Empty up to ``SessionListens/tagLimit`` recipients, since these are counted
@@ -33,8 +35,9 @@ final class QueryView {
     /// ranges.
     var place: (low: IndexPlace?, high: IndexPlace?, number: Int)?
 
-    init(query: Query, window: Window) {
+    init(query: Query, at path: Path, window: Window) {
         self.query = query
+        self.path = path
         self.window = window
         if !query.aggregates.isEmpty { aggregate = AggregateState() }
     }
@@ -77,8 +80,8 @@ final class QueryView {
 
     /// How far the scan is that a view waits for.
     enum Scan {
-        case waiting(LinkedQueue<IndexWork.WaitingView>.Place)
-        case waitingToFollow(LinkedQueue<IndexWork.WaitingView>.Place)
+        case waiting(LinkedQueue<QueryView>.Place)
+        case waitingToFollow(LinkedQueue<QueryView>.Place)
         /// Its number: the result of another one is not awaited any more.
         case underWay(Int)
     }
@@ -107,7 +110,7 @@ struct AggregateState {
 extension QueryView {
     /// Replaces the window's data.
     /// - Returns: nil when the window is as it was.
-    func replace(with node: Node, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+    func replace(with node: Node, _ indexes: IndexCatalog) -> Push.Body? {
         let index = indexes.indexAfterReplacement(query.order, at: path, over: node)
         return window.replace(with: node, by: index).isEmpty ? nil : .overwrite(path, window.node)
     }
@@ -117,42 +120,42 @@ extension QueryView {
     /// - Returns: nil when the window is as it was.
     func update(
         _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node], inside: [Change], _ node: Node,
-        at path: Path, _ indexes: IndexCatalog
+        _ indexes: IndexCatalog
     ) -> Push.Body? {
         let difference = window.update(
             altered, in: node, by: indexes.indexForWindow(query.order, at: path, over: node),
             visitingAtMost: indexes.visitedChildCount)
-        requestScanForMissingChildren(at: path, indexes)
+        requestScanForMissingChildren(indexes)
         guard !difference.isEmpty else { return nil }
         if node.isEmpty { return .overwrite(path, .empty) }
-        return body(of: difference, at: path) {
-            entries(ofChanged: difference.changed, altered, childrenAfterRemovals, inside: inside, at: path)
+        return body(of: difference) {
+            entries(ofChanged: difference.changed, altered, childrenAfterRemovals, inside: inside)
         }
     }
 
     /// Takes the children that the window lacks.
     /// - Parameter found: The window over the data as it is now.
     /// - Returns: nil when there are none.
-    func complete(from found: Window, at path: Path, _ indexes: IndexCatalog) -> Push.Body? {
+    func complete(from found: Window, _ indexes: IndexCatalog) -> Push.Body? {
         let difference = window.complete(from: found)
-        requestScanForMissingChildren(at: path, indexes)
+        requestScanForMissingChildren(indexes)
         guard !difference.isEmpty else { return nil }
-        return body(of: difference, at: path) {
+        return body(of: difference) {
             difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
         }
     }
 
     /// Has another thread find the children that the window lacks, if it lacks any.
-    func requestScanForMissingChildren(at path: Path, _ indexes: IndexCatalog) {
-        if window.lacksChildren { indexes.work.addScan(for: self, at: path) }
+    func requestScanForMissingChildren(_ indexes: IndexCatalog) {
+        if window.lacksChildren { indexes.work.addScan(for: self) }
     }
 
     /// The window is not updated any more, until another thread has found what it is then.
-    func fallBehind(at path: Path, _ indexes: IndexCatalog) {
+    func fallBehind(_ indexes: IndexCatalog) {
         isBehind = true
         // What is under way finds what it lacked, and not what it is.
         if case .underWay? = scan { indexes.work.cancelScan(for: self) }
-        indexes.work.addScan(for: self, at: path)
+        indexes.work.addScan(for: self)
     }
 
     /// Takes what another thread has found in place of a window that is behind.
@@ -162,8 +165,7 @@ extension QueryView {
     ///   - node: The location's data now.
     /// - Returns: nil when that has changed nothing more.
     func catchUp(
-        with found: Window, _ differences: [ChildChange], over node: Node, at path: Path,
-        _ indexes: IndexCatalog
+        with found: Window, _ differences: [ChildChange], over node: Node, _ indexes: IndexCatalog
     ) -> Push.Body? {
         (isBehind, hasLateRecipients) = (false, false)
         checkedSweep = indexes.lastSweep
@@ -171,17 +173,15 @@ extension QueryView {
         let difference = window.update(
             differences, in: node, by: indexes.index(query.order, at: path),
             visitingAtMost: indexes.visitedChildCount)
-        requestScanForMissingChildren(at: path, indexes)
+        requestScanForMissingChildren(indexes)
         guard !difference.isEmpty else { return nil }
-        return body(of: difference, at: path) {
+        return body(of: difference) {
             difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
         }
     }
 
     /// - Parameter changed: The entries of children that stayed and changed.
-    private func body(
-        of difference: Window.Update, at path: Path, changed: () -> [Push.Entry]
-    ) -> Push.Body {
+    private func body(of difference: Window.Update, changed: () -> [Push.Entry]) -> Push.Body {
         // Children that left come first: a client with a full window must remove one before it adds one.
         var entries = difference.left.map { Push.Entry(path: Path([$0]), node: .empty) }
         entries += changed()
@@ -197,7 +197,7 @@ extension QueryView {
     /// empty, or would leave without a value in the window's order.
     private func entries(
         ofChanged changed: [WindowEntry], _ altered: [ChildChange], _ childrenAfterRemovals: [Key: Node],
-        inside: [Change], at path: Path
+        inside: [Change]
     ) -> [Push.Entry] {
         if changed.isEmpty { return [] }
         var entries: [Push.Entry] = []

@@ -81,15 +81,15 @@ struct ViewSweep: Sendable {
 
 extension QueryView {
     /// Whether a write has altered the view, perhaps, and the sweep has not come to it yet.
-    func isOverdue(at path: Path, _ indexes: IndexCatalog) -> Bool {
+    func isOverdue(_ indexes: IndexCatalog) -> Bool {
         guard let scope = indexes.sweepScope, checkedSweep < scope.number, !isBehind else { return false }
         return scope.base.contains(path)
     }
 
     /// A view that is overdue falls behind: another thread finds its window, which is then up to date.
-    func settle(at path: Path, _ indexes: IndexCatalog) {
-        guard aggregate == nil, isOverdue(at: path, indexes) else { return }
-        fallBehind(at: path, indexes)
+    func settle(_ indexes: IndexCatalog) {
+        guard aggregate == nil, isOverdue(indexes) else { return }
+        fallBehind(indexes)
     }
 }
 
@@ -106,23 +106,23 @@ extension LiveTree {
                 let index = node.position(of: key.query)
             else { continue }
             let view = node.views[index]
-            guard view.isOverdue(at: key.path, indexes) else { continue }
+            guard view.isOverdue(indexes) else { continue }
             view.checkedSweep = sweep.number
             let value = root[key.path]
             let cost = FanOut.cost(of: view, nil, over: value, indexes)
             if cost > indexes.sweptChildLimit, view.aggregate == nil {
                 // Another thread finds so large a window.
                 indexes.updatableChildCount -= FanOut.visitsPerPush
-                view.fallBehind(at: key.path, indexes)
+                view.fallBehind(indexes)
                 continue
             }
             indexes.updatableChildCount -= cost
             let body =
                 view.aggregate == nil
-                ? view.replace(with: value, at: key.path, indexes)
-                : view.recompute(over: value, at: key.path, indexes)
+                ? view.replace(with: value, indexes)
+                : view.recompute(over: value, indexes)
             node.updateRange(of: view)
-            indexes.resizedWindows.note(view, at: key.path)
+            indexes.resizedWindows.note(view)
             // A listen that may not have so large a window ends before it is sent that.
             chargeResizedWindows()
             guard let body, !view.recipients.isEmpty else { continue }

@@ -8,7 +8,7 @@ import PandoTree
 
 /// Windows with many more or fewer children, or fewer recipients, than their sessions are charged with.
 struct ResizedWindows {
-    private(set) var views: [(path: Path, view: QueryView)] = []
+    private(set) var views: [QueryView] = []
 
     /// A window is charged anew when it has changed by more children than these, and by this part of those
     /// that it was charged with: so a write among many recipients rarely charges all of them.
@@ -21,7 +21,7 @@ struct ResizedWindows {
     var isEmpty: Bool { views.isEmpty }
 
     /// After a window has changed. O(1).
-    mutating func note(_ view: QueryView, at path: Path) {
+    mutating func note(_ view: QueryView) {
         let difference = abs(view.window.entries.count - view.chargedChildCount)
         guard difference > max(Self.uncountedChildCount, view.chargedChildCount / Self.uncountedPart) else {
             return
@@ -29,25 +29,25 @@ struct ResizedWindows {
         let part = difference * ListenCost.windowEntryByteCount / max(1, view.recipients.count)
         let small = SessionListens.smallWindowChildCount
         let isCountedOtherwise = (view.window.entries.count > small) != (view.chargedChildCount > small)
-        if part >= Self.uncountedByteCount || isCountedOtherwise { append(view, at: path) }
+        if part >= Self.uncountedByteCount || isCountedOtherwise { append(view) }
     }
 
     /// After a recipient has left a view: where half of them have left, the others share its window. O(1).
-    mutating func noteEnd(of view: QueryView, at path: Path) {
+    mutating func noteEnd(of view: QueryView) {
         guard view.window.entries.count > Self.uncountedChildCount,
             2 * view.recipients.count <= view.chargedRecipientCount
         else { return }
-        append(view, at: path)
+        append(view)
     }
 
-    private mutating func append(_ view: QueryView, at path: Path) {
+    private mutating func append(_ view: QueryView) {
         view.chargedChildCount = view.window.entries.count
         view.chargedRecipientCount = view.recipients.count
-        views.append((path, view))
+        views.append(view)
     }
 
     /// Removes and returns all.
-    mutating func removeAll() -> [(path: Path, view: QueryView)] { exchange(&views, with: []) }
+    mutating func removeAll() -> [QueryView] { exchange(&views, with: []) }
 }
 
 /// A listen that has ended because the windows of its session have grown too much.
@@ -92,24 +92,24 @@ extension LiveTree {
         while !indexes.resizedWindows.isEmpty { chargeWindows(indexes.resizedWindows.removeAll()) }
     }
 
-    private mutating func chargeWindows(_ resized: [(path: Path, view: QueryView)]) {
-        for (path, view) in resized {
+    private mutating func chargeWindows(_ resized: [QueryView]) {
+        for view in resized {
             for recipient in view.recipients.members {
-                let key = FilteredListenKey(path: path, query: view.query, tag: recipient.tag)
+                let key = FilteredListenKey(path: view.path, query: view.query, tag: recipient.tag)
                 guard let hasSpace = listens.recharge(key, view, of: recipient.session) else { continue }
                 windowOutcome.recharged.append(recipient.session)
                 guard !hasSpace else { continue }
                 windowOutcome.outgrown.append(
-                    OutgrownListen(session: recipient.session, path: path, tag: recipient.tag))
-                if let ended = listens.remove(key, of: recipient.session) { noteEnd(of: ended, at: path) }
+                    OutgrownListen(session: recipient.session, path: view.path, tag: recipient.tag))
+                if let ended = listens.remove(key, of: recipient.session) { noteEnd(of: ended) }
             }
         }
     }
 
     /// A listen through a view has ended. If it was the last one, nothing is computed for the view any more,
     /// and what is large of it is freed by another thread. O(1).
-    mutating func noteEnd(of view: QueryView, at path: Path) {
-        guard view.recipients.isEmpty else { return indexes.resizedWindows.noteEnd(of: view, at: path) }
+    mutating func noteEnd(of view: QueryView) {
+        guard view.recipients.isEmpty else { return indexes.resizedWindows.noteEnd(of: view) }
         indexes.work.cancelScan(for: view)
         if view.window.entries.count > Self.inlineFreeChildCount { windowOutcome.ended.append(view.window) }
     }
