@@ -67,7 +67,7 @@ import Testing
     @Test(arguments: 0..<8) func clientsHaveTheirWindowsInTheEnd(seed: Int) {
         var random = SeededGenerator(seed: seed)
         let held = Held(Engine(access: .open))
-        held.engine.tree.indexes.updatedChildLimit = 1000
+        held.engine.tree.updater.budget.writeLimit = 1000
         held.engine.tree.indexes.visitedChildCount = 20
         if seed % 2 == 0 { held.engine.tree.indexByteLimit = 0 }
         var (caches, jobs, behindCount): ([Int64: Node], [IndexJob], Int) = ([:], [], 0)
@@ -143,7 +143,7 @@ import Testing
                 Command(session: SessionID(1), credential: .anonymous, time: 1, operation: operation))
         }
         func write(_ number: Int) {
-            let count = LiveTree.differenceLimit + 1
+            let count = ViewUpdater.differenceLimit + 1
             let children = (0..<count).map {
                 Children.Entry(key: Key(index: $0), node: Node("{\"n\":\(number)}"))
             }
@@ -151,7 +151,7 @@ import Testing
         }
         write(0)
         run(.listen(Listen(path: "q", query: Query(order: .child("n")), tag: 1)))
-        held.engine.tree.indexes.updatedChildLimit = 0
+        held.engine.tree.updater.budget.writeLimit = 0
         write(1)
         for number in 1...5 {
             let jobs = held.engine.tree.takeIndexWork().jobs
@@ -190,7 +190,7 @@ import Testing
                 start: Bound(value: .integer(0), key: .key(Key(index: tag)), isInclusive: true))
             _ = run(.listen(Listen(path: "q", query: query, tag: Int64(tag))))
         }
-        held.engine.tree.indexes.updatedChildLimit = 10_000
+        held.engine.tree.updater.budget.writeLimit = 10_000
         // Each visits its children of before and those of now.
         #expect(run(.put(Write(Target("q"), Draft(list(2))))).count == 5)
         #expect(run(.put(Write(Target("q/7"), Draft(#"{"n":0}"#)))).count == 5, "the others pass it by")
@@ -211,7 +211,7 @@ import Testing
         }
         #expect(pushCount == 95 && (7...20).contains(stepCount), "\(pushCount) \(stepCount)")
         // One child each: what 100 pushes cost is within the limit of a server.
-        held.engine.tree.indexes.updatedChildLimit = 1 << 17
+        held.engine.tree.updater.budget.writeLimit = 1 << 17
         #expect(run(.put(Write(Target("q/8"), Draft(#"{"n":0}"#)))).count == 100)
     }
 
@@ -279,24 +279,24 @@ import Testing
         }
         listen(500, in: 1)
         listen(100, in: 2)
-        held.engine.tree.indexes.updatedChildLimit = 0
+        held.engine.tree.updater.budget.writeLimit = 0
         func write(_ value: Int64) {
             for location in 0..<4 {
                 run(3, .put(Write(Target(Path(text: "l\(location)")), Draft("{\"k\":\(value)}"))))
             }
         }
         write(5)
-        let work = { held.engine.tree.indexes.work }
-        #expect(work().waitingScanCount == 2000)
+        let work = { held.engine.tree.updater.scans }
+        #expect(work().waitingCount == 2000)
         let jobs = held.engine.tree.takeIndexWork().jobs
         let viewCounts = jobs.map { if case .scan(let scan) = $0 { scan.parts.count } else { 0 } }
-        #expect(viewCounts == [64, 64] && work().waitingScanCount == 2000 - 128)
+        #expect(viewCounts == [64, 64] && work().waitingCount == 2000 - 128)
         // The first hundred of each location have another listener.
         run(1, .endSession)
-        #expect(work().waitingScanCount == 400 - 100, "two scans have a hundred of those")
+        #expect(work().waitingCount == 400 - 100, "two scans have a hundred of those")
         for job in jobs { held.engine.tree.finish(job.perform()) }
         run(2, .endSession)
-        #expect(work().waitingScanCount == 0 && !held.engine.tree.hasIndexWork)
+        #expect(work().waitingCount == 0 && !held.engine.tree.hasIndexWork)
         _ = held.engine.checkInvariants()
     }
 
@@ -311,7 +311,7 @@ import Testing
         for number in 0..<windowCount {
             _ = run(.listen(Listen(path: "list", query: Self.oneValue(number), tag: Int64(number))))
         }
-        held.engine.tree.indexes.updatedChildLimit = 0
+        held.engine.tree.updater.budget.writeLimit = 0
         func merge(adding value: Int) -> [Push] {
             let writes = (0...Engine.largeMergeCount).map { Write("list/a\($0)", "\(value + $0)") }
             let prepared = held.engine.preparation(for: writes, mergeBase: "list", as: .anonymous, at: 1)

@@ -60,7 +60,7 @@ import Testing
     @Test func childThatLeftIsPushedAtOnceAndTheNextOneLater() {
         let last = Self.count - 1
         #expect(remove(last) == ["d q/\(last) null"])
-        #expect(held.engine.tree.indexes.work.hasReady)
+        #expect(held.engine.tree.updater.scans.hasReady)
         #expect(work() == [#"d q/\#(last - 3) {"n":\#(last - 3)}"#])
         #expect(work().isEmpty)
     }
@@ -72,7 +72,7 @@ import Testing
         #expect(jobs.count == 1)
         #expect(remove(last - 1) == ["d q/\(last - 1) null"], "it lacks two now")
         #expect(remove(last - 3).isEmpty, "beyond what it knows")
-        #expect(!held.engine.tree.indexes.work.hasReady, "one scan is enough")
+        #expect(!held.engine.tree.updater.scans.hasReady, "one scan is enough")
         for job in jobs { held.engine.tree.finish(job.perform()) }
         // The snapshot still had what was removed since.
         let pushes = Self.lines(held.engine.tree.removeScanPushes()) + work()
@@ -87,7 +87,7 @@ import Testing
     /// More has changed meanwhile than is done in one step: another thread follows that, and does not begin
     /// from nothing.
     @Test func manyWritesMeanwhile() {
-        let count = LiveTree.differenceLimit + 1000
+        let count = ViewUpdater.differenceLimit + 1000
         let held = Held(Engine(access: .open))
         held.engine.tree.indexByteLimit = 0
         held.engine.tree.indexes.visitedChildCount = 20
@@ -105,10 +105,10 @@ import Testing
         write(writes(0..<count - 10, adding: 1))
         for job in jobs { held.engine.tree.finish(job.perform()) }
         #expect(held.engine.tree.removeScanPushes().isEmpty)
-        #expect(held.engine.tree.indexes.work.waitingScanCount == 1)
+        #expect(held.engine.tree.updater.scans.waitingCount == 1)
         for job in held.engine.tree.takeIndexWork().jobs { held.engine.tree.finish(job.perform()) }
         #expect(held.engine.tree.removeScanPushes().count == 1)
-        #expect(!held.engine.tree.indexes.work.hasReady)
+        #expect(!held.engine.tree.updater.scans.hasReady)
         let window = held.engine.tree.listens.table.view(of: Self.query, at: "q")?.window
         #expect(window?.entries.map(\.key) == [count - 4, count - 3, count - 2].map { Key(index: $0) })
     }
@@ -119,7 +119,7 @@ import Testing
         #expect(run(1, .put(Write("q/new", #"{"n":1000000}"#))) == [#"d q/new {"n":1000000}"#])
         for job in jobs { held.engine.tree.finish(job.perform()) }
         #expect(held.engine.tree.removeScanPushes().isEmpty)
-        #expect(!held.engine.tree.indexes.work.hasReady)
+        #expect(!held.engine.tree.updater.scans.hasReady)
     }
 
     @Test func noWorkForListensThatHaveEnded() {
@@ -142,6 +142,6 @@ import Testing
                 _ = listen(session)
             }
         }
-        #expect(held.engine.tree.indexes.work.waitingScanCount <= 1)
+        #expect(held.engine.tree.updater.scans.waitingCount <= 1)
     }
 }

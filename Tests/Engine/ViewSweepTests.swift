@@ -51,7 +51,7 @@ import Testing
         held.engine.tree.listens.limits.filteredListenTotal = 0
         if seed % 3 == 0 { held.engine.tree.indexes.visitedChildCount = 5 }
         // Some windows are too large for a step.
-        if seed % 2 == 0 { held.engine.tree.indexes.sweptChildLimit = 265 }
+        if seed % 2 == 0 { held.engine.tree.updater.budget.sweepStepLimit = 265 }
         var jobs: [IndexJob] = []
         var caches: [Int64: (listen: Listen, session: UInt64, node: Node)] = [:]
         var overdueCount = 0
@@ -100,7 +100,7 @@ import Testing
                 let path = random.pick(Self.bases).appending(Self.key(&random))
                 run(.put(Write(Target(path), Draft(random.chance(20) ? .empty : Self.node(&random)))))
             }
-            if held.engine.tree.indexes.sweep != nil { overdueCount += 1 }
+            if held.engine.tree.updater.sweeps.scope != nil { overdueCount += 1 }
             if held.engine.tree.hasIndexWork { jobs += held.engine.tree.takeIndexWork().jobs }
             if !jobs.isEmpty, random.chance(30) { finishOne() }
             if step % 10 == 0 { _ = held.engine.checkInvariants() }
@@ -109,7 +109,7 @@ import Testing
             jobs += held.engine.tree.takeIndexWork().jobs
             while !jobs.isEmpty { finishOne() }
         }
-        #expect(overdueCount > 20 && held.engine.tree.indexes.sweep == nil)
+        #expect(overdueCount > 20 && held.engine.tree.updater.sweeps.scope == nil)
         for (tag, cache) in caches {
             let expected = Window(cache.listen.query!, over: held.engine.root[cache.listen.path]).node
             #expect(cache.node == expected, "seed \(seed), tag \(tag) at \(cache.listen.path)")
@@ -131,7 +131,7 @@ import Testing
         while scene.engine.tree.hasIndexWork {
             for job in scene.engine.tree.takeIndexWork().jobs { scene.engine.tree.finish(job.perform()) }
             let pushes = scene.engine.tree.removeScanPushes()
-            #expect(pushes.count <= ViewSweep.stepChildCount / 256 + 1)
+            #expect(pushes.count <= scene.engine.tree.updater.budget.sweepStepLimit / 256 + 1)
             for push in pushes { tags.formUnion(push.taggedRecipients.map(\.tag)) }
             stepCount += 1
         }

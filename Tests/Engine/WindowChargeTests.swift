@@ -83,7 +83,7 @@ import Testing
         held.engine.listenByteLimit = byteLimit
         for number in 0..<30 { listen(1, number) }
         listen(2, 0)
-        held.engine.tree.indexes.updatedChildLimit = updatedChildLimit
+        held.engine.tree.updater.budget.writeLimit = updatedChildLimit
         if isSwept {
             held.engine.tree.listens.limits.visitedNodeCount = 0
             held.engine.tree.listens.limits.filteredListenTotal = 0
@@ -101,7 +101,7 @@ import Testing
             #expect(pushes.reduce(0) { $0 + $1.taggedRecipients.count } == left + 1, "no other gets its data")
         }
         // Its other windows go on.
-        held.engine.tree.indexes.updatedChildLimit = 1 << 17
+        held.engine.tree.updater.budget.writeLimit = 1 << 17
         #expect(run(9, .put(Write("q/more", "1"))).count == left)
         _ = work()
         _ = held.engine.checkInvariants()

@@ -11,7 +11,7 @@ extension FanOut {
     ///   location.
     mutating func add(
         _ joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, _ table: ListenerTable,
-        _ tree: Node, _ indexes: IndexCatalog
+        _ tree: Node, _ updater: ViewUpdater
     ) {
         let change = result.change
         var shared = Push(body: joined.body)
@@ -34,14 +34,14 @@ extension FanOut {
                 let isWhole = depth == change.path.count
                 updateViews(
                     of: node, inside: [change], afterRemovals: result.afterRemovals, isWhole: isWhole,
-                    amongOnly: isWhole ? Self.alteredChildren(by: result, old, of: node) : nil, tree, indexes)
+                    amongOnly: isWhole ? Self.alteredChildren(by: result, old, of: node) : nil, tree, updater)
             }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
             node = next
             depth += 1
         }
         if depth == change.path.count {
-            addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, indexes)
+            addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, updater)
         }
         if !shared.recipients.isEmpty { addFirst(shared) }
     }

@@ -3,33 +3,6 @@ import PandoTree
 // The part of a fan-out that updates query windows and live aggregates.
 
 extension FanOut {
-    /// To find and move a child of a window takes as long as to visit so many children.
-    private static let visitsPerAlteredChild = 8
-    /// To make and print a push takes as long as to visit so many children.
-    static let visitsPerPush = 256
-    /// To encode a push for one more recipient with a tag takes as long as to visit so many children.
-    static let visitsPerRecipient = 16
-
-    /// About how long the update of a window takes, or of a live aggregate: counted in visits of children.
-    /// - Parameter alteredCount: Children of the location that have changed; nil where any may have.
-    static func cost(
-        of view: QueryView, _ alteredCount: Int?, over value: Node, _ indexes: IndexCatalog
-    ) -> Int {
-        // Fewer children have no index: all may be visited.
-        let childCount = value.children.count
-        let visitedCount = childCount <= indexes.unindexedChildCount ? childCount : 0
-        if view.aggregate != nil { return visitsPerPush + visitedCount * view.query.aggregates.count }
-        let count = view.window.entries.count
-        if let alteredCount {
-            return visitsPerPush + alteredCount * visitsPerAlteredChild
-                + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
-        }
-        guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
-            return visitsPerPush + count + value.children.count
-        }
-        return visitsPerPush + count + min(limit.count, value.children.count)
-    }
-
     /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
     /// their recipients. When the budget of the write is used up, windows fall behind, and other threads
     /// compute aggregates.
@@ -40,7 +13,7 @@ extension FanOut {
     ///   - known: With `isWhole`: the children that it may have altered; nil for any.
     mutating func updateViews(
         of node: ListenerNode, inside: [Change], afterRemovals: Change? = nil, isWhole: Bool,
-        amongOnly known: [ChildChange]? = nil, _ tree: Node, _ indexes: IndexCatalog
+        amongOnly known: [ChildChange]? = nil, _ tree: Node, _ updater: ViewUpdater
     ) {
         guard let details = node.details, !details.views.isEmpty else { return }
         let value = tree[node.path]
@@ -53,49 +26,52 @@ extension FanOut {
         let touchesAll = isWhole && known == nil
         let asksEach = !touchesAll && details.finder.isEmpty
         var views = touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered)
-        let mayHaveOverdue = indexes.sweepScope?.base.contains(node.path) == true
+        let mayHaveOverdue = updater.sweeps.scope?.base.contains(node.path) == true
         if mayHaveOverdue, !touchesAll, !asksEach {
-            let overdue = details.views.filter { $0.isOverdue(indexes) }
-            views = overdue + views.filter { !$0.isOverdue(indexes) }
+            let overdue = details.views.filter { $0.isOverdue(updater) }
+            views = overdue + views.filter { !$0.isOverdue(updater) }
         }
         for view in views {
-            let isOverdue = mayHaveOverdue && view.isOverdue(indexes)
+            let isOverdue = mayHaveOverdue && view.isOverdue(updater)
             if view.isBehind || asksEach && !isOverdue && !values.mayTouch(view.window) { continue }
-            view.checkedSweep = indexes.lastSweep
+            view.checkedSweep = updater.sweeps.lastNumber
             // What is overdue is replaced, as by a write above.
             let isWhole = isWhole || isOverdue
-            let hasTime = indexes.updatableChildCount > 0
-            indexes.updatableChildCount -=
-                hasTime ? Self.cost(of: view, isWhole ? nil : altered.count, over: value, indexes) : 0
+            let hasTime = !updater.budget.isUsedUp
+            if hasTime {
+                updater.budget.spend(
+                    UpdateBudget.cost(
+                        of: view, isWhole ? nil : altered.count, over: value, updater.indexes))
+            }
             if view.aggregate != nil {
-                if let body = view.recompute(over: value, indexes, hasTime: hasTime) {
-                    push(body, to: view, indexes)
+                if let body = view.recompute(over: value, updater, hasTime: hasTime) {
+                    push(body, to: view, updater)
                 }
                 continue
             }
             guard hasTime else {
-                view.fallBehind(indexes)
+                view.fallBehind(updater)
                 continue
             }
             var body: Push.Body?
             if isWhole {
-                body = view.replace(with: value, indexes)
+                body = view.replace(with: value, updater)
             } else {
                 let bare =
                     childrenAfterRemovals
                     ?? Self.childrenAfterRemovals(altered, inside, afterRemovals, at: node.path.count)
                 childrenAfterRemovals = bare
-                body = view.update(altered, bare, inside: inside, value, indexes)
+                body = view.update(altered, bare, inside: inside, value, updater)
             }
             details.updateRange(of: view)
-            indexes.resizedWindows.note(view)
-            if let body { push(body, to: view, indexes) }
+            updater.resized.note(view)
+            if let body { push(body, to: view, updater) }
         }
     }
 
     /// Adds a push for all recipients of a view: they count, too, for what the write may do.
-    private mutating func push(_ body: Push.Body, to view: QueryView, _ indexes: IndexCatalog) {
-        indexes.updatableChildCount -= view.recipients.count * Self.visitsPerRecipient
+    private mutating func push(_ body: Push.Body, to view: QueryView, _ updater: ViewUpdater) {
+        updater.budget.spendPush(to: view)
         pushes.append(Push(body: body, taggedRecipients: view.recipients.members))
     }
 

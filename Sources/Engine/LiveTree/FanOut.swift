@@ -31,7 +31,7 @@ struct FanOut {
     ///   - old: The value at the change's path before.
     mutating func add(
         _ change: Change, mergeBase: Path?, old: Node, _ table: ListenerTable, _ tree: Node,
-        _ indexes: IndexCatalog
+        _ updater: ViewUpdater
     ) {
         var shared = Push(body: .overwrite(change.path, change.node), mergeBase: mergeBase)
         var node = table.root
@@ -40,7 +40,7 @@ struct FanOut {
             if node.details != nil {
                 table.settleCovered(of: node, along: change.path, depth)
                 updateViews(
-                    of: node, inside: [change], isWhole: depth == change.path.count, tree, indexes)
+                    of: node, inside: [change], isWhole: depth == change.path.count, tree, updater)
             }
             if !node.defaults.isEmpty { shared.recipients.append(node.defaults.members) }
             guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }
@@ -49,16 +49,16 @@ struct FanOut {
         }
         if !shared.recipients.isEmpty { addFirst(consume shared) }
         guard depth == change.path.count else { return }
-        addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, indexes)
+        addListeners(below: node, at: change.path, old: old, new: change.node, table, tree, updater)
     }
 
     /// Adds the pushes of the listens strictly below a change whose value differs.
     mutating func addListeners(
         below node: ListenerNode, at path: Path, old: Node, new: Node, _ table: ListenerTable, _ tree: Node,
-        _ indexes: IndexCatalog
+        _ updater: ViewUpdater
     ) {
         for (node, value) in listeners(below: node, at: path, old: old, new: new) {
-            addWhole(Change(path: node.path, node: value), to: node, table, tree, indexes)
+            addWhole(Change(path: node.path, node: value), to: node, table, tree, updater)
         }
     }
 
@@ -69,14 +69,14 @@ struct FanOut {
     ///   - base: The location that the writer named. A shared merge is relative to it.
     mutating func add(
         _ changes: [Change], olds: [Node], base: Path, _ table: ListenerTable, _ tree: Node,
-        _ indexes: IndexCatalog
+        _ updater: ViewUpdater
     ) {
         precondition(changes.count == olds.count)
         var shared: Push?
         for notice in notices(of: changes, olds, table) {
             let node = notice.node
             if let newValue = notice.newValue {
-                addWhole(newValue, to: node, table, tree, indexes)
+                addWhole(newValue, to: node, table, tree, updater)
                 continue
             }
             let getsAllChanges = notice.changes.count == changes.count
@@ -94,21 +94,21 @@ struct FanOut {
             }
             // Several changes are all below the node. A change at the node itself is its only one.
             updateViews(
-                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, indexes)
+                of: node, inside: inside, isWhole: inside[0].path.count == node.path.count, tree, updater)
         }
         if let shared { addFirst(shared) }
     }
 
     /// Adds the pushes of a node whose whole value is new, because of a change above it.
     private mutating func addWhole(
-        _ value: Change, to node: ListenerNode, _ table: ListenerTable, _ tree: Node, _ indexes: IndexCatalog
+        _ value: Change, to node: ListenerNode, _ table: ListenerTable, _ tree: Node, _ updater: ViewUpdater
     ) {
         table.settleCovered(of: node, along: value.path, value.path.count)
         if !node.defaults.isEmpty {
             pushes.append(
                 Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
         }
-        updateViews(of: node, inside: [], isWhole: true, tree, indexes)
+        updateViews(of: node, inside: [], isWhole: true, tree, updater)
     }
 
     /// Adds the push that comes before all others. Moved: mostly it is the only one.

@@ -29,12 +29,6 @@ final class IndexCatalog: @unchecked Sendable {
     /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
     var visitedChildCount = defaultVisitedChildCount
     static let defaultVisitedChildCount = 2048
-    /// Children that all windows and live aggregates visit or move in one write, about: some five
-    /// milliseconds. Windows for which nothing is left fall behind (``QueryView/isBehind``):
-    /// one client may have a thousand over a large location.
-    var updatedChildLimit = 1 << 17
-    /// What is left of that for the write in progress.
-    var updatableChildCount = 0
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
     var keptChildCount: Int { max(1, unindexedChildCount / 4) }
     /// An index on demand that a query has used within this time gives way to no other one, so that many
@@ -51,20 +45,8 @@ final class IndexCatalog: @unchecked Sendable {
     /// Of a query: milliseconds since 1970.
     private var lastTime: Int64 = 0
 
-    /// Windows that are to be charged anew.
-    var resizedWindows = ResizedWindows()
     /// What the caller is to do: see ``IndexWork``.
     var work = IndexWork()
-    /// Windows that writes have left to later steps; nil for none.
-    var sweep: ViewSweep?
-    /// Its location and its number, also while a step of it is under way.
-    private(set) var sweepScope: (base: Path, number: Int)?
-    /// Children that the windows of one step of the sweep may visit; a larger window falls behind.
-    var sweptChildLimit = ViewSweep.stepChildCount
-    /// The number of the last sweep.
-    private(set) var lastSweep = 0
-    /// Whether the caller is to ask for the next step of the sweep.
-    var isSweepDue = false
     private var requested = RequestedOrders()
     /// Locations that the write in progress changes the children of.
     var touched: [IndexLocation] = []
@@ -73,26 +55,6 @@ final class IndexCatalog: @unchecked Sendable {
     /// Writes so far: one in some is looked at for locations that have grown.
     var writeCount = 0
     static let growthCheckMask = 31
-
-    /// The views below a location are to be updated in later steps.
-    /// - Parameter listens: The filtered listens of all sessions, in the order of sessions.
-    func beginSweep(below base: Path, _ listens: [(session: SessionID, keys: [FilteredListenKey])]) {
-        lastSweep += 1
-        // A step that is under way goes on with the new one.
-        isSweepDue = isSweepDue || sweep == nil
-        let next = ViewSweep(below: base, number: lastSweep, listens, following: sweep)
-        sweepScope = (next.base, next.number)
-        sweep = next
-    }
-
-    /// After a step of the sweep.
-    func goOn(with sweep: ViewSweep) {
-        isSweepDue = !sweep.isDone
-        if sweep.isDone { sweepScope = nil } else { self.sweep = sweep }
-    }
-
-    /// A write is about to update windows.
-    func beginUpdates() { updatableChildCount = updatedChildLimit }
 
     /// Whether any location has an index, ready or not.
     var hasIndexes: Bool { !locations.isEmpty }
@@ -125,9 +87,6 @@ final class IndexCatalog: @unchecked Sendable {
 
     /// The caller has built an index, or has given up: another one may be built.
     func noteBuilt(_ number: Int) { work.noteBuilt(number) }
-
-    /// The caller has ended a scan: another one may begin.
-    func noteScanned() { work.noteScanned() }
 
     /// Whether a write has nothing to do here.
     var ignoresWrites: Bool { declarations == nil && !hasIndexes }
@@ -259,7 +218,7 @@ final class IndexCatalog: @unchecked Sendable {
     /// Whether there is something for ``takeWork()``. O(1).
     var hasWork: Bool { accounts.hasGrown || work.hasReady }
 
-    /// What the caller is to do now, but for scans (``IndexWork/takeScan(childCount:)``).
+    /// What the caller is to do now.
     func takeWork() -> IndexWork.Ready {
         accounts.report()
         return work.take { isAwaited($0.number, at: $0.path) }

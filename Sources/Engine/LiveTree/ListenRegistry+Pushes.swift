@@ -29,48 +29,48 @@ extension ListenRegistry {
 
     /// The pushes of one change that was just done; see ``FanOut``.
     func pushes(
-        for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ indexes: IndexCatalog
+        for change: Change, mergeBase: Path? = nil, old: Node, in tree: Node, _ updater: ViewUpdater
     ) -> [Push] {
-        var fanOut = beginFanOut(indexes)
-        fanOut.add(change, mergeBase: mergeBase, old: old, table, tree, indexes)
-        return pushes(of: fanOut, in: tree, indexes)
+        var fanOut = beginFanOut(updater)
+        fanOut.add(change, mergeBase: mergeBase, old: old, table, tree, updater)
+        return pushes(of: fanOut, in: tree, updater)
     }
 
     /// The pushes of several changes that were just done at once.
     func pushes(
-        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ indexes: IndexCatalog
+        for changes: [Change], olds: [Node], base: Path, in tree: Node, _ updater: ViewUpdater
     ) -> [Push] {
-        var fanOut = beginFanOut(indexes)
-        fanOut.add(changes, olds: olds, base: base, table, tree, indexes)
-        return pushes(of: fanOut, in: tree, indexes)
+        var fanOut = beginFanOut(updater)
+        fanOut.add(changes, olds: olds, base: base, table, tree, updater)
+        return pushes(of: fanOut, in: tree, updater)
     }
 
     /// The pushes of changes that were just done as one.
     func pushes(
         for joined: JoinedChanges, _ result: JoinedChanges.Result, old: Node, in tree: Node,
-        _ indexes: IndexCatalog
+        _ updater: ViewUpdater
     ) -> [Push] {
-        var fanOut = beginFanOut(indexes)
-        fanOut.add(joined, result, old: old, table, tree, indexes)
-        return pushes(of: fanOut, in: tree, indexes)
+        var fanOut = beginFanOut(updater)
+        fanOut.add(joined, result, old: old, table, tree, updater)
+        return pushes(of: fanOut, in: tree, updater)
     }
 
     /// Begins to collect the pushes of a write, with a new budget for windows and aggregates.
-    private func beginFanOut(_ indexes: IndexCatalog) -> FanOut {
-        indexes.beginUpdates()
+    private func beginFanOut(_ updater: ViewUpdater) -> FanOut {
+        updater.budget.beginWrite()
         return FanOut(visitingAtMost: limits.visitedNodeCount)
     }
 
     /// All pushes of a write, when its changes were added.
-    private func pushes(of fanOut: consuming FanOut, in tree: Node, _ indexes: IndexCatalog) -> [Push] {
-        if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut, in: tree, indexes) }
+    private func pushes(of fanOut: consuming FanOut, in tree: Node, _ updater: ViewUpdater) -> [Push] {
+        if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut, in: tree, updater) }
         return fanOut.pushes
     }
 
     /// Adds the pushes for the listens below changes that have many below them. Order: those of the sessions
     /// that are visited (``Limits``), and windows, by location; then one for each of the other sessions.
     /// - Complexity: O(sessions with listens + their listens where these are few + filtered listens, if few).
-    private func addPushes(to fanOut: inout FanOut, in tree: Node, _ indexes: IndexCatalog) {
+    private func addPushes(to fanOut: inout FanOut, in tree: Node, _ updater: ViewUpdater) {
         let alterations = Alterations(fanOut.unvisited)
         var few: [Path: ContiguousArray<SessionID>] = [:]
         var many: [Push] = []
@@ -108,7 +108,7 @@ extension ListenRegistry {
         if let few = fewViewLocations {
             views = few.filter { alterations.above($0) != nil }
         } else {
-            indexes.beginSweep(below: alterations.commonAncestor, filteredListens)
+            updater.sweeps.begin(below: alterations.commonAncestor, filteredListens)
         }
         var comparedLeft = Node.comparedNodeLimit
         for path in views.union(few.keys).sorted() {
@@ -122,7 +122,7 @@ extension ListenRegistry {
                 fanOut.pushes.append(Push(body: .overwrite(path, value), recipients: [sessions]))
             }
             if views.contains(path), let node = table.node(at: path) {
-                fanOut.updateViews(of: node, inside: [], isWhole: true, tree, indexes)
+                fanOut.updateViews(of: node, inside: [], isWhole: true, tree, updater)
             }
         }
         fanOut.pushes += many

@@ -12,10 +12,10 @@ import PandoTree
 extension QueryView {
     /// Notes a value.
     /// - Returns: The push of it; nil where the recipients have it.
-    func publish(_ value: Node) -> Push? {
+    func publish(_ value: Node) -> Push.Body? {
         guard aggregate?.value != value else { return nil }
         aggregate?.value = value
-        return Push(body: .overwrite(path, value), taggedRecipients: recipients.members)
+        return .overwrite(path, value)
     }
 
     /// Computes the aggregates anew.
@@ -25,20 +25,20 @@ extension QueryView {
     ///   - hasTime: false where the write in progress has computed so many that another thread is to do it.
     /// - Returns: The push of another value; nil where it is as it was, or comes later.
     func recompute(
-        over node: Node, _ indexes: IndexCatalog, isFirst: Bool = false, hasTime: Bool = true
+        over node: Node, _ updater: ViewUpdater, isFirst: Bool = false, hasTime: Bool = true
     ) -> Push.Body? {
-        let indexed = indexes.indexed(query, at: path)
-        indexes.noteUse(of: query, at: path, over: node, isLasting: true)
+        let indexed = updater.indexes.indexed(query, at: path)
+        updater.indexes.noteUse(of: query, at: path, over: node, isLasting: true)
         let inlineCount =
             isFirst ? IndexCatalog.defaultVisitedChildCount : IndexCatalog.defaultUnindexedChildCount
         if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
             if case .underWay? = scan { aggregate?.isStale = true }
-            indexes.work.addScan(for: self)
+            updater.scans.add(self)
             return nil
         }
         // A scan that is under way is of an earlier moment.
-        indexes.work.cancelScan(for: self)
+        updater.scans.cancel(self)
         aggregate?.isStale = false
-        return publish(indexed.result(over: node))?.body
+        return publish(indexed.result(over: node))
     }
 }

@@ -35,7 +35,7 @@ extension LiveTree {
     }
 
     /// Whether there is something for ``takeIndexWork()``. O(1).
-    package var hasIndexWork: Bool { indexes.hasWork || indexes.isSweepDue }
+    package var hasIndexWork: Bool { indexes.hasWork || updater.hasWork }
 
     /// What is to be done for indexes now.
     /// - Returns: Computations for another thread, whose results ``finish(_:)`` gets, and dropped indexes,
@@ -44,13 +44,12 @@ extension LiveTree {
     package mutating func takeIndexWork() -> (jobs: [IndexJob], dropped: [KeptIndex]) {
         let work = indexes.takeWork()
         var jobs: [IndexJob] = []
-        if indexes.isSweepDue { jobs.append(.sweep) }
-        indexes.isSweepDue = false
+        if updater.sweeps.takeDue() { jobs.append(.sweep) }
         for path in work.discoveries {
             guard let declarations = indexes.declarations?[path] else { continue }
             jobs.append(.discover(declarations, path, root[path], moreThan: indexes.unindexedChildCount))
         }
-        while let scan = beginScan() { jobs.append(.scan(scan)) }
+        while let scan = updater.beginScan(over: root) { jobs.append(.scan(scan)) }
         for build in work.builds { jobs.append(.build(IndexBuild(build, over: root[build.path]))) }
         return (jobs, work.dropped)
     }
@@ -80,11 +79,11 @@ extension LiveTree {
             indexes.noteBuilt(build.number)
             put(build)
         case .scanned(var scan):
-            let isFinished = finishSome(&scan)
+            let isFinished = updater.finishSome(&scan, over: root, &listens)
             chargeResizedWindows()
             guard isFinished else { return .scanned(scan) }
-            indexes.noteScanned()
-        case .swept: sweepSomeViews()
+            updater.scans.noteDone()
+        case .swept: updater.sweepSomeViews(over: root, &listens)
         }
         return nil
     }

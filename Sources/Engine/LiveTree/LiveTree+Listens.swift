@@ -39,8 +39,8 @@ extension LiveTree {
         }
         let view = listens.add(
             key, by: indexes.index(key.query.order, at: key.path), of: session, over: root[key.path],
-            prepared: prepared?.window, sweep: indexes.lastSweep)
-        view.settle(indexes)
+            prepared: prepared?.window, sweep: updater.sweeps.lastNumber)
+        view.settle(updater)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
         var window = view.window
         if view.isBehind {
@@ -50,7 +50,7 @@ extension LiveTree {
             let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {
-            view.requestScanForMissingChildren(indexes)
+            view.requestScanForMissingChildren(updater)
             if view.window.entries.count > Self.inlineQueryChildCount { view.window.identify() }
             window = view.window
         }
@@ -68,7 +68,7 @@ extension LiveTree {
         _ view: QueryView, _ listen: Listen, _ session: SessionID
     ) -> [Push] {
         if view.aggregate?.value == nil {
-            let body = view.recompute(over: root[listen.path], indexes, isFirst: true)
+            let body = view.recompute(over: root[listen.path], updater, isFirst: true)
             // Other recipients have waited for a scan.
             return body.map { [Push(body: $0, taggedRecipients: view.recipients.members)] } ?? []
         }
@@ -100,7 +100,7 @@ extension LiveTree {
     mutating func end(_ path: Path, _ query: Query?, _ tag: Int64?, for session: SessionID) {
         if let query, let tag {
             let key = FilteredListenKey(path: path, query: query, tag: tag)
-            if let view = listens.remove(key, of: session) { noteEnd(of: view) }
+            if let view = listens.remove(key, of: session) { updater.noteEnd(of: view) }
         } else {
             listens.remove(defaultAt: path, of: session)
         }
@@ -120,7 +120,7 @@ extension LiveTree {
     /// Ends listens until the work is done, or all have ended.
     /// - Parameter work: Nodes of the listener trie that are visited, about: thousands in a millisecond.
     package mutating func end(_ ending: inout EndingListens, doing work: Int) {
-        for view in listens.end(&ending, doing: work) { noteEnd(of: view) }
+        for view in listens.end(&ending, doing: work) { updater.noteEnd(of: view) }
         chargeResizedWindows()
     }
 }

@@ -9,8 +9,6 @@ extension LiveTree {
     package static let inlineQueryChildCount = IndexCatalog.defaultUnindexedChildCount
     /// A window over no more children is made at once: some two milliseconds.
     package static let inlineWindowChildCount = IndexCatalog.defaultVisitedChildCount
-    /// Children that may have changed since the snapshot. If more have, the window is made anew.
-    static let differenceLimit = 4096
 
     /// The node over which a window should be made before a listen begins. Nil when that takes next to no
     /// time: the location has few children, the query visits few, or the window exists for another session
@@ -22,7 +20,7 @@ extension LiveTree {
         let node = root[path]
         let indexed = indexed(query, at: path)
         guard indexed.visits(moreThan: Self.inlineWindowChildCount, of: node),
-            listens.table.view(of: query, at: path).map({ $0.isBehind || $0.isOverdue(indexes) })
+            listens.table.view(of: query, at: path).map({ $0.isBehind || $0.isOverdue(updater) })
                 ?? true
         else { return nil }
         return (indexed, node)
@@ -49,7 +47,7 @@ extension LiveTree {
     package mutating func prepare(_ window: consuming Window, at path: Path, over node: Node) -> Bool {
         let current = root[path]
         if !current.isSameSnapshot(as: node) {
-            guard let differences = differences(from: node, to: current) else { return false }
+            guard let differences = updater.differences(from: node, to: current) else { return false }
             if !differences.isEmpty {
                 let index = indexes.index(window.query.order, at: path)
                 _ = window.update(
@@ -62,4 +60,22 @@ extension LiveTree {
 
     /// Removes the stored window, after its listen was executed or has failed.
     package mutating func discardPreparedWindow() { preparedWindow = nil }
+
+    // MARK: Windows that have changed or ended
+
+    /// Whether ``removeWindowOutcome()`` has anything. O(1).
+    package var hasWindowOutcome: Bool { !updater.outcome.isEmpty }
+
+    /// Removes and returns what is to be done about windows since the last call: the sessions whose listens
+    /// take more or less memory than before, the listens that have ended because of that, and windows that
+    /// take long to free.
+    package mutating func removeWindowOutcome() -> (
+        recharged: [SessionID], outgrown: [OutgrownListen], ended: [Window]
+    ) {
+        let outcome = exchange(&updater.outcome, with: WindowOutcome())
+        return (outcome.recharged, outcome.outgrown, outcome.ended)
+    }
+
+    /// See ``ViewUpdater/chargeResizedWindows(_:)``.
+    mutating func chargeResizedWindows() { updater.chargeResizedWindows(&listens) }
 }

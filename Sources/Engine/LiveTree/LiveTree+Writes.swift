@@ -68,7 +68,7 @@ extension LiveTree {
         listens.table.capturePreimages(at: change.path, in: root)
         let old = perform(copy change)
         let pushes = listens.pushes(
-            for: change, mergeBase: mergeBase, old: old, in: root, indexes)
+            for: change, mergeBase: mergeBase, old: old, in: root, updater)
         replaced.store(consume old)
         return pushes
     }
@@ -102,7 +102,7 @@ extension LiveTree {
         }
         for change in changes { listens.table.capturePreimages(at: change.path, in: root) }
         let olds = perform(changes)
-        let pushes = listens.pushes(for: changes, olds: olds, base: pushBase, in: root, indexes)
+        let pushes = listens.pushes(for: changes, olds: olds, base: pushBase, in: root, updater)
         for old in olds { replaced.store(old) }
         return pushes
     }
@@ -115,8 +115,8 @@ extension LiveTree {
         // The old values hold what was replaced; it is freed with them.
         defer { for old in olds { replaced.store(old) } }
         let pushed = paths.map { Change(path: $0, node: root[$0]) }
-        if pushed.count == 1 { return listens.pushes(for: pushed[0], old: olds[0], in: root, indexes) }
-        return listens.pushes(for: pushed, olds: olds, base: base, in: root, indexes)
+        if pushed.count == 1 { return listens.pushes(for: pushed[0], old: olds[0], in: root, updater) }
+        return listens.pushes(for: pushed, olds: olds, base: base, in: root, updater)
     }
 
     /// Does changes whose result is known: the data of a location above all of them.
@@ -127,7 +127,7 @@ extension LiveTree {
         if isObserved { listens.table.capturePreimages(at: change.path, in: root) }
         let old = perform(copy change)
         defer { replaced.store(old) }
-        return isObserved ? listens.pushes(for: joined, result, old: old, in: root, indexes) : []
+        return isObserved ? listens.pushes(for: joined, result, old: old, in: root, updater) : []
     }
 
     /// Does one change that names no priority, in the data and in its indexes.

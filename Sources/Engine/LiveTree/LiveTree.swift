@@ -7,7 +7,8 @@ import PandoTree
 ///     a write ──▶ root      the data; a copy is a snapshot
 ///             ──▶ hashes    of a few large locations: those that it makes wrong are forgotten
 ///             ──▶ indexes   of children by value
-///             ──▶ listens   their windows, and the pushes that sessions get
+///             ──▶ listens   and the pushes that sessions get
+///             ──▶ updater   the windows of filtered listens, and live aggregates
 ///
 /// It asks no rules and resolves no server values: ``Engine`` decides what is written, and by whom.
 ///
@@ -19,18 +20,18 @@ package struct LiveTree: ~Copyable, Sendable {
     var listens = ListenRegistry()
     var hashes = HashCache()
     let indexes = IndexCatalog()
-    /// Of live aggregates and windows that other threads have computed.
-    var scanPushes: [Push] = []
+    let updater: ViewUpdater
     /// A window that was made for the next listen.
     var preparedWindow: PreparedWindow?
-    /// What the caller does about windows that have changed or ended.
-    var windowOutcome = WindowOutcome()
     /// Large nodes that writes have removed.
     var replaced = ReplacedNodes()
     /// Never read: see ``PassedByAddress``.
     private let passing = PassedByAddress()
 
-    init(root: Node) { self.root = root }
+    init(root: Node) {
+        self.root = root
+        updater = ViewUpdater(indexes)
+    }
 
     /// The rules have changed: which indexes they declare.
     func declareIndexes(of access: Access) { indexes.declare(IndexDeclarations(access)) }
@@ -40,10 +41,9 @@ package struct LiveTree: ~Copyable, Sendable {
     /// thread.
     package mutating func removeReplacedNodes() -> [Node]? { replaced.removeAll() }
 
-    /// Removes and returns the pushes that computations of other threads have caused since the last call.
-    package mutating func removeScanPushes() -> [Push] {
-        scanPushes.isEmpty ? [] : exchange(&scanPushes, with: [])
-    }
+    /// Removes and returns the pushes of views that were updated in later steps than that of a write, since
+    /// the last call.
+    package mutating func removeScanPushes() -> [Push] { updater.removePushes() }
 
     // MARK: Recovery
 

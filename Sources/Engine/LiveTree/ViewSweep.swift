@@ -29,10 +29,9 @@ struct ViewSweep: Sendable {
     private var parts: [Part] = []
     private var firstPart = 0
 
-    /// Filtered listens at short paths (``ListenCost/visits(at:)``) that are looked at in one step, and
-    /// children that its windows may visit: a fraction of a millisecond each.
+    /// Filtered listens at short paths (``ListenCost/visits(at:)``) that are looked at in one step: a
+    /// fraction of a millisecond.
     static let stepVisits = 512
-    static let stepChildCount = 1 << 14
 
     /// - Parameters:
     ///   - listens: The filtered listens of all sessions, in the order of sessions.
@@ -76,59 +75,5 @@ struct ViewSweep: Sendable {
             return parts[firstPart].keys[index]
         }
         return nil
-    }
-}
-
-extension QueryView {
-    /// Whether a write has altered the view, perhaps, and the sweep has not come to it yet.
-    func isOverdue(_ indexes: IndexCatalog) -> Bool {
-        guard let scope = indexes.sweepScope, checkedSweep < scope.number, !isBehind else { return false }
-        return scope.base.contains(path)
-    }
-
-    /// A view that is overdue falls behind: another thread finds its window, which is then up to date.
-    func settle(_ indexes: IndexCatalog) {
-        guard aggregate == nil, isOverdue(indexes) else { return }
-        fallBehind(indexes)
-    }
-}
-
-extension LiveTree {
-    /// Updates some of the views that are overdue.
-    mutating func sweepSomeViews() {
-        // Moved out: what two own is copied when it changes.
-        guard var sweep = exchange(&indexes.sweep, with: nil) else { return }
-        indexes.updatableChildCount = indexes.sweptChildLimit
-        var visitsLeft = ViewSweep.stepVisits
-        while visitsLeft > 0, indexes.updatableChildCount > 0, let key = sweep.next() {
-            visitsLeft -= ListenCost.visits(at: key.path)
-            guard sweep.base.contains(key.path), let node = listens.table.node(at: key.path),
-                let index = node.position(of: key.query)
-            else { continue }
-            let view = node.views[index]
-            guard view.isOverdue(indexes) else { continue }
-            view.checkedSweep = sweep.number
-            let value = root[key.path]
-            let cost = FanOut.cost(of: view, nil, over: value, indexes)
-            if cost > indexes.sweptChildLimit, view.aggregate == nil {
-                // Another thread finds so large a window.
-                indexes.updatableChildCount -= FanOut.visitsPerPush
-                view.fallBehind(indexes)
-                continue
-            }
-            indexes.updatableChildCount -= cost
-            let body =
-                view.aggregate == nil
-                ? view.replace(with: value, indexes)
-                : view.recompute(over: value, indexes)
-            node.updateRange(of: view)
-            indexes.resizedWindows.note(view)
-            // A listen that may not have so large a window ends before it is sent that.
-            chargeResizedWindows()
-            guard let body, !view.recipients.isEmpty else { continue }
-            indexes.updatableChildCount -= view.recipients.count * FanOut.visitsPerRecipient
-            scanPushes.append(Push(body: body, taggedRecipients: view.recipients.members))
-        }
-        indexes.goOn(with: sweep)
     }
 }

@@ -60,57 +60,22 @@ package struct OutgrownListen: Sendable {
 /// What the caller does when windows have changed or ended.
 struct WindowOutcome: Sendable {
     /// Sessions that hold more or less than before.
-    fileprivate(set) var recharged: [SessionID] = []
-    fileprivate(set) var outgrown: [OutgrownListen] = []
+    private(set) var recharged: [SessionID] = []
+    private(set) var outgrown: [OutgrownListen] = []
     /// Windows of many children that are not needed any more.
-    fileprivate(set) var ended: [Window] = []
+    private(set) var ended: [Window] = []
 
-    var isEmpty: Bool { recharged.isEmpty && outgrown.isEmpty && ended.isEmpty }
-}
-
-extension LiveTree {
     /// A window with more children is not freed at once: to free a child takes some ten nanoseconds.
     private static let inlineFreeChildCount = 256
 
-    /// Whether ``removeWindowOutcome()`` has anything. O(1).
-    package var hasWindowOutcome: Bool { !windowOutcome.isEmpty }
+    var isEmpty: Bool { recharged.isEmpty && outgrown.isEmpty && ended.isEmpty }
 
-    /// Removes and returns what is to be done about windows since the last call: the sessions whose listens
-    /// take more or less memory than before, the listens that have ended because of that, and windows that
-    /// take long to free.
-    package mutating func removeWindowOutcome() -> (
-        recharged: [SessionID], outgrown: [OutgrownListen], ended: [Window]
-    ) {
-        let outcome = exchange(&windowOutcome, with: WindowOutcome())
-        return (outcome.recharged, outcome.outgrown, outcome.ended)
-    }
+    mutating func noteRecharge(of session: SessionID) { recharged.append(session) }
 
-    /// Charges sessions with the windows that have changed by much, and ends listens that they may not have
-    /// any more. After every write and every result of a scan; O(recipients of these windows).
-    mutating func chargeResizedWindows() {
-        // Where listens end, the others share their windows: each time by half as many, at least.
-        while !indexes.resizedWindows.isEmpty { chargeWindows(indexes.resizedWindows.removeAll()) }
-    }
+    mutating func noteEnd(of listen: OutgrownListen) { outgrown.append(listen) }
 
-    private mutating func chargeWindows(_ resized: [QueryView]) {
-        for view in resized {
-            for recipient in view.recipients.members {
-                let key = FilteredListenKey(path: view.path, query: view.query, tag: recipient.tag)
-                guard let hasSpace = listens.recharge(key, view, of: recipient.session) else { continue }
-                windowOutcome.recharged.append(recipient.session)
-                guard !hasSpace else { continue }
-                windowOutcome.outgrown.append(
-                    OutgrownListen(session: recipient.session, path: view.path, tag: recipient.tag))
-                if let ended = listens.remove(key, of: recipient.session) { noteEnd(of: ended) }
-            }
-        }
-    }
-
-    /// A listen through a view has ended. If it was the last one, nothing is computed for the view any more,
-    /// and what is large of it is freed by another thread. O(1).
-    mutating func noteEnd(of view: QueryView) {
-        guard view.recipients.isEmpty else { return indexes.resizedWindows.noteEnd(of: view) }
-        indexes.work.cancelScan(for: view)
-        if view.window.entries.count > Self.inlineFreeChildCount { windowOutcome.ended.append(view.window) }
+    /// The last listen of a window has ended.
+    mutating func noteEnd(of window: Window) {
+        if window.entries.count > Self.inlineFreeChildCount { ended.append(window) }
     }
 }
