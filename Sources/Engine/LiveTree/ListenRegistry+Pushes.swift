@@ -105,8 +105,11 @@ extension ListenRegistry {
             for path in below { few[path, default: []].append(session) }
         }
         var views: Set<Path> = []
-        if let few = fewViewLocations {
-            views = few.filter { alterations.above($0) != nil }
+        if filteredCount <= limits.filteredListenTotal,
+            let found = viewLocations(
+                visitingAtMost: limits.filteredListenTotal, where: { alterations.above($0) != nil })
+        {
+            views = found
         } else {
             updater.sweeps.begin(below: alterations.commonAncestor, filteredListens)
         }
@@ -136,27 +139,22 @@ extension ListenRegistry {
         return Push(body: .listens(changed), recipients: [[session]])
     }
 
-    /// The locations of filtered listens; nil where these listens are more than
-    /// ``Limits/filteredListenTotal``, or at long paths. O(sessions × log + that limit).
-    private var fewViewLocations: Set<Path>? {
-        var left = limits.filteredListenTotal
-        guard filteredCount <= left else { return nil }
-        var locations: Set<Path> = []
-        for key in filteredListens.lazy.flatMap(\.keys) {
-            left -= ListenCost.visits(at: key.path)
-            guard left >= 0 else { return nil }
-            locations.insert(key.path)
-        }
-        return locations
-    }
-
-    /// The locations of filtered listens that fulfil a condition. O(sessions + filtered listens).
-    private func viewLocations(where isChosen: (Path) -> Bool) -> Set<Path> {
-        guard table.viewCount > 0 else { return [] }
+    /// The locations of filtered listens that fulfil a condition.
+    /// - Parameter visitLimit: The most listens at short paths that are looked at
+    ///   (``ListenCost/visits(at:)``).
+    /// - Returns: Nil where there are more.
+    /// - Complexity: O(sessions + locations of each).
+    private func viewLocations(
+        visitingAtMost visitLimit: Int = .max, where isChosen: (Path) -> Bool
+    ) -> Set<Path>? {
+        var left = visitLimit
         var chosen: Set<Path> = []
-        for session in sessions {
-            guard let own = self[session] else { continue }
-            for path in own.filteredCounts.keys where isChosen(path) { chosen.insert(path) }
+        for listens in listensInTable {
+            for (path, count) in listens.filteredCounts {
+                left -= count * ListenCost.visits(at: path)
+                guard left >= 0 else { return nil }
+                if isChosen(path) { chosen.insert(path) }
+            }
         }
         return chosen
     }
@@ -171,7 +169,7 @@ extension ListenRegistry {
         if table.mayVisitAll(below: location, &left) {
             return table.forEachOrder(at: location, over: node, ofMoreThan: childCount, body)
         }
-        for viewPath in viewLocations(where: { path.contains($0) }).sorted() {
+        for viewPath in (viewLocations { path.contains($0) } ?? []).sorted() {
             let value = node[path.relative(viewPath)]
             guard value.children.count > childCount else { continue }
             for view in table.node(at: viewPath)?.views ?? [] { body(view.query.order, viewPath, value) }

@@ -14,8 +14,9 @@ struct ListenRegistry: Sendable {
     /// Listens of all sessions in the first index.
     private(set) var defaultCount = 0
     private(set) var filteredCount = 0
-    /// The filtered listens of sessions that have ended (``detach(_:)``), until the table has none of them.
-    private var ending: [SessionID: [FilteredListenKey]] = [:]
+    /// The listens of sessions that have ended with filtered ones (``detach(_:)``), until the table has none of
+    /// them. Not changed, and shared with ``EndingListens``, which is freed last.
+    private var ending: [SessionID: SessionListens] = [:]
     /// What one write does at once.
     var limits = Limits()
     /// Bytes that the listens of one session may take, at most ``SessionListens/byteLimit``.
@@ -120,7 +121,7 @@ struct ListenRegistry: Sendable {
         guard let listens = bySession.removeValue(forKey: session) else { return nil }
         defaultCount -= listens.defaults.count
         filteredCount -= listens.filtered.count
-        if !listens.filtered.isEmpty { ending[session] = listens.filtered.members }
+        if !listens.filtered.isEmpty { ending[session] = listens }
         return EndingListens(listens, of: session)
     }
 
@@ -147,13 +148,17 @@ struct ListenRegistry: Sendable {
         return views
     }
 
+    /// The filtered listens that the table has, and perhaps some that have ended, in no particular order of
+    /// sessions.
+    var listensInTable: some Sequence<SessionListens> { [bySession.values, ending.values].joined() }
+
     /// The filtered listens that the table has, by session, in the order of sessions. O(sessions × log).
     var filteredListens: [(session: SessionID, keys: [FilteredListenKey])] {
         var all: [(session: SessionID, keys: [FilteredListenKey])] = []
         for (session, listens) in bySession where !listens.filtered.isEmpty {
             all.append((session, listens.filtered.members))
         }
-        for (session, keys) in ending { all.append((session, keys)) }
+        for (session, listens) in ending { all.append((session, listens.filtered.members)) }
         // The order of a hash table would differ from machine to machine.
         return all.sorted { $0.session.rawValue < $1.session.rawValue }
     }
