@@ -199,7 +199,7 @@ extension ByteCursor {
 
     private mutating func readJSON() throws(UnreadableRecord) -> Node { try node(try readJSONRange()) }
 
-    /// Moves behind a value.
+    /// Moves past a value.
     /// - Returns: Where its JSON lies.
     mutating func readJSONRange() throws(UnreadableRecord) -> Range<Int> {
         guard let length = try? readLittleEndian(UInt32.self), Int(length) <= remaining else { throw ended() }

@@ -227,7 +227,7 @@ extension [UInt8] {
     /// - Parameter head: Writes up to ``headByteLimit`` bytes before it.
     @inline(__always)
     private mutating func append(
-        counted node: Node, using printed: inout PrintedNodes?, behind head: (inout ByteWriter) -> Void
+        counted node: Node, using printed: inout PrintedNodes?, after head: (inout ByteWriter) -> Void
     ) {
         append(atMost: Self.headByteLimit + 4) { writer in
             head(&writer)
@@ -242,6 +242,6 @@ extension [UInt8] {
         }
     }
 
-    /// The most bytes that a `head` of ``append(counted:using:behind:)`` writes.
+    /// The most bytes that a `head` of ``append(counted:using:after:)`` writes.
     private static var headByteLimit: Int { 2 }
 }

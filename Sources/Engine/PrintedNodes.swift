@@ -7,14 +7,14 @@ import PandoTree
 ///
 /// What was printed is not copied into the record either, but inserted there (``takeInsertions()``).
 package struct PrintedNodes: Sendable {
-    /// In the order of the writes. Each search begins behind the node found before.
+    /// In the order of the writes. Each search begins after the node found before.
     private var nodes: [(node: Node, json: [UInt8])] = []
     private var next = 0
     /// The whole record of a merge of many paths.
     private var record: [UInt8]?
     /// What belongs into the record that is being appended.
     private var insertions: [ByteInsertion] = []
-    /// Nodes behind the last one that was found.
+    /// Nodes after the last one that was found.
     package var unusedCount: Int { nodes.count - next }
 
     /// Lighter nodes are not printed ahead, and not searched.

@@ -4,9 +4,9 @@ import PandoTree
 // A tree in parts of bounded size, as checkpoints contain it. Read in order, the parts make the same tree.
 //
 //  tree      path, 0, node                     a leaf
-//            path, 1, then (key, node)…        more children of the object there, in key order, behind those before;
+//            path, 1, then (key, node)…        more children of the object there, in key order, after those before;
 //                                              to the end of the record
-//            path, 2, node                     the priority of the object there, behind all of its children
+//            path, 2, node                     the priority of the object there, after all of its children
 //
 //  node      0 | 1                             false, true
 //            2 zigzag varint                   an integer
@@ -107,7 +107,7 @@ package struct TreeRecords: Sendable {
         repeat {
             limit = min(byteLimit, limit)
             payload.append(atMost: max(0, limit - payload.count)) { writer in
-                tooLarge = writer.append(children, behind: &last)
+                tooLarge = writer.append(children, after: &last)
             }
             limit *= 4
         } while tooLarge != nil && limit < 4 * byteLimit
@@ -143,17 +143,17 @@ enum NodeTag {
 }
 
 extension ByteWriter {
-    /// Appends the children behind the key `last` as far as they fit, and sets `last` to the last one of
+    /// Appends the children after the key `last` as far as they fit, and sets `last` to the last one of
     /// them.
     /// - Returns: The first child that does not fit; nil when all do.
-    fileprivate mutating func append(_ children: Children, behind last: inout Key?) -> (Key, Node)? {
+    fileprivate mutating func append(_ children: Children, after last: inout Key?) -> (Key, Node)? {
         var tooLarge: (Key, Node)?
         let first = last
-        var isBehindFirst = first == nil
+        var isPastFirst = first == nil
         children.forEachPage(from: first) { page in
             for index in page.indices {
-                if !isBehindFirst, let first, page[index].key <= first { continue }
-                isBehindFirst = true
+                if !isPastFirst, let first, page[index].key <= first { continue }
+                isPastFirst = true
                 let start = count
                 append(counted: page[index].key)
                 append(page[index].node)
@@ -258,7 +258,7 @@ extension EngineRecord {
 }
 
 extension ByteCursor {
-    /// Reads the content of a record behind its path.
+    /// Reads the content of a record after its path.
     mutating func readPart(at path: Path) throws(UnreadableRecord) -> TreePart {
         switch PartKind(rawValue: try readByte()) {
         case .node: return .node(path, try readNode(depth: path.count))

@@ -61,10 +61,10 @@ extension Authorship: CustomStringConvertible {
     }
 }
 
-/// The changes of a session's end up to one of them, behind those of the run before: the same client has
+/// The changes of a session's end up to one of them, after those of the run before: the same client has
 /// queued all of them.
 package struct AuthoredRun: Sendable {
-    /// The index behind the last change of the run.
+    /// The index after the last change of the run.
     package var end: Int
     package var credential: Credential
 }

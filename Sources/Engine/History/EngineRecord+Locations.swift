@@ -45,7 +45,7 @@ extension Path {
 }
 
 extension ByteCursor {
-    /// Visits the changes of a delta, behind its writer.
+    /// Visits the changes of a delta, after its writer.
     /// - Parameter body: Gets the path, and where its JSON lies.
     mutating func forEachChangedLocation(
         _ body: (borrowing ByteCursor, Path, Range<Int>) throws(UnreadableRecord) -> Void

@@ -22,7 +22,7 @@ package struct SubtreeReplay: Sendable {
         self.byteLimit = byteLimit
     }
 
-    /// The value behind all records; nil where it exceeds the limit. O(limit).
+    /// The value after all records; nil where it exceeds the limit. O(limit).
     package var value: Node? { isTooLarge || node.isHeavier(than: byteLimit) ? nil : node }
 
     /// Forgets all records.
@@ -139,7 +139,7 @@ extension ByteCursor {
 }
 
 extension JSONReader {
-    /// Moves into the objects around the value at `keys`, and behind it. O(bytes before it).
+    /// Moves into the objects around the value at `keys`, and past it. O(bytes before it).
     /// - Returns: The bytes of the value; nil where there is no data.
     fileprivate mutating func range(of keys: ArraySlice<Key>) throws(MalformedJSON) -> Range<Int>? {
         var keys = keys
@@ -151,7 +151,7 @@ extension JSONReader {
         return try skipValue()
     }
 
-    /// Behind the brace of an object: moves behind the colon of a member.
+    /// After the brace of an object: moves past the colon of a member.
     private mutating func findMember(_ key: Key) throws(MalformedJSON) -> Bool {
         guard !consume(UInt8(ascii: "}")) else { return false }
         repeat {

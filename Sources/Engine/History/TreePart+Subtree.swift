@@ -83,7 +83,7 @@ extension ByteCursor {
         return false
     }
 
-    /// Moves behind a node. A loop, not recursion: children and priorities are only counted.
+    /// Moves past a node. A loop, not recursion: children and priorities are only counted.
     private mutating func skipNode() throws(UnreadableRecord) {
         /// Children that are left of each object around the current node.
         var open: [UInt64] = []

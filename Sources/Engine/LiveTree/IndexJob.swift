@@ -9,7 +9,7 @@ package enum IndexJob: Sendable {
     case discover(IndexDeclarations, Path, Node, moreThan: Int)
     /// Answers listens' queries that no index helps.
     case scan(QueryScan)
-    /// Nothing: the next step of a ``ViewSweep`` comes behind what others have asked for meanwhile.
+    /// Nothing: the next step of a ``ViewSweep`` comes after what others have asked for meanwhile.
     case sweep
 
     /// Does it. O(n log n) for `n` children; O(nodes) for a discovery.

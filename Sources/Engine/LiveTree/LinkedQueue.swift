@@ -31,7 +31,7 @@ struct LinkedQueue<Element> {
     /// The element that has waited for the longest time; nil for none.
     var first: Element? { isEmpty ? nil : slots[firstSlot].element }
 
-    /// Adds an element behind all others.
+    /// Adds an element as the last one.
     mutating func append(_ element: Element) -> Place {
         let slot = Slot(element: element, previous: lastSlot, next: -1)
         let index: Int

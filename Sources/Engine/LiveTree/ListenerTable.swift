@@ -298,7 +298,7 @@ struct ListenerTable: @unchecked Sendable {
     // MARK: Invariants
 
     /// Counts the nodes of the trie, the root included; for tests. Traps when a node is left that nothing
-    /// needs, or when a write left its state behind. O(nodes).
+    /// needs, or when the state of a write is left. O(nodes).
     func checkInvariants() -> Int {
         var viewTotal = 0
         func check(_ node: ListenerNode) -> Int {

@@ -6,7 +6,7 @@ import PandoTree
 ///     page   [ range range … ]   by (low, number); at most 64
 ///     page   [ range … ]         with the highest end of its ranges
 ///
-/// A page whose ranges all end before a place is skipped, and so are all pages behind the place.
+/// A page whose ranges all end before a place is skipped, and so are all pages after the place.
 ///
 /// Always true: ranges ascend by (low, number), no page is empty, and a page's `high` is that of its highest
 /// range.
