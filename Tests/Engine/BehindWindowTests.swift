@@ -106,14 +106,15 @@ import Testing
                 // One more recipient of the same window: it begins with what is there now.
                 let index = Int.random(in: Self.queries.indices, using: &random)
                 let (query, tag) = (Self.queries[index], Int64(index + 101))
-                let isBehind = held.engine.tree.listens.table.view(of: query, at: "q")?.isBehind ?? false
+                let awaitsReplacement =
+                    held.engine.tree.listens.table.view(of: query, at: "q")?.awaitsReplacement ?? false
                 run(.unlisten("q", query, tag: tag))
                 listen(index, tag: tag)
                 let expected = Window(query, over: held.engine.root["q" as Path]).node
-                #expect(!isBehind || caches[tag] == expected, "seed \(seed), query \(index)")
+                #expect(!awaitsReplacement || caches[tag] == expected, "seed \(seed), query \(index)")
             }
             behindCount += Self.queries.count {
-                held.engine.tree.listens.table.view(of: $0, at: "q")?.isBehind ?? false
+                held.engine.tree.listens.table.view(of: $0, at: "q")?.awaitsReplacement ?? false
             }
             if held.engine.tree.hasIndexWork { jobs += held.engine.tree.takeIndexWork().jobs }
             if !jobs.isEmpty, random.chance(40) { finishOne() }
@@ -322,7 +323,8 @@ import Testing
         }
         func behindCount() -> Int {
             (0..<windowCount).count {
-                held.engine.tree.listens.table.view(of: Self.oneValue($0), at: "list")?.isBehind == true
+                held.engine.tree.listens.table.view(of: Self.oneValue($0), at: "list")?.awaitsReplacement
+                    == true
             }
         }
         #expect(merge(adding: 1000).isEmpty && behindCount() == 0, "no window has any of these values")

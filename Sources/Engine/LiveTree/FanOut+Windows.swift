@@ -4,8 +4,8 @@ import PandoTree
 
 extension FanOut {
     /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
-    /// their recipients. When the budget of the write is used up, windows fall behind, and other threads
-    /// compute aggregates.
+    /// their recipients. When the budget of the write is used up, other threads find the windows anew, and
+    /// compute the aggregates.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
     ///   - afterRemovals: Of changes that were done as one (``JoinedChanges/Result/afterRemovals``).
@@ -26,17 +26,17 @@ extension FanOut {
         let touchesAll = isWhole && known == nil
         let asksEach = !touchesAll && details.finder.isEmpty
         var views = touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered)
-        let mayHaveOverdue = updater.sweeps.scope?.base.contains(node.path) == true
-        if mayHaveOverdue, !touchesAll, !asksEach {
-            let overdue = details.views.filter { $0.isOverdue(updater) }
-            views = overdue + views.filter { !$0.isOverdue(updater) }
+        let mayAwaitSweep = updater.sweeps.scope?.base.contains(node.path) == true
+        if mayAwaitSweep, !touchesAll, !asksEach {
+            let awaiting = details.views.filter { $0.awaitsSweep(updater) }
+            views = awaiting + views.filter { !$0.awaitsSweep(updater) }
         }
         for view in views {
-            let isOverdue = mayHaveOverdue && view.isOverdue(updater)
-            if view.isBehind || asksEach && !isOverdue && !values.mayTouch(view.window) { continue }
+            let isSwept = mayAwaitSweep && view.awaitsSweep(updater)
+            if view.awaitsReplacement || asksEach && !isSwept && !values.mayTouch(view.window) { continue }
             view.checkedSweep = updater.sweeps.lastNumber
-            // What is overdue is replaced, as by a write above.
-            let isWhole = isWhole || isOverdue
+            // What awaits the sweep is replaced, as by a write above.
+            let isWhole = isWhole || isSwept
             let hasTime = !updater.budget.isUsedUp
             if hasTime {
                 updater.budget.spend(
@@ -50,7 +50,7 @@ extension FanOut {
                 continue
             }
             guard hasTime else {
-                view.fallBehind(updater)
+                view.requestReplacement(updater)
                 continue
             }
             var body: Push.Body?

@@ -32,13 +32,13 @@ extension QueryView {
         let inlineCount =
             isFirst ? IndexCatalog.defaultVisitedChildCount : IndexCatalog.defaultUnindexedChildCount
         if !hasTime || indexed.visits(moreThan: inlineCount, of: node) {
-            if case .underWay? = scan { aggregate?.isStale = true }
+            if case .underWay? = scan { aggregate?.isScanOutdated = true }
             updater.scans.add(self)
             return nil
         }
         // A scan that is under way is of an earlier moment.
         updater.scans.cancel(self)
-        aggregate?.isStale = false
+        aggregate?.isScanOutdated = false
         return publish(indexed.result(over: node))
     }
 }

@@ -40,13 +40,13 @@ extension LiveTree {
         let view = listens.add(
             key, by: indexes.index(key.query.order, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window, sweep: updater.sweeps.lastNumber)
-        view.settle(updater)
+        view.requestReplacementBeforeSweep(updater)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
         var window = view.window
-        if view.isBehind {
+        if view.awaitsReplacement {
             // What it was before writes that are acknowledged is no answer. The scan brings all recipients
             // together again.
-            view.hasLateRecipients = true
+            view.hasNewerRecipients = true
             let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {

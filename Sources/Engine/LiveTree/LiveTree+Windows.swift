@@ -12,7 +12,7 @@ extension LiveTree {
 
     /// The node over which a window should be made before a listen begins. Nil when that takes next to no
     /// time: the location has few children, the query visits few, or the window exists for another session
-    /// and is not behind. O(depth).
+    /// and is not stale. O(depth).
     /// - Returns: With it the query, and its index if there is one.
     package func locationOfWindow(of query: Query, at path: Path) -> (query: IndexedQuery, node: Node)? {
         // A live aggregate that takes long gets its first value later.
@@ -20,7 +20,7 @@ extension LiveTree {
         let node = root[path]
         let indexed = indexed(query, at: path)
         guard indexed.visits(moreThan: Self.inlineWindowChildCount, of: node),
-            listens.table.view(of: query, at: path).map({ $0.isBehind || $0.isOverdue(updater) })
+            listens.table.view(of: query, at: path).map({ $0.isStale(updater) })
                 ?? true
         else { return nil }
         return (indexed, node)

@@ -5,10 +5,10 @@ import PandoTree
 //
 //     a live aggregate         its last value                     (`LiveAggregates.swift`)
 //     a window with a limit    fewer children than its limit, after one has left it
-//     a window that is behind  what it had before a write that had too many windows to update
+//     a stale window           what it had before a write that had too many windows to update
 
-/// Queries at one location that another thread answers by visiting the children of a snapshot. A write has
-/// many windows of a location fall behind at once: some of them are answered together.
+/// Queries at one location that another thread answers by visiting the children of a snapshot. A write may
+/// leave many windows of a location to other threads at once: some of them are answered together.
 package struct QueryScan: Sendable {
     let path: Path
     /// The location's data when the scan began.
@@ -24,7 +24,7 @@ package struct QueryScan: Sendable {
         let number: Int
         /// A window over an earlier snapshot, and that snapshot: only what has changed since is to be done.
         fileprivate var base: (window: Window, node: Node)?
-        /// What the recipients have been sent, of a window that is behind.
+        /// What the recipients have been sent, of a window that awaits its replacement.
         fileprivate let sent: Window?
         fileprivate(set) var result: Result?
     }
@@ -32,7 +32,7 @@ package struct QueryScan: Sendable {
     enum Result: Sendable {
         case aggregate(Node)
         case window(Window)
-        /// In place of one that is behind, with what is pushed; nil where the recipients have it.
+        /// In place of a stale one, with what is pushed; nil where the recipients have it.
         case replacement(Window, Push.Body?)
     }
 
@@ -49,7 +49,7 @@ package struct QueryScan: Sendable {
         parts.append(
             Part(
                 query: query, number: number, base: view.scanBase.take(),
-                sent: view.isBehind ? view.window : nil))
+                sent: view.awaitsReplacement ? view.window : nil))
     }
 
     /// O(n) for each view, or O(changes since the earlier snapshot × log window).

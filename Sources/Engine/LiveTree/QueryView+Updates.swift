@@ -45,36 +45,43 @@ extension QueryView {
         if window.lacksChildren { updater.scans.add(self) }
     }
 
-    /// The window is not updated any more, until another thread has found what it is then.
-    func fallBehind(_ updater: ViewUpdater) {
-        isBehind = true
+    // MARK: Stale windows
+
+    /// Whether the view may not show the last writes.
+    func isStale(_ updater: ViewUpdater) -> Bool { awaitsReplacement || awaitsSweep(updater) }
+
+    /// Has another thread find the window anew. Until then it is not updated any more.
+    func requestReplacement(_ updater: ViewUpdater) {
+        awaitsReplacement = true
         // What is under way finds what it lacked, and not what it is.
         if case .underWay? = scan { updater.scans.cancel(self) }
         updater.scans.add(self)
     }
 
-    /// Whether a write has altered the view, perhaps, and the sweep has not come to it yet.
-    func isOverdue(_ updater: ViewUpdater) -> Bool {
-        guard let scope = updater.sweeps.scope, checkedSweep < scope.number, !isBehind else { return false }
+    /// Whether a write may have altered the view, and the sweep has not come to it yet.
+    func awaitsSweep(_ updater: ViewUpdater) -> Bool {
+        guard let scope = updater.sweeps.scope, checkedSweep < scope.number, !awaitsReplacement else {
+            return false
+        }
         return scope.base.contains(path)
     }
 
-    /// A view that is overdue falls behind: another thread finds its window, which is then up to date.
-    func settle(_ updater: ViewUpdater) {
-        guard aggregate == nil, isOverdue(updater) else { return }
-        fallBehind(updater)
+    /// A window that awaits the sweep is replaced instead: what another thread finds is up to date.
+    func requestReplacementBeforeSweep(_ updater: ViewUpdater) {
+        guard aggregate == nil, awaitsSweep(updater) else { return }
+        requestReplacement(updater)
     }
 
-    /// Takes what another thread has found in place of a window that is behind.
+    /// Takes what another thread has found in place of a window that awaits its replacement.
     /// - Parameters:
     ///   - found: The window over an earlier snapshot.
     ///   - differences: What has changed since.
     ///   - node: The location's data now.
     /// - Returns: nil when that has changed nothing more.
-    func catchUp(
-        with found: Window, _ differences: [ChildChange], over node: Node, _ updater: ViewUpdater
+    func takeReplacement(
+        _ found: Window, _ differences: [ChildChange], over node: Node, _ updater: ViewUpdater
     ) -> Push.Body? {
-        (isBehind, hasLateRecipients) = (false, false)
+        (awaitsReplacement, hasNewerRecipients) = (false, false)
         checkedSweep = updater.sweeps.lastNumber
         window = found
         let difference = window.update(
@@ -86,6 +93,8 @@ extension QueryView {
             difference.changed.map { Push.Entry(path: Path([$0.key]), node: $0.node) }
         }
     }
+
+    // MARK: Pushes
 
     /// - Parameter changed: The entries of children that stayed and changed.
     private func body(of difference: Window.Update, changed: () -> [Push.Entry]) -> Push.Body {

@@ -2,6 +2,14 @@ import PandoTree
 
 /// One distinct query at one location, shared by all sessions that listen through it.
 /// Invariant: there is at least one recipient.
+///
+/// A view is *stale* while it does not show the last writes. There are two such states, each with its way out:
+///
+/// - It *awaits its replacement*: a window that takes long to find is marked by itself, and another thread
+///   finds it anew.
+/// - It *awaits the sweep*: a write above fifty thousand listens has no time to mark each of them, so the sweep
+///   marks their location, and later steps update the windows there, most of which are small, without another
+///   thread.
 final class QueryView {
     let query: Query
     /// Its location.
@@ -19,17 +27,18 @@ final class QueryView {
     var scan: Scan?
     /// What that scan goes on from: a window over an earlier snapshot, and that snapshot.
     var scanBase: (window: Window, node: Node)?
-    /// The window is out of date: a write had more windows to update than one step may. It is what the
-    /// recipients were sent last; writes skip it, and a scan replaces it.
-    var isBehind = false
+    /// The window is stale: a write had more windows to update than one step may. It is what the recipients
+    /// were sent last; writes skip it, and the result of ``scan`` replaces it.
+    var awaitsReplacement = false
     /// The children of the window that its recipients are charged with (``ResizedWindows``).
     var chargedChildCount = 0
     /// At least as many recipients as share the window in what each is charged with.
     var chargedRecipientCount = 0
-    /// While the window was behind, recipients have begun to listen. They were sent newer data than the
-    /// others have.
-    var hasLateRecipients = false
-    /// The number of the last ``ViewSweep`` that the view is up to date with.
+    /// While the window awaited its replacement, recipients have begun to listen. They were sent newer data
+    /// than the others have.
+    var hasNewerRecipients = false
+    /// The number of the last ``ViewSweep`` that the view is up to date with. It awaits a later one at its
+    /// location or above (``awaitsSweep(_:)``).
     var checkedSweep = 0
     /// The window's range in ``ListenerDetails/finder``; nil while the location has few windows, and so no
     /// ranges.
@@ -101,6 +110,7 @@ final class QueryView {
 struct AggregateState {
     /// What its recipients have been sent; nil before the first value.
     var value: Node?
-    /// Whether a write has touched the range since the scan began that is under way.
-    var isStale = false
+    /// Whether a write has touched the range since the scan began that is under way: its result is not the
+    /// current value.
+    var isScanOutdated = false
 }

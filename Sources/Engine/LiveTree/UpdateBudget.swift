@@ -3,7 +3,8 @@ import PandoTree
 /// What the updates of query views may take in one step. Counted in visits of children, about.
 struct UpdateBudget {
     /// Of one write, all of its views together: some five milliseconds. Windows for which nothing is left are
-    /// left to another thread (``QueryView/isBehind``): one client may have a thousand over a large location.
+    /// left to another thread (``QueryView/requestReplacement(_:)``): one client may have a thousand over a
+    /// large location.
     var writeLimit = 1 << 17
     /// Of one step of a ``ViewSweep``: a fraction of a millisecond. A window that takes more by itself is
     /// left to another thread, too.

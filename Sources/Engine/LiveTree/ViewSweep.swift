@@ -1,15 +1,15 @@
 import PandoTree
 
 // A write above very many filtered listens may alter the windows of each. They are not updated in the step of
-// the write, but behind it, some in each step:
+// the write, but some in each of later steps:
 //
 //     write ──▶ few filtered listens      their windows are updated, in the same step
 //           └─▶ many ──▶ ViewSweep ──▶ finish(.swept) ──▶ some windows, with the data of then ──▶ pushes
 //                            ▲                └─▶ not all of them: another step
 //                            └─ between two steps the caller has time for others
 //
-// Until the sweep comes to a window, the window is as it was before the write: it is *overdue*. A write or a
-// listen that comes to it before updates it first.
+// Until the sweep comes to a window, the window is as it was before the write: it awaits the sweep. A write or
+// a listen that comes to it before updates it first, or has it replaced (``QueryView``).
 
 /// The windows and live aggregates below a location that are to be updated.
 struct ViewSweep: Sendable {
@@ -24,7 +24,7 @@ struct ViewSweep: Sendable {
 
     /// All of them are at this location or below it.
     let base: Path
-    /// A view with a lesser ``QueryView/checkedSweep`` is overdue.
+    /// A view with a lesser ``QueryView/checkedSweep`` awaits it.
     let number: Int
     private var parts: [Part] = []
     private var firstPart = 0

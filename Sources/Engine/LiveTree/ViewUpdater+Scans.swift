@@ -34,7 +34,7 @@ extension ViewUpdater {
             scan.finishedCount += 1
             left -= Self.entriesPerView
             guard let view = listens.table.view(of: part.query.query, at: scan.path) else { continue }
-            view.settle(self)
+            view.requestReplacementBeforeSweep(self)
             guard view.awaits(part.number) else { continue }
             view.scan = nil
             left -= UpdateBudget.visitsPerRecipient * view.recipients.count
@@ -53,15 +53,15 @@ extension ViewUpdater {
         return scan.finishedCount == scan.parts.count
     }
 
-    /// Takes the place of a window that is behind.
+    /// Takes a window in place of a stale one.
     private func replace(
         _ view: QueryView, by found: Window, _ body: Push.Body?, of scan: QueryScan,
         _ differences: [ChildChange]?, over node: Node, _ listens: inout ListenRegistry
     ) {
-        let body = body ?? (view.hasLateRecipients ? .overwrite(scan.path, found.node) : nil)
+        let body = body ?? (view.hasNewerRecipients ? .overwrite(scan.path, found.node) : nil)
         var bodies = body.map { [$0] } ?? []
         if let differences {
-            let further = view.catchUp(with: found, differences, over: node, self)
+            let further = view.takeReplacement(found, differences, over: node, self)
             if let further { bodies.append(further) }
         } else {
             // However much is written, the recipients get what it was a scan before.
@@ -107,10 +107,10 @@ extension ViewUpdater {
 
     /// Takes the value of a live aggregate that a scan has computed.
     private func finish(_ value: Node, of view: QueryView, over node: Node) {
-        let isStale = view.aggregate?.isStale ?? false
-        view.aggregate?.isStale = false
+        let isOutdated = view.aggregate?.isScanOutdated ?? false
+        view.aggregate?.isScanOutdated = false
         if let body = view.publish(value) { push(body, to: view) }
-        guard isStale, let body = view.recompute(over: node, self) else { return }
+        guard isOutdated, let body = view.recompute(over: node, self) else { return }
         push(body, to: view)
     }
 }

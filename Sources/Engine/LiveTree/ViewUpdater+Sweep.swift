@@ -1,7 +1,7 @@
 import PandoTree
 
 extension ViewUpdater {
-    /// Does a step of the sweep: updates some of the views that are overdue.
+    /// Does a step of the sweep: updates some of the views that await it.
     /// - Parameters:
     ///   - tree: The data now.
     ///   - listens: Those that may not have so large a window any more end.
@@ -15,14 +15,14 @@ extension ViewUpdater {
                 let index = node.position(of: key.query)
             else { continue }
             let view = node.views[index]
-            guard view.isOverdue(self) else { continue }
+            guard view.awaitsSweep(self) else { continue }
             view.checkedSweep = sweep.number
             let value = tree[key.path]
             let cost = UpdateBudget.cost(of: view, nil, over: value, indexes)
             if cost > budget.sweepStepLimit, view.aggregate == nil {
                 // Another thread finds so large a window.
                 budget.spend(UpdateBudget.visitsPerPush)
-                view.fallBehind(self)
+                view.requestReplacement(self)
                 continue
             }
             budget.spend(cost)
