@@ -18,7 +18,7 @@ package final class Backpressure: Sendable {
     }
 
     package enum Advice {
-        case goOn
+        case proceed
         /// Pause until ``Backpressure/remove(_:)`` gives true.
         case pause
         /// There is no need to pause, but other threads of the first side may have paused: resume them all.
@@ -28,7 +28,7 @@ package final class Backpressure: Sendable {
     /// The first side: `bytes` are on their way.
     package func add(_ bytes: Int) -> Advice {
         let total = byteCount.add(bytes, ordering: .sequentiallyConsistent).newValue
-        guard total > byteLimit else { return .goOn }
+        guard total > byteLimit else { return .proceed }
         isPaused.store(true, ordering: .sequentiallyConsistent)
         // The last byte may have been removed between the two lines above; then no `remove` would give true.
         guard byteCount.load(ordering: .sequentiallyConsistent) < byteLimit / 2 else { return .pause }

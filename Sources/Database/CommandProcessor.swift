@@ -304,7 +304,7 @@ final class CommandProcessor {
     ) -> CommandResult? {
         startIndexWork(in: database)
         // What a session is sent comes before the end of its listen.
-        defer { if database.engine.tree.hasWindowOutcome { settleWindows(of: database) } }
+        defer { if database.engine.tree.hasWindowOutcome { handleWindowOutcome(of: database) } }
         guard !effects.pushes.isEmpty else { return effects.result.take() }
         metrics.pushes.add(effects.pushes.count)
         if coalescer.isEmpty {
@@ -340,12 +340,12 @@ final class CommandProcessor {
         indexes.finish(result, in: database)
         indexes.limitMemory(after: database)
         sendScanPushes(of: database)
-        if database.engine.tree.hasWindowOutcome { settleWindows(of: database) }
+        if database.engine.tree.hasWindowOutcome { handleWindowOutcome(of: database) }
     }
 
     /// Notifies connections of what their sessions hold, tells clients which listens have ended because their
     /// windows have grown too much (realtime §5.4), and has windows freed by another thread.
-    func settleWindows(of database: StoredDatabase) {
+    func handleWindowOutcome(of database: StoredDatabase) {
         let (recharged, outgrown, ended) = database.engine.tree.removeWindowOutcome()
         // One by one: the thread that frees them does other things between two.
         for window in ended { releaseLater(window) }

@@ -96,7 +96,7 @@ extension DatabaseHost {
 
     private func pauseOrResume(_ advice: Backpressure.Advice) {
         switch advice {
-        case .goOn: break
+        case .proceed: break
         case .pause: isWaiting = true
         case .resumeAll: isWaiting = false
         }

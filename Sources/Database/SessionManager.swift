@@ -104,7 +104,7 @@ final class SessionManager {
         // Out of the table while it is changed, so that it has one owner.
         guard var ending = endingListens.removeValue(forKey: session) else { return false }
         ending.database.engine.tree.end(&ending.listens, doing: Self.endingWorkAtOnce)
-        processor.settleWindows(of: ending.database)
+        processor.handleWindowOutcome(of: ending.database)
         if ending.listens.isEmpty {
             processor.releaseLater(ending.listens)
         } else {

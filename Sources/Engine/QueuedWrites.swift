@@ -42,16 +42,18 @@ struct QueuedWrites {
     /// against the tree that all permitted ones leave. A write that is not permitted is dropped alone
     /// (realtime §12.3). That changes the resulting tree, so the others are then checked again.
     mutating func permitted(_ queued: [DisconnectQueue.Entry]) -> [DisconnectQueue.Entry] {
-        if let settled = settle(queued) { return settled }
+        if let permitted = permittedTogether(queued) { return permitted }
         // Where writes depend on one another in a long chain, only those remain that are permitted alone.
         var alone: [DisconnectQueue.Entry] = []
         for entry in queued where mayRun(entry, leaving: after([entry])) { alone.append(entry) }
-        return settle(alone) ?? []
+        return permittedTogether(alone) ?? []
     }
 
     /// Drops writes that are not permitted, until all remaining ones are.
     /// - Returns: Nil when that takes too many rounds.
-    private mutating func settle(_ queued: [DisconnectQueue.Entry]) -> [DisconnectQueue.Entry]? {
+    private mutating func permittedTogether(
+        _ queued: [DisconnectQueue.Entry]
+    ) -> [DisconnectQueue.Entry]? {
         var remaining = queued
         for _ in 0..<Self.roundLimit {
             let asksRules = remaining.contains {

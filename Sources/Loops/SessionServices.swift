@@ -137,7 +137,7 @@ final class SessionServices {
         let byteCount = context.takePostedByteCount()
         guard byteCount > 0 else { return false }
         switch resources.requestBackpressure.add(byteCount) {
-        case .goOn: break
+        case .proceed: break
         case .pause: isUnderBackpressure = true
         case .resumeAll:
             for loop in resources.outputs { loop.post(OutputBatch(items: [.resumeReading])) }

@@ -98,7 +98,7 @@ extension Channel {
                 acknowledged: acknowledgedByteCount, isSent: !hasUnsentOutput,
                 isLingering: phase == .lingering)
             switch decision {
-            case .goOn: checkLater(watch)
+            case .checkAgain: checkLater(watch)
             case .close: finish(.requested)
             case .disconnect:
                 _ = pando_linger_zero(descriptor)

@@ -2,8 +2,7 @@
 /// `closeStallTimeout`.
 struct StallWatch {
     enum Decision {
-        /// It is checked once more.
-        case goOn
+        case checkAgain
         /// Everything is sent, and the peer neither acknowledges what the kernel holds nor closes its side.
         case close
         /// The peer takes nothing.
@@ -28,11 +27,11 @@ struct StallWatch {
         if now > acknowledged {
             acknowledged = now
             wasSent = isSent
-            return .goOn
+            return .checkAgain
         }
         guard isLingering else { return .disconnect }
         if wasSent { return .close }
         wasSent = true
-        return .goOn
+        return .checkAgain
     }
 }

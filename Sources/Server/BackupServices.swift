@@ -26,7 +26,7 @@ final class BackupServices: @unchecked Sendable {
         let backups: BackupDirectory?
         let archive: BackupDirectory?
         /// Those whose disk has not answered.
-        fileprivate private(set) var silent: [BackupUse] = []
+        fileprivate private(set) var unresponsive: [BackupUse] = []
 
         fileprivate var all: [BackupDirectory] { [backups, archive].compactMap { $0 } }
 
@@ -47,8 +47,8 @@ final class BackupServices: @unchecked Sendable {
             let refusals = endingProcessOnSignals { claims.map { $0.value(until: deadline) } }
             for (directory, refusal) in zip(all, refusals) {
                 guard let refusal else {
-                    silent.append(directory.use)
-                    directory.logSilence(BackupServices.openTimeout, logger)
+                    unresponsive.append(directory.use)
+                    directory.logNoAnswer(BackupServices.openTimeout, logger)
                     continue
                 }
                 if let refusal { throw refusal }
@@ -157,11 +157,11 @@ final class BackupServices: @unchecked Sendable {
         _ wait: (_ deadline: MonotonicTime) throws(Failure) -> Bool
     ) throws(Failure) {
         // A disk that has not answered before is not waited for again, but its thread is to know that.
-        let isSilent = directories.silent.contains(directory.use)
+        let isUnresponsive = directories.unresponsive.contains(directory.use)
         let isKnown = try endingProcessOnSignals { () throws(Failure) in
-            try wait(isSilent ? .now : deadline)
+            try wait(isUnresponsive ? .now : deadline)
         }
-        if !isKnown, !isSilent { directory.logSilence(Self.firstLookTimeout, logger) }
+        if !isKnown, !isUnresponsive { directory.logNoAnswer(Self.firstLookTimeout, logger) }
     }
 
     /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is
@@ -222,7 +222,7 @@ private func endingProcessOnSignals<Result, Failure: Error>(
 
 extension BackupDirectory {
     /// Says in the log that a start does not wait any longer.
-    fileprivate func logSilence(_ timeout: Duration, _ logger: Logger) {
+    fileprivate func logNoAnswer(_ timeout: Duration, _ logger: Logger) {
         logger.error(
             "\(use.option): the disk of \(path) has not answered for \(timeout.components.seconds) s; the server runs without it, and uses it once it answers"
         )

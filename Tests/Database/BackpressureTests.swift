@@ -9,7 +9,7 @@ import Testing
 @Suite struct BackpressureTests {
     @Test func pausesOverTheLimitAndResumesBelowHalf() {
         let backpressure = Backpressure(byteLimit: 100)
-        #expect(backpressure.add(100) == .goOn, "at the limit there is no need to pause")
+        #expect(backpressure.add(100) == .proceed, "at the limit there is no need to pause")
         #expect(backpressure.add(1) == .pause, "over the limit")
         #expect(!backpressure.remove(50), "51 are left: still too many")
         #expect(backpressure.remove(2), "49: the loops are resumed")

@@ -19,7 +19,7 @@ extension FanOut {
         var node = table.root
         var depth = 0
         while true {
-            table.settleCovered(of: node, along: change.path, depth)
+            table.uncoverListens(of: node, along: change.path, depth)
             if !node.defaults.isEmpty {
                 if depth <= joined.base.count {
                     shared.recipients.append(node.defaults.members)

@@ -38,7 +38,7 @@ struct FanOut {
         var depth = 0
         while true {
             if node.details != nil {
-                table.settleCovered(of: node, along: change.path, depth)
+                table.uncoverListens(of: node, along: change.path, depth)
                 updateViews(
                     of: node, inside: [change], isWhole: depth == change.path.count, tree, updater)
             }
@@ -103,7 +103,7 @@ struct FanOut {
     private mutating func addWhole(
         _ value: Change, to node: ListenerNode, _ table: ListenerTable, _ tree: Node, _ updater: ViewUpdater
     ) {
-        table.settleCovered(of: node, along: value.path, value.path.count)
+        table.uncoverListens(of: node, along: value.path, value.path.count)
         if !node.defaults.isEmpty {
             pushes.append(
                 Push(body: .overwrite(value.path, value.node), recipients: [node.defaults.members]))
@@ -148,7 +148,7 @@ struct FanOut {
             var depth = 0
             while true {
                 if node.hasListeners {
-                    table.settleCovered(of: node, along: change.path, depth)
+                    table.uncoverListens(of: node, along: change.path, depth)
                     notices[index(of: node)].changes.append(number)
                 }
                 guard depth < change.path.count, let next = node.child(change.path[depth]) else { break }

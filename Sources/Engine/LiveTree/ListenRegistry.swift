@@ -90,7 +90,7 @@ struct ListenRegistry: Sendable {
     // MARK: Removing
 
     /// Removes a default listen, if the session has it. O(depth): those below are no longer covered when the
-    /// next write looks at them (``ListenerTable/settleCovered(of:along:_:)``).
+    /// next write looks at them (``ListenerTable/uncoverListens(of:along:_:)``).
     mutating func remove(defaultAt path: Path, of session: SessionID) {
         guard var listens = bySession.removeValue(forKey: session) else { return }
         if listens.remove(defaultAt: path) {

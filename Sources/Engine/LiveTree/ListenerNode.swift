@@ -109,7 +109,7 @@ final class ListenerNode {
 final class ListenerDetails {
     /// Sessions with a default listen here and another one above, which gets the changes here, too. Where
     /// that one has ended, the next write moves the session to ``ListenerNode/defaults``
-    /// (``ListenerTable/settleCovered(of:along:_:)``): to end a listen above fifty thousand takes no
+    /// (``ListenerTable/uncoverListens(of:along:_:)``): to end a listen above fifty thousand takes no
     /// longer than to end any other.
     var covered = SessionSet()
     /// One for each distinct query.

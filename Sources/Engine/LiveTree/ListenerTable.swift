@@ -281,7 +281,7 @@ struct ListenerTable: @unchecked Sendable {
     /// - Parameters:
     ///   - path: The node's location, or one below it.
     ///   - depth: The keys of the node's location.
-    func settleCovered(of node: ListenerNode, along path: Path, _ depth: Int) {
+    func uncoverListens(of node: ListenerNode, along path: Path, _ depth: Int) {
         guard let details = node.details, !details.covered.isEmpty else { return }
         var above: [ListenerNode] = []
         var ancestor = root

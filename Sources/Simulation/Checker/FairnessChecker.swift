@@ -20,7 +20,8 @@ struct FairnessChecker {
     /// Pieces before what was answered last, and nanoseconds.
     private var reached: (count: Int, work: UInt64) = (0, 0)
     private var answerCount = 0
-    private var silentCount = 0
+    /// Pieces without an answer.
+    private var unansweredCount = 0
     /// Of what was allowed, the largest share that a request had to wait.
     private(set) var longestWaitPercent = 0
 
@@ -42,13 +43,13 @@ struct FairnessChecker {
     mutating func begin(pieceCount: Int, work: UInt64, firstLook: UInt64, isNothingWaiting: Bool) {
         if starts.isEmpty { reached = (pieceCount, work) }
         starts.append(Start(count: pieceCount, work: work, firstLook: firstLook))
-        if isNothingWaiting { silentCount = pieceCount - answerCount }
+        if isNothingWaiting { unansweredCount = pieceCount - answerCount }
     }
 
     /// An answer has come.
     /// - Parameter bound: What its request may have waited.
     mutating func answer(_ taken: PostedAction.Taken?, within bound: UInt64) throws {
-        goOn(to: answerCount + silentCount)
+        advance(to: answerCount + unansweredCount)
         answerCount += 1
         guard let taken, reached.work > taken.work else { return }
         let wait = reached.work - taken.work
@@ -62,7 +63,7 @@ struct FairnessChecker {
     }
 
     /// - Parameter count: Pieces that were done before one.
-    private mutating func goOn(to count: Int) {
+    private mutating func advance(to count: Int) {
         while current + 1 < starts.count, starts[current + 1].count <= count {
             current += 1
             reached = (starts[current].count, starts[current].work)

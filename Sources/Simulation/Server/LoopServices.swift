@@ -45,7 +45,7 @@ final class LoopServices {
         let byteCount = context.takePostedByteCount()
         guard byteCount > 0 else { return false }
         switch requestBackpressure.add(byteCount) {
-        case .goOn: break
+        case .proceed: break
         case .pause: isUnderBackpressure = true
         case .resumeAll: outputs.post(OutputBatch(items: [.resumeReading]))
         }
