@@ -128,4 +128,33 @@ import Testing
         run(2, .endSession)
         #expect(held.engine.tree.removeWindowOutcome().ended.count == 1)
     }
+
+    /// A session that has many children in its windows gets no further one that may be large.
+    @Test func windowsOfOneSessionAreBounded() {
+        var listens = SessionListens()
+        func key(_ tag: Int64) -> FilteredListenKey {
+            FilteredListenKey(path: "q", query: Query(order: .value), tag: tag)
+        }
+        let (unlimited, limited) = (Query(#"{"i":"n","sp":1}"#), Query(#"{"i":"n","l":100,"vf":"l"}"#))
+        for tag in 0..<5 {
+            listens.insert(key(Int64(tag)))
+            listens.count([1024, 400_000, 400_000, 400_000, 10][tag], of: key(Int64(tag)))
+        }
+        #expect(listens.windowChildCounts == ["q": 1_200_000])
+        #expect(!listens.hasSpace(forWindowOf: unlimited, at: "q"))
+        #expect(
+            listens.hasSpace(forWindowOf: limited, at: "q")
+                && listens.hasSpace(forWindowOf: unlimited, at: "p"))
+        for tag in [2, 0] as [Int64] {
+            let isRemoved = listens.remove(key(tag))
+            #expect(isRemoved)
+        }
+        #expect(
+            listens.windowChildCounts == ["q": 800_000] && listens.hasSpace(forWindowOf: unlimited, at: "q"))
+        for tag in [1, 3, 4] as [Int64] {
+            let isRemoved = listens.remove(key(tag))
+            #expect(isRemoved)
+        }
+        #expect(listens.windowChildCounts.isEmpty && listens.isEmpty)
+    }
 }
