@@ -14,8 +14,8 @@ struct ListenRegistry: Sendable {
     /// Listens of all sessions in the first index.
     private(set) var defaultCount = 0
     private(set) var filteredCount = 0
-    /// The listens of sessions that have ended with filtered ones (``detach(_:)``), until the table has none of
-    /// them. Not changed, and shared with ``EndingListens``, which is freed last.
+    /// The listens of sessions that have ended with filtered ones (``detach(_:)``), until the table has none
+    /// of them. Not changed, and shared with ``EndingListens``, which is freed last.
     private var ending: [SessionID: SessionListens] = [:]
     /// What one write does at once.
     var limits = Limits()

@@ -3,13 +3,14 @@ import PandoTree
 /// One distinct query at one location, shared by all sessions that listen through it.
 /// Invariant: there is at least one recipient.
 ///
-/// A view is *stale* while it does not show the last writes. There are two such states, each with its way out:
+/// A view is *stale* while it does not show the last writes. There are two such states, each with its way
+/// out:
 ///
 /// - It *awaits its replacement*: a window that takes long to find is marked by itself, and another thread
 ///   finds it anew.
-/// - It *awaits the sweep*: a write above fifty thousand listens has no time to mark each of them, so the sweep
-///   marks their location, and later steps update the windows there, most of which are small, without another
-///   thread.
+/// - It *awaits the sweep*: a write above fifty thousand listens has no time to mark each of them, so the
+///   sweep marks their location, and later steps update the windows there, most of which are small, without
+///   another thread.
 final class QueryView {
     let query: Query
     /// Its location.
