@@ -3,19 +3,6 @@ import PandoTree
 
 // The nodes of snapshots: `data`, `newData` and `root`, and the results of `child` and `parent` (rules §6).
 
-/// A node, and where it is.
-struct LocatedNode {
-    var node: Node
-    var isAfter = false
-    /// Nil where that is not known, or so deep that no data can be there, before and after any write.
-    var keys: [Key]?
-
-    mutating func append(_ key: Key) {
-        guard let count = keys?.count else { return }
-        if count <= Limits.pathDepth { keys?.append(key) } else { keys = nil }
-    }
-}
-
 extension Evaluator {
     /// - Parameter part: What of the node is used.
     @inline(__always)
