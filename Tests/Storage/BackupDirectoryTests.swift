@@ -197,7 +197,7 @@ import Testing
         let record = URL(fileURLWithPath: folder.data + "/archive.place")
         let whole = try Data(contentsOf: record)
         try Data(bytes).write(to: record)
-        #expect(throws: BackupDirectory.Failure.self) { try BackupPlace.read(.archive, in: folder.data) }
+        #expect(throws: BackupPlace.Unreadable.self) { try BackupPlace.read(.archive, in: folder.data) }
         try folder.move(folder.place, to: folder.aside)
         let directory = try folder.open()
         for isThere in [false, true] {

@@ -87,17 +87,19 @@ import Testing
         let data = try SystemDisk(directory: folder.data, create: false)
         let journal = try Journal.open(on: data, newDirectoryID: Self.own, into: &state)
         let origin = JournalOrigin(journal)
-        #expect(try BackupThread.compare(directory, with: origin, in: data))
+        var comparison = BackupComparison(of: directory, with: origin, in: data)
+        #expect(comparison.contradiction() == nil && comparison.isDone)
         let header = Self.header(1, at: 1000)
         let name = BackupName(header).text
         _ = try CheckpointWriter(header, on: disk, named: name).finish()
         let before = folder.names(folder.place)
-        do throws(StorageError) {
-            _ = try BackupThread.compare(directory, with: origin, in: data)
-            Issue.record("not refused")
-        } catch {
-            let text = "\(error)"
+        // It is done: later backups are not compared.
+        #expect(comparison.contradiction() == nil)
+        comparison = BackupComparison(of: directory, with: origin, in: data)
+        for _ in 0..<2 {
+            let text = comparison.contradiction().map { "\($0)" } ?? "none"
             #expect(text.contains(name) && text.contains("set back to an earlier state"))
+            #expect(!comparison.isDone)
         }
         #expect(folder.names(folder.place) == before)
     }

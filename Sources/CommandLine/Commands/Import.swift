@@ -102,7 +102,7 @@ struct Import: ParsableCommand {
     /// Whether a server has archived the journal of a data directory; also where it cannot be read in which
     /// directory.
     private func hasArchive(_ dataDirectory: String) -> Bool {
-        do throws(BackupDirectory.Failure) {
+        do throws(BackupPlace.Unreadable) {
             return try BackupPlace.read(.archive, in: dataDirectory) != nil
         } catch {
             return true

@@ -140,10 +140,13 @@ package final class BackupDirectory: Sendable {
     /// What the data directory remembers of this path. Of another path it says nothing: then another
     /// directory was chosen.
     private func rememberedPlace() throws(Failure) -> BackupPlace? {
-        guard let dataDirectory, let place = try BackupPlace.read(use, in: dataDirectory),
-            place.path == path
-        else { return nil }
-        return place
+        guard let dataDirectory else { return nil }
+        do throws(BackupPlace.Unreadable) {
+            let place = try BackupPlace.read(use, in: dataDirectory)
+            return place?.path == path ? place : nil
+        } catch {
+            throw .damaged(error.description)
+        }
     }
 
     /// Says in the log that the directory cannot be used now, where that is so.

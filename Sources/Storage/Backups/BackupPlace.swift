@@ -40,6 +40,11 @@ package struct BackupPlace: Equatable, Sendable {
         self.path = path
     }
 
+    /// The data directory remembers a directory, and it cannot be read which one.
+    package struct Unreadable: Error, CustomStringConvertible {
+        package let description: String
+    }
+
     /// The file with the id, in the directory itself.
     static let idFileName = "pando-place"
     /// A path is at most 4096 bytes long.
@@ -47,11 +52,10 @@ package struct BackupPlace: Equatable, Sendable {
 
     /// Reads what a data directory remembers.
     /// - Returns: Nil where it remembers nothing, or does not exist.
-    /// - Throws: ``BackupDirectory/Failure/damaged(_:)`` where it remembers a directory, and it cannot be
-    ///   read which one.
+    /// - Throws: ``Unreadable``.
     package static func read(
         _ use: BackupUse, in dataDirectory: String
-    ) throws(BackupDirectory.Failure) -> BackupPlace? {
+    ) throws(Unreadable) -> BackupPlace? {
         let bytes: [UInt8]?
         do throws(DiskFailure) {
             let disk = try SystemDisk(directory: dataDirectory, create: false)
@@ -78,9 +82,10 @@ package struct BackupPlace: Equatable, Sendable {
 
     private static func unreadable(
         _ use: BackupUse, in dataDirectory: String, _ reason: String
-    ) -> BackupDirectory.Failure {
-        .damaged(
-            "\(dataDirectory)/\(use.recordName): \(reason). The file names the directory that the server has used for \(use.option), so now none is used. Check first that the right disk is mounted; then remove this file, and the directory that is there is used at the next attempt"
+    ) -> Unreadable {
+        Unreadable(
+            description:
+                "\(dataDirectory)/\(use.recordName): \(reason). The file names the directory that the server has used for \(use.option), so now none is used. Check first that the right disk is mounted; then remove this file, and the directory that is there is used at the next attempt"
         )
     }
 

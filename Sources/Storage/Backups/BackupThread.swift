@@ -87,21 +87,13 @@ package final class BackupThread: Sendable {
                     queue.pause(for: $0)
                     activity.begin()
                 })
-            var isCompared = false
-            let compare = { () -> StorageError? in
-                guard !isCompared, let origin = places.origin, let journal = places.journal else {
-                    return nil
-                }
-                do throws(StorageError) {
-                    isCompared = try Self.compare(backups, with: origin, in: journal)
-                } catch {
-                    return error
-                }
-                return nil
+            var comparison: BackupComparison?
+            if let origin = places.origin, let journal = places.journal {
+                comparison = BackupComparison(of: backups, with: origin, in: journal)
             }
             let refusal = activity.track { () -> StorageError? in
                 backups.logFailure(logger)
-                return compare()
+                return comparison?.contradiction()
             }
             // Where the start has not waited for it, it is found and reported again before each backup.
             if let refusal, firstLook.deliver(refusal) { return }
@@ -141,7 +133,7 @@ package final class BackupThread: Sendable {
                     schedule.postpone(at: .now)
                     continue
                 }
-                if let refusal = activity.track(compare) {
+                if let refusal = activity.track({ comparison?.contradiction() }) {
                     writer.noteFailure("\(refusal)")
                     schedule.postpone(at: .now)
                     continue

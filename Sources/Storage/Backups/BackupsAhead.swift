@@ -84,29 +84,6 @@ struct BackupOfOtherRecords: CustomStringConvertible {
     }
 }
 
-extension BackupThread {
-    /// Compares the journal with the backups: a data directory may have been set back to an earlier state.
-    /// - Parameters:
-    ///   - origin: Where the journal ended at the start.
-    ///   - journal: The disk of the data directory.
-    /// - Returns: Whether they were compared; false for a directory of backups that is not there now.
-    /// - Throws: ``StorageError/locked(_:)`` where they contradict each other.
-    static func compare(
-        _ directory: BackupDirectory, with origin: JournalOrigin, in journal: SystemDisk
-    ) throws(StorageError) -> Bool {
-        guard let disk = try? directory.open(), let list = try? disk.list() else { return false }
-        let names = list.compactMap { BackupName($0) }
-        let ahead = BackupsAhead(
-            of: origin.directory, origin.timeline, endingAt: origin.sequence, among: names, on: disk)
-        if let ahead { throw .locked("--backup-to: \(ahead)") }
-        let other = BackupOfOtherRecords(
-            of: origin.directory, origin.timeline, endingAt: origin.sequence, in: journal, among: names,
-            on: disk)
-        if let other { throw .locked("--backup-to: \(other)") }
-        return true
-    }
-}
-
 /// What an operator does about backups with records that the journal does not have.
 /// - Parameter path: Where they are.
 private func backupsAheadAdvice(_ path: String) -> String {
