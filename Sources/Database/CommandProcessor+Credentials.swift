@@ -17,7 +17,7 @@ extension CommandProcessor {
         let result = CommandResult.permissionDenied
         if let failure = result.failure { metrics.failures.add(failure) }
         encoder.noteRequest(received: request.received)
-        if request.byteCount > Self.smallByteCount { releaseLater(request.action.largeNodes) }
+        if request.byteCount > Self.smallByteCount { releases.add(request.action.largeNodes) }
         if !coalescer.isEmpty { catchUp(request.session) }
         encoder.encode(result, request.number, to: request.session)
         return true

@@ -36,13 +36,10 @@ final class CommandProcessor {
     var usage: UsageTable
     var usageSampler = UsageSampler()
     let indexes: IndexBuilder
-    private let logger: Logger
-    private var hasReportedDatabaseLimit = false
+    private var creator: DatabaseCreator
     private var pushIDs = PushIDGenerator()
-    /// Has another thread release values that take long to free.
-    private let releaseElsewhere: @Sendable (consuming any Sendable) -> Void
-    /// Values that take long to free.
-    private var releases: [any Sendable] = []
+    /// Has another thread free what takes long to free.
+    var releases: ReleaseQueue
     /// A write that was not done, because its rules take longer than there is time at once; nil for none.
     private var undecided: Operation? { didSet { isUndecided = undecided != nil } }
     /// Whether the last request was not executed because its rules take longer than there is time at once.
@@ -61,7 +58,7 @@ final class CommandProcessor {
         self.options = options
         metrics = services.metrics
         environment = services.environment
-        releaseElsewhere = services.preparation.release
+        releases = ReleaseQueue(services.preparation.release)
         indexes = IndexBuilder(
             services.preparation, hasWorkers: environment.hasWorkers, byteLimit: options.indexByteLimit,
             post: services.post)
@@ -70,7 +67,7 @@ final class CommandProcessor {
         self.journal = JournalAppender(
             journal, sessionEndReserveByteCount: options.sessionEndReserveByteCount, environment: environment)
         encoder = OutputEncoder(queueCount: queueCount)
-        logger = services.logger
+        creator = DatabaseCreator(options, services.logger)
         denials = DenialLog(services.logger)
         usage = UsageTable(at: environment.monotonicTime)
     }
@@ -94,7 +91,7 @@ final class CommandProcessor {
         }
         // Freed elsewhere, whether the request succeeds or not.
         let largeNodes = request.byteCount > Self.smallByteCount ? request.action.largeNodes : []
-        defer { releaseLater(largeNodes) }
+        defer { releases.add(largeNodes) }
         encoder.noteRequest(received: request.received)
         guard let operation = Operation(request.takeAction(), signIn: request.signIn) else { return }
         let metric = operation.metric
@@ -133,22 +130,6 @@ final class CommandProcessor {
 
     /// Changes of what a session holds of which its connection is not notified.
     private static let unpublishedByteLimit = 16 << 10
-
-    /// Has nodes released by another thread; nothing happens where there are none.
-    func releaseLater(_ nodes: [Node]) { if !nodes.isEmpty { releases.append(nodes) } }
-
-    /// Has a value released by another thread: at the end of the batch, when this thread has no other
-    /// reference to it.
-    func releaseLater(_ value: consuming any Sendable) { releases.append(value) }
-
-    /// Hands on what is to be released: nodes last, since others may hold them, and nodes are freed a part at
-    /// a time.
-    func startReleases() {
-        guard !releases.isEmpty else { return }
-        for value in releases where !(value is [Node]) { releaseElsewhere(value) }
-        for value in releases where value is [Node] { releaseElsewhere(value) }
-        releases.removeAll(keepingCapacity: true)
-    }
 
     /// Whether these onDisconnect writes fit into what the session may have queued. (When it ends, they are
     /// written to the journal a second time.) True for a session that has ended: its request is dropped
@@ -290,8 +271,8 @@ final class CommandProcessor {
         } else if changesData {
             metrics.commits.add()
         }
-        if let replaced = database.engine.tree.removeReplacedNodes() { releaseLater(replaced) }
-        if let ended = database.engine.removeEndedQueues() { releaseLater(ended) }
+        if let replaced = database.engine.tree.removeReplacedNodes() { releases.add(replaced) }
+        if let ended = database.engine.removeEndedQueues() { releases.add(ended) }
         return effects
     }
 
@@ -318,54 +299,6 @@ final class CommandProcessor {
             for push in effects.pushes { profile(ProfileRecord(push), on: database) }
         }
         return effects.result.take()
-    }
-
-    /// Starts what a database's indexes and listens need, and keeps all databases' indexes within their
-    /// limit. O(1), mostly.
-    func startIndexWork(in database: StoredDatabase) {
-        guard database.engine.tree.hasIndexWork else { return }
-        indexes.startWork(in: database)
-        indexes.limitMemory(after: database)
-        sendScanPushes(of: database)
-    }
-
-    /// Notes that a query was answered, so that its index is built, or kept.
-    func noteUse(of query: Query, at path: Path, in database: StoredDatabase) {
-        database.engine.tree.noteUse(of: query, at: path, isLasting: false, at: clock.last)
-        startIndexWork(in: database)
-    }
-
-    /// Takes what a worker has computed for a database's indexes and listens.
-    func finish(_ result: IndexJobResult, in database: StoredDatabase) {
-        indexes.finish(result, in: database)
-        indexes.limitMemory(after: database)
-        sendScanPushes(of: database)
-        if database.engine.tree.hasWindowOutcome { handleWindowOutcome(of: database) }
-    }
-
-    /// Notifies connections of what their sessions hold, tells clients which listens have ended because their
-    /// windows have grown too much (realtime §5.4), and has windows freed by another thread.
-    func handleWindowOutcome(of database: StoredDatabase) {
-        let (recharged, outgrown, ended) = database.engine.tree.removeWindowOutcome()
-        // One by one: the thread that frees them does other things between two.
-        for window in ended { releaseLater(window) }
-        for listen in outgrown {
-            metrics.sessionLimits.add(.listenBytes)
-            if encoder.streams[listen.session] != nil {
-                encoder.cancelStream(listen.session, nil)
-            } else {
-                let text = sessions[listen.session]?.queryTexts.remove(listen.tag)
-                encoder.revoke(listen.path, queryText: text, listen.session)
-            }
-        }
-        for session in recharged { publishHeldBytes(of: session) }
-    }
-
-    /// Encodes the pushes of queries that other threads have answered since the last call.
-    private func sendScanPushes(of database: StoredDatabase) {
-        let pushes = database.engine.tree.removeScanPushes()
-        guard !pushes.isEmpty else { return }
-        encoder.encode(coalescer.isEmpty ? pushes : coalescer.hold(pushes, in: database.engine.root))
     }
 
     /// Sends a session that lags what it has not been sent yet.
@@ -406,31 +339,9 @@ final class CommandProcessor {
     /// - Throws: ``JournalRefusal/diskFull`` for one that would have to be created.
     func database(named name: String?) throws(JournalRefusal) -> StoredDatabase? {
         if let found = databases.find(name) { return found }
-        guard options.createsNamespaces,
-            let name = NamespaceName.canonical(name ?? NamespaceName.standard)
-        else { return nil }
-        guard databases.count < options.databaseLimit else {
-            reportDatabaseLimit()
-            return nil
-        }
-        try journal.checkSpace(forPayloadOf: name.utf8.count)
-        let database = databases.create(name, access: .open)
-        configure(database)
-        journal.append(
-            JournalRecord(
-                .namespaceMade, namespace: database.id, timestamp: clock.now(), payload: Array(name.utf8)))
-        return database
-    }
-
-    /// Logs once that no more databases are created: to its client it is a database that does not exist.
-    private func reportDatabaseLimit() {
-        guard !hasReportedDatabaseLimit else { return }
-        hasReportedDatabaseLimit = true
-        logger.warning(
-            """
-            --dev: there are \(options.databaseLimit) databases, and no more are created on first use; requests for others \
-            get the reply for an unknown namespace. Use fewer names, or start with an empty directory
-            """)
+        guard let created = try creator.create(name, in: &databases, &journal, at: clock) else { return nil }
+        configure(created)
+        return created
     }
 
     /// Changes a setting (rest §10), and appends it to the journal.
@@ -441,29 +352,6 @@ final class CommandProcessor {
         database.settings[setting.rawValue] = json
         journal.append(
             JournalRecord(.settings, namespace: database.id, timestamp: clock.now(), payload: payload))
-    }
-
-    /// Gives everything as it is between two commands to a scheduled backup, when it is on disk.
-    /// - Precondition: All entries of the journal were flushed.
-    func giveSnapshot(to body: @escaping @Sendable (CheckpointJob) -> Void) {
-        let time = clock.now()
-        let snapshot = databases.snapshot(at: time)
-        if journal.isEnabled { return journal.post(snapshot, whenDurable: body) }
-        let header = CheckpointHeader(
-            directory: journal.origin.directory, timeline: journal.origin.timeline,
-            sequence: journal.lastSequence,
-            timestamp: time)
-        body(CheckpointJob(header: header, snapshot: snapshot))
-    }
-
-    /// Everything as it is between two commands. As an output it is released when all of it is durable.
-    var backup: BackupBytes {
-        let time = clock.now()
-        let header = CheckpointHeader(
-            directory: journal.origin.directory, timeline: journal.origin.timeline,
-            sequence: journal.lastSequence,
-            timestamp: time)
-        return BackupBytes(header, of: databases.snapshot(at: time))
     }
 }
 
@@ -492,40 +380,5 @@ extension Operation {
             case .loaded(let rules) = database.engine.access
         else { return false }
         return !rules.hasIndex(query.order, at: listen.path)
-    }
-
-    /// Nil for actions that a session replies to by itself.
-    /// - Parameter signIn: Which of the session's sign-ins the action belongs to.
-    init?(_ action: consuming Action, signIn: UInt32) {
-        switch consume action {
-        case .listen(let listen, _): self = .listen(listen)
-        case .unlisten(let path, let query, let tag): self = .unlisten(path, query, tag: tag)
-        // Clients send an empty query for none, and do not spell the default order.
-        case .get(let path, let query): self = .get(path, query == Query() ? nil : query)
-        case .put(let write): self = .put(write)
-        case .transaction(let write, let hash, let wantsCurrentValue):
-            self = .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
-        case .merge(let base, let entries): self = .merge(base: base, entries)
-        case .onDisconnectPut(let write): self = .onDisconnect([write], signIn: signIn)
-        case .onDisconnectMerge(_, let entries): self = .onDisconnect(entries, signIn: signIn)
-        case .onDisconnectCancel(let target): self = .cancelOnDisconnect(target.fullPath)
-        case .statistics, .authenticate, .unauthenticate, .appCheck, .dropAppCheck, .unknown, .invalid:
-            return nil
-        }
-    }
-}
-
-extension Action {
-    /// The request of a write that was not executed; nil for an operation that is no write.
-    init?(_ operation: Operation) {
-        switch operation {
-        case .put(let write): self = .put(write)
-        case .transaction(let write, let hash, let wantsCurrentValue):
-            self = .transaction(write, expectedHash: hash, wantsCurrentValue: wantsCurrentValue)
-        case .merge(let base, let writes): self = .merge(base, writes)
-        case .onDisconnect(let writes, _):
-            self = writes.count == 1 ? .onDisconnectPut(writes[0]) : .onDisconnectMerge(.root, writes)
-        case .listen, .unlisten, .get, .cancelOnDisconnect, .revokeOnDisconnect, .endSession: return nil
-        }
     }
 }

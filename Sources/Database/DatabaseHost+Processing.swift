@@ -125,7 +125,7 @@ extension DatabaseHost {
             processor.encoder.respond(.refused(.contested), to: session)
         }
         processedByteCount += byteCount
-        if !isLight, case .data(_, let body?, _) = call.action { processor.releaseLater(body.largeNodes) }
+        if !isLight, case .data(_, let body?, _) = call.action { processor.releases.add(body.largeNodes) }
         // It may have brought new rules.
         return access.hasUnsuspended ? .suspendedForChecks : .done
     }
@@ -190,7 +190,7 @@ extension DatabaseHost {
         // Freed by another thread: text, indexes and what only the snapshot holds may be large.
         switch prepared.preparation {
         case .printed, .write, .window, .hash, .rules, .superseded, .abandoned:
-            processor.releaseLater(prepared)
+            processor.releases.add(prepared)
         case .index: break
         }
         guard isDone else { return .done }

@@ -35,7 +35,7 @@ extension DatabaseHost {
             gate.hold(batches, until: ticket, requestByteCount: processedByteCount)
             processedByteCount = 0
         }
-        processor.startReleases()
+        processor.releases.flush()
         release()
         if let onDrained, gate.isDurable(ticket), gate.isEmpty {
             self.onDrained = nil

@@ -78,7 +78,7 @@ final class SessionManager {
             post(.closed(session))
         }
         if hosted.queryTexts.count > Self.textsFreedAtOnce {
-            processor.releaseLater(exchange(&hosted.queryTexts, with: QueryTexts()))
+            processor.releases.add(exchange(&hosted.queryTexts, with: QueryTexts()))
         }
         processor.encoder.streams[session] = nil
         processor.metrics.sessions.set(processor.sessions.count)
@@ -106,7 +106,7 @@ final class SessionManager {
         ending.database.engine.tree.end(&ending.listens, doing: Self.endingWorkAtOnce)
         processor.handleWindowOutcome(of: ending.database)
         if ending.listens.isEmpty {
-            processor.releaseLater(ending.listens)
+            processor.releases.add(ending.listens)
         } else {
             endingListens[session] = ending
             post(.closed(session))
