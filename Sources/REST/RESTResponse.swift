@@ -3,12 +3,6 @@ import PandoCompression
 import PandoHTTP
 import PandoTree
 
-/// Makes a body of any size, piece by piece, while it is sent.
-package protocol ResponseBodySource: Sendable {
-    /// The next bytes, some tens of KiB and never none; nil at the end.
-    mutating func next() -> [UInt8]?
-}
-
 /// One response, head and body, as bytes to be sent (rest §3).
 ///
 /// A value of up to ``RESTLimits/pieceByteCount`` bytes of text is printed when the response is made. A
@@ -18,57 +12,33 @@ package protocol ResponseBodySource: Sendable {
 ///
 /// A response that is compressed while it is sent holds a ``Deflater``, so it must not be copied.
 package struct RESTResponse {
-    private enum Rest {
-        case nothing
-        /// The length of the body is not known yet, and so neither is its framing (RFC 9112 §6): what was
-        /// printed stays in the printer, and the head lacks its last fields.
-        case framingUnknown(ValuePrinter, ResponseContext)
-        case bytes([UInt8])
-        case printer(ValuePrinter)
-        case chunks(ValuePrinter)
-        case gzip(ValuePrinter, Deflater, isChunked: Bool)
-        case source(any ResponseBodySource, isChunked: Bool)
-    }
-
     package let status: HTTPStatus
     /// Whether the connection must be closed after the response: the head says so, or the end of the
     /// connection is the end of the body. Final when ``next()`` has returned the head.
     package private(set) var closesConnection: Bool
     private var head: [UInt8]
-    private var rest: Rest
+    private var body: ResponseBody
     /// Bytes that were printed so far, when it was made and by ``next()``, once more those that were
     /// compressed, and keys that were looked at (``ValuePrinter/workCount``): what the response has cost.
     package private(set) var printedByteCount = 0
 
     /// Everything was returned.
     package var isFinished: Bool {
-        if head.isEmpty, case .nothing = rest { true } else { false }
+        head.isEmpty && body.isNothing
     }
 
     /// Whether the length of the body is not known yet, so that ``next()`` returns no bytes.
-    package var isFramingUnknown: Bool {
-        if case .framingUnknown = rest { true } else { false }
-    }
+    package var isFramingUnknown: Bool { body.isFramingUnknown }
 
     /// Bytes of memory that it holds of what is not returned, beside the tree's. O(1).
-    package var heldByteCount: Int {
-        switch rest {
-        case .framingUnknown(let printer, _), .printer(let printer), .chunks(let printer),
-            .gzip(let printer, _, _):
-            printer.heldByteCount
-        case .bytes(let bytes): bytes.count
-        case .nothing, .source: 0
-        }
-    }
+    package var heldByteCount: Int { body.heldByteCount }
 
     /// Whether it holds a ``Deflater``.
-    package var isCompressing: Bool {
-        if case .gzip = rest { true } else { false }
-    }
+    package var isCompressing: Bool { body.isCompressing }
 
     /// Returns the whole response, which is finished then. Nil where it comes in pieces, or is finished.
     package mutating func removeWhole() -> [UInt8]? {
-        guard case .nothing = rest, !head.isEmpty else { return nil }
+        guard body.isNothing, !head.isEmpty else { return nil }
         return exchange(&head, with: [])
     }
 
@@ -77,59 +47,16 @@ package struct RESTResponse {
     /// is nothing to be sent yet.
     package mutating func next() -> [UInt8]? {
         guard !isFinished else { return nil }
-        // In each case `rest` gives up its reference first: otherwise the printer's buffer would be copied.
-        if case .framingUnknown(var printer, let context) = rest {
-            rest = .nothing
+        if case .framingUnknown(var printer, let context) = body {
+            // Gives up its reference first: otherwise the printer's buffer would be copied.
+            body = .nothing
             chooseFraming(printingWith: &printer, context)
             if isFramingUnknown { return [] }
         }
         var output = head
         head = []
-        switch rest {
-        case .nothing: break
-        case .framingUnknown: preconditionFailure("its head is not complete")
-        case .bytes(let bytes):
-            output += bytes
-            rest = .nothing
-        case .printer(var printer):
-            rest = .nothing
-            output += nextPiece(of: &printer)
-            if !printer.isFinished { rest = .printer(printer) }
-        case .chunks(var printer):
-            rest = .nothing
-            output.append(chunk: nextPiece(of: &printer).rawSpan)
-            if printer.isFinished { output.appendLastChunk() } else { rest = .chunks(printer) }
-        case .gzip(var printer, let deflater, let isChunked):
-            rest = .nothing
-            var packed: [UInt8] = []
-            let piece = nextPiece(of: &printer)
-            printedByteCount += piece.count
-            deflater.deflate(piece.rawSpan, flush: printer.isFinished ? .finish : .none, into: &packed)
-            if isChunked { output.append(chunk: packed.rawSpan) } else { output += packed }
-            if printer.isFinished {
-                if isChunked { output.appendLastChunk() }
-            } else {
-                rest = .gzip(printer, deflater, isChunked: isChunked)
-            }
-        case .source(var source, let isChunked):
-            rest = .nothing
-            if let piece = source.next() {
-                printedByteCount += piece.count
-                if isChunked { output.append(chunk: piece.rawSpan) } else { output += piece }
-                rest = .source(source, isChunked: isChunked)
-            } else if isChunked {
-                output.appendLastChunk()
-            }
-        }
+        printedByteCount += body.removePiece(into: &output)
         return output
-    }
-
-    /// The next piece, and counts what printing it has cost.
-    private mutating func nextPiece(of printer: inout ValuePrinter) -> [UInt8] {
-        let before = printer.workCount
-        let piece = printer.next() ?? []
-        printedByteCount += printer.workCount - before
-        return piece
     }
 }
 
@@ -262,7 +189,7 @@ extension RESTResponse {
         } else if printer.isComplete, let bytes = printer.whole(atMost: limit) {
             self = Self.whole(bytes, status, head, context)
         } else {
-            rest = .framingUnknown(printer, context)
+            body = .framingUnknown(printer, context)
         }
         printedByteCount = cost
     }
@@ -284,11 +211,11 @@ extension RESTResponse {
             // For an HTTP/1.0 client only the end of the connection marks the end of the body.
             context.keepsAlive = false
         }
-        let rest: Rest =
+        let body: ResponseBody =
             if let deflater { .gzip(printer, deflater, isChunked: isChunked) } else {
                 isChunked ? .chunks(printer) : .printer(printer)
             }
-        return RESTResponse(status, head, rest, contentLength: nil, context)
+        return RESTResponse(status, head, body, contentLength: nil, context)
     }
 
     /// A response of known bytes, compressed where that is accepted and useful.
@@ -410,20 +337,18 @@ extension RESTResponse {
         head += dateLine
         head.append(field: "Connection", "close")
         head.appendEndOfHead()
-        return RESTResponse(status: .ok, closesConnection: true, head: head, rest: .nothing)
+        return RESTResponse(status: .ok, closesConnection: true, head: head, body: .nothing)
     }
-
-    package static let jsonType: StaticString = "application/json; charset=utf-8"
 
     /// - Parameter contentLength: Nil where the head has no such field.
     private init(
-        _ status: HTTPStatus, _ head: consuming [UInt8], _ rest: Rest, contentLength: Int?,
+        _ status: HTTPStatus, _ head: consuming [UInt8], _ body: ResponseBody, contentLength: Int?,
         _ context: ResponseContext
     ) {
         head.endHead(contentLength: contentLength, context)
         self.status = status
         self.head = head
-        self.rest = context.isHead ? .nothing : rest
+        self.body = context.isHead ? .nothing : body
         closesConnection = !context.keepsAlive
     }
 
@@ -433,69 +358,26 @@ extension RESTResponse {
     ) {
         self.status = status
         self.head = head
-        rest = .framingUnknown(printer, context)
+        body = .framingUnknown(printer, context)
         closesConnection = !context.keepsAlive
     }
 
     /// A response with this body. Traps for 204 and 304, which have none.
     init(
-        _ status: HTTPStatus, _ head: consuming [UInt8], whole body: [UInt8], printedByteCount: Int = 0,
+        _ status: HTTPStatus, _ head: consuming [UInt8], whole bytes: [UInt8], printedByteCount: Int = 0,
         _ context: ResponseContext
     ) {
         precondition(
             status != .noContent && status != .notModified,
             "the client would take this body for the next response (RFC 9112 §6.3)")
         self.printedByteCount = printedByteCount
-        head.endHead(contentLength: body.count, context)
-        let isOnePiece = body.count <= RESTLimits.pieceByteCount
+        head.endHead(contentLength: bytes.count, context)
+        let isOnePiece = bytes.count <= RESTLimits.pieceByteCount
         // The head has capacity for a small body.
-        if isOnePiece, !context.isHead { head += body }
+        if isOnePiece, !context.isHead { head += bytes }
         self.status = status
         self.head = head
-        rest = isOnePiece || context.isHead ? .nothing : .bytes(body)
+        body = isOnePiece || context.isHead ? .nothing : .bytes(bytes)
         closesConnection = !context.keepsAlive
-    }
-
-    /// The status line, and the fields that all responses have.
-    /// - Parameter contentType: Nil for a response without a body.
-    static func startOfHead(_ status: HTTPStatus, _ contentType: StaticString?) -> [UInt8] {
-        var head: [UInt8] = []
-        head.reserveCapacity(512)
-        if status == .ok, let contentType, unsafe contentType.utf8Start == jsonType.utf8Start {
-            // Nearly all responses: the fields below, in one piece.
-            head.append(startOfJSONHead)
-            return head
-        }
-        head.append(statusLine: status)
-        if let contentType { head.append(field: "Content-Type", contentType) }
-        head.append(field: "Cache-Control", "no-cache")
-        head.append(field: "Access-Control-Allow-Origin", "*")
-        head.append(field: "Access-Control-Expose-Headers", "ETag, X-Request-ID")
-        return head
-    }
-
-    private static let startOfJSONHead: StaticString =
-        "HTTP/1.1 200 OK\r\nContent-Type: application/json; charset=utf-8\r\nCache-Control: no-cache\r\nAccess-Control-Allow-Origin: *\r\nAccess-Control-Expose-Headers: ETag, X-Request-ID\r\n"
-}
-
-extension [UInt8] {
-    /// Appends the field with the cursor of the next page (§5.5), and lets pages of other origins read it.
-    fileprivate mutating func append(cursor: String?) {
-        guard let cursor else { return }
-        append(field: "Pando-Cursor", text: cursor)
-        append(field: "Access-Control-Expose-Headers", "Pando-Cursor")
-    }
-
-    /// Appends the fields that end every head.
-    fileprivate mutating func endHead(contentLength: Int?, _ context: ResponseContext) {
-        self += context.dateLine
-        if let contentLength {
-            append("Content-Length: ")
-            append(decimal: UInt64(contentLength))
-            append("\r\n")
-        }
-        append(
-            context.keepsAlive
-                ? "Connection: keep-alive\r\n\r\n" as StaticString : "Connection: close\r\n\r\n")
     }
 }
