@@ -43,9 +43,12 @@ extension Engine {
                 || PreparedValues.areNeeded(for: writes)
                 || access.decisionWithoutRules(for: credential) == nil
         else { return nil }
+        let request = WritePreparation.Request(
+            writes: writes, mergeBase: mergeBase, credential: credential,
+            replacedByteLimit: replacedByteLimit, readLimit: readLimit)
         return WritePreparation(
-            writes, replacing: replacedByteLimit, mergeBase: mergeBase, credential, time, tree.root, access,
-            builds, following: former, notingAtMost: readLimit)
+            request, in: WritePreparation.Snapshot(root: tree.root, access: access, time: time), builds,
+            following: former)
     }
 
     /// Stores the result for the write that is executed next.
@@ -65,19 +68,20 @@ extension Engine {
             result = merge.result(over: tree.root, replacing: prepared.ruleDecision == nil)
             if result == nil { return false }
         }
-        let (before, now) = (preparation.root, tree.root)
+        let (before, now) = (preparation.snapshot.root, tree.root)
         if let values = prepared.values, !values.reads.areUnchanged(from: before, to: now) { return false }
         if let ruleDecision = prepared.ruleDecision {
-            guard access.isSame(as: preparation.access),
+            guard access.isSame(as: preparation.snapshot.access),
                 // Priorities in a merge that was done are those of its children: it has found out itself.
-                ruleDecision.holds(for: result == nil ? preparation.writes : [], from: before, to: now)
+                ruleDecision.holds(
+                    for: result == nil ? preparation.request.writes : [], from: before, to: now)
             else { return false }
         }
         var known: [Path: Set<ChildOrder>] = [:]
         for build in preparation.builds { known[build.path, default: []].insert(build.order) }
         let needed =
             preparation.queuedEnd.map { indexBuilds(onTheWayTo: $0.queue.firstPath) }
-            ?? indexBuilds(for: preparation.writes, preparation.mergeBase)
+            ?? indexBuilds(for: preparation.request.writes, preparation.request.mergeBase)
         for build in needed where known[build.path]?.contains(build.order) != true {
             return false
         }
@@ -99,7 +103,7 @@ extension Engine {
 
     /// Whether locations hold what they held when a write was prepared. O(locations × depth).
     private func isUnchanged(at locations: [Path], since preparation: WritePreparation) -> Bool {
-        let (before, now) = (preparation.root, tree.root)
+        let (before, now) = (preparation.snapshot.root, tree.root)
         return before.isSameSnapshot(as: now) || locations.allSatisfy { before.isUnchanged($0, in: now) }
     }
 
@@ -114,7 +118,7 @@ extension Engine {
     /// Whether it is this merge of many paths that was denied when it was prepared. O(1).
     func isDenied(_ base: Path, _ writeCount: Int) -> Bool {
         guard let preparedWrite, preparedWrite.isDenied else { return false }
-        return preparedWrite.preparation.mergeBase == base && preparedWrite.pathCount == writeCount
+        return preparedWrite.preparation.request.mergeBase == base && preparedWrite.pathCount == writeCount
     }
 
     /// Removes it, after the write was executed or has failed.

@@ -36,7 +36,8 @@ extension Engine {
                         || rulesTakeLong(for: queue, at: time))
         else { return nil }
         return WritePreparation(
-            of: QueuedEnd(session: session, queue: queue), time, tree.root, access,
+            of: QueuedEnd(session: session, queue: queue),
+            in: WritePreparation.Snapshot(root: tree.root, access: access, time: time),
             indexBuilds(onTheWayTo: queue.firstPath))
     }
 

@@ -8,9 +8,9 @@ extension WritePreparation {
     /// - Complexity: O(`byteLimit`), at most.
     package func isHeavier(than byteLimit: Int, _ childLimit: Int) -> Bool {
         // The data that is replaced must be measured up to this limit.
-        if let replacedByteLimit, replacedByteLimit > byteLimit { return true }
+        if let limit = request.replacedByteLimit, limit > byteLimit { return true }
         var left = byteLimit / Self.costRelativeToPrinting
-        for write in writes {
+        for write in request.writes {
             left -= write.target.path.keys.reduce(4) { $0 + $1.utf8Count + 4 }
             if left < 0 || write.draft.node.weigh(&left) { return true }
         }

@@ -13,82 +13,79 @@ package final class WritePreparation: Sendable {
         var index: KeptIndex?
     }
 
-    let writes: [Write]
-    /// The base of a merge of many paths.
-    let mergeBase: Path?
-    /// What is queued, for the end of a session. Then ``writes`` is empty.
+    /// A write of a client.
+    struct Request: Sendable {
+        var writes: [Write]
+        /// The base of a merge of many paths.
+        var mergeBase: Path?
+        var credential: Credential
+        /// Bytes that the replaced data may have, about; nil for any number.
+        var replacedByteLimit: Int?
+        /// Locations that are noted one by one where rules read them.
+        var readLimit = ReadLocations.standardLimit
+    }
+
+    /// The database that a write is prepared for, as it was.
+    struct Snapshot: Sendable {
+        /// The tree.
+        let root: Node
+        let access: Access
+        /// `now`, for the rules and for server values.
+        let time: Int64
+    }
+
+    /// Without writes where it is the end of a session.
+    let request: Request
+    /// What is queued, for the end of a session.
     let queuedEnd: QueuedEnd?
-    let credential: Credential
-    let time: Int64
-    /// The tree.
-    let root: Node
-    let access: Access
+    let snapshot: Snapshot
     let builds: [Build]
-    /// Bytes that the replaced data may have, about; nil for any number.
-    let replacedByteLimit: Int?
-    /// Locations that are noted one by one where rules read them.
-    private let readLimit: Int
     /// What was prepared for the same write over an earlier snapshot; nil the first time.
     private let former: PreparedWrite.Parts?
 
-    init(
-        _ writes: [Write], replacing replacedByteLimit: Int?, mergeBase: Path?, _ credential: Credential,
-        _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build], following former: PreparedWrite?,
-        notingAtMost readLimit: Int
-    ) {
-        self.readLimit = readLimit
-        self.former = former?.parts
+    init(_ request: Request, in snapshot: Snapshot, _ builds: [Build], following former: PreparedWrite?) {
+        self.request = request
         queuedEnd = nil
-        self.writes = writes
-        self.replacedByteLimit = replacedByteLimit
-        self.mergeBase = mergeBase
-        self.credential = credential
-        self.time = time
-        self.root = root
-        self.access = access
+        self.snapshot = snapshot
         self.builds = builds
+        self.former = former?.parts
+    }
+
+    /// - Parameter builds: At the locations on the way to one of the queued writes.
+    init(of end: QueuedEnd, in snapshot: Snapshot, _ builds: [Build]) {
+        request = Request(writes: [], mergeBase: .root, credential: .anonymous)
+        queuedEnd = end
+        self.snapshot = snapshot
+        self.builds = builds
+        former = nil
     }
 
     /// The session whose end it is; nil for a write of a client.
     package var endedSession: SessionID? { queuedEnd?.session }
-
-    /// - Parameter builds: At the locations on the way to one of the queued writes.
-    init(of end: QueuedEnd, _ time: Int64, _ root: Node, _ access: Access, _ builds: [Build]) {
-        queuedEnd = end
-        readLimit = ReadLocations.standardLimit
-        former = nil
-        writes = []
-        mergeBase = .root
-        replacedByteLimit = nil
-        credential = .anonymous
-        self.time = time
-        self.root = root
-        self.access = access
-        self.builds = builds
-    }
 
     /// Does it. O(size of the writes), and O(n log n) for an index. Of what was done over an earlier snapshot
     /// only what others have changed since is done again: O(changes × log n), where rules have read nothing
     /// of that.
     package func perform() -> PreparedWrite {
         if let queuedEnd { return perform(queuedEnd) }
+        let (writes, root, access) = (request.writes, snapshot.root, snapshot.access)
+        let asksRules = access.decisionWithoutRules(for: request.credential) == nil
         let followed = former.flatMap { former in
             former.merge?.following(to: root, replacing: former.ruleDecision == nil)
         }
         let holds = followed == nil && former?.holds(in: root, under: access, for: writes) == true
-        let time = followed == nil && !holds ? time : former?.time ?? time
-        let merge = followed ?? mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
+        let time = followed == nil && !holds ? snapshot.time : former?.time ?? snapshot.time
+        let merge =
+            followed ?? request.mergeBase.flatMap { PreparedMerge(writes, base: $0, in: root, at: time) }
         var values: PreparedValues?
         if merge == nil {
             values = holds ? former?.values : nil
             if values == nil {
-                values = PreparedValues(
-                    writes, in: root, at: time,
-                    keepsSent: access.decisionWithoutRules(for: credential) == nil)
+                values = PreparedValues(writes, in: root, at: time, keepsSent: asksRules)
             }
         }
         var ruleDecision: RuleDecision?
-        if access.decisionWithoutRules(for: credential) == nil {
+        if asksRules {
             if let former, let known = former.ruleDecision,
                 holds || followed != nil && former.rulesHold(in: root, under: access, for: writes)
             {
@@ -96,13 +93,13 @@ package final class WritePreparation: Sendable {
             } else {
                 // The rules are asked about sums, which must be those that are stored: increments are added
                 // again when the write is executed. A merge that was done notices changed numbers itself.
-                var reads = ReadLocations(limit: readLimit)
+                var reads = ReadLocations(limit: request.readLimit)
                 if merge == nil { reads.insertNumbers(ofIncrementsIn: writes) }
                 ruleDecision = access.decision(
                     ofWritingAt: writes.map(\.target.path),
                     after: root.applying(
                         merge?.joined.changes ?? root.changes(of: values?.writes ?? writes, at: time)),
-                    in: RuleScope(credential: credential, milliseconds: time, root: root),
+                    in: RuleScope(credential: request.credential, milliseconds: time, root: root),
                     noting: reads)
             }
         }
@@ -111,7 +108,8 @@ package final class WritePreparation: Sendable {
     }
 
     private func perform(_ queued: QueuedEnd) -> PreparedWrite {
-        var judged = QueuedWrites(access: access, root: root, at: time, isTracking: true)
+        let (root, time) = (snapshot.root, snapshot.time)
+        var judged = QueuedWrites(access: snapshot.access, root: root, at: time, isTracking: true)
         let pending = queued.queue.pending
         let entries = judged.permitted(pending)
         let writes = entries.map(\.write)
@@ -136,7 +134,7 @@ package final class WritePreparation: Sendable {
     private func index(of build: Build, _ merge: PreparedMerge?, _ values: PreparedValues?) -> PreparedIndex?
     {
         var node = values?.node(at: build.path) ?? build.node
-        if mergeBase != nil {
+        if request.mergeBase != nil {
             guard let merge, merge.location == build.path else { return nil }
             node = merge.new
         }
@@ -213,7 +211,7 @@ package final class PreparedWrite: Sendable {
     var parts: Parts {
         Parts(
             ruleDecision: ruleDecision, merge: merge, values: values, indexes: indexes, time: time,
-            root: preparation.root, access: preparation.access)
+            root: preparation.snapshot.root, access: preparation.snapshot.access)
     }
 
     init(
@@ -228,10 +226,10 @@ package final class PreparedWrite: Sendable {
         self.merge = merge
         self.values = values
         self.indexes = indexes
-        replacesTooMuch = preparation.replacedByteLimit.map { limit in
+        replacesTooMuch = preparation.request.replacedByteLimit.map { limit in
             var left = limit
-            return preparation.writes.contains {
-                preparation.root.value(at: $0.target.fullPath).weigh(&left)
+            return preparation.request.writes.contains {
+                preparation.snapshot.root.value(at: $0.target.fullPath).weigh(&left)
             }
         }
     }
@@ -252,13 +250,13 @@ package final class PreparedWrite: Sendable {
     var isAllowed: Bool? { ruleDecision?.isAllowed }
 
     /// Paths that it writes.
-    package var pathCount: Int { preparation.writes.count }
+    package var pathCount: Int { preparation.request.writes.count }
 
     /// The session whose end it is; nil for a write of a client.
     package var endedSession: SessionID? { preparation.endedSession }
 
     /// Whether it was found out how much data is replaced, since that is much.
-    package var wasWeighed: Bool { preparation.replacedByteLimit != nil }
+    package var wasWeighed: Bool { preparation.request.replacedByteLimit != nil }
 
     /// The value of a single write with many server values, as it was sent; nil where it was not prepared.
     package var sentValue: Node? { values?.sent }
@@ -268,8 +266,9 @@ package final class PreparedWrite: Sendable {
 
     /// The decision of the rules about a write; nil where it is another write, or they were not asked.
     func decision(about paths: [Path], as credential: Credential) -> Bool? {
-        guard let ruleDecision, credential == preparation.credential, paths.count == preparation.writes.count,
-            zip(paths, preparation.writes).allSatisfy({ $0 == $1.target.path })
+        guard let ruleDecision, credential == preparation.request.credential,
+            paths.count == preparation.request.writes.count,
+            zip(paths, preparation.request.writes).allSatisfy({ $0 == $1.target.path })
         else { return nil }
         return ruleDecision.isAllowed
     }
