@@ -1,6 +1,5 @@
 import PandoBytes
 import PandoEngine
-import PandoJournal
 import PandoREST
 import PandoRules
 import PandoStorage
@@ -10,11 +9,11 @@ import PandoTree
 /// (rest §9). Used by one thread at a time.
 final class RESTHandler {
     private let processor: CommandProcessor
-    private let access: AccessManager
+    private let administration: RESTAdministration
 
     init(_ processor: CommandProcessor, _ access: AccessManager) {
         self.processor = processor
-        self.access = access
+        administration = RESTAdministration(processor, access)
     }
 
     /// Processes a request, and posts its result, or opens an event stream.
@@ -28,57 +27,65 @@ final class RESTHandler {
             else {
                 throw .noSuchDatabase
             }
-            switch call.action {
-            case .refuse(let error): throw error
-            case .admit(let request, let credential):
-                if case .locked = database.engine.access, !credential.isAdmin, request.method.isWrite {
-                    throw .permissionDenied
-                }
-                processor.encoder.respond(.admitted, to: session)
-            case .data(let request, let body, let credential):
-                processData(
-                    request, body, byteCount: byteCount, newKey: call.newKey, credential, database, session)
-            case .rules(let request, let publication, let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(
-                    try rules(request, publication, call.compiledRules, database), to: session)
-            case .setting(.profile, let request, _, let credential) where request.wantsStream:
-                guard credential.isAdmin else { throw .unauthorized }
-                watchOperations(on: database, session)
-            case .setting(let setting, let request, let value, let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(try self.setting(setting, request, value, database), to: session)
-            case .listDatabases(let credential):
-                // With `--dev` every client can create databases, so it may have their names, as with the emulator.
-                guard credential.isAdmin || processor.options.createsNamespaces else { throw .unauthorized }
-                processor.encoder.respond(.verbatim(databaseList), to: session)
-            case .listDenials(let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(.verbatim(processor.denials.json(of: database)), to: session)
-            case .listChildren(let listing, let credential):
-                processor.metrics.requests.add(.restRead)
-                try checkRead(listing.path, nil, credential, database)
-                processor.encoder.respond(.deferred(.children(listing, database.engine.root)), to: session)
-            case .backup(let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                processor.metrics.backups.add()
-                var bytes = processor.backup
-                bytes.onFinished = { [metrics = processor.metrics] in metrics.noteFinishedBackup() }
-                processor.encoder.respond(.backup(bytes), to: session)
-            case .history(let parameters, let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                processor.encoder.respond(history(parameters, database), to: session)
-            case .evaluate(let request, let credential):
-                guard credential.isAdmin else { throw .unauthorized }
-                let job = EvaluationJob(
-                    request: request, root: database.engine.root, access: database.engine.access,
-                    time: processor.clock.now())
-                processor.encoder.respond(.deferred(.evaluation(job)), to: session)
-            }
+            let result = try answer(call, byteCount: byteCount, of: session, on: database)
+            if let result { processor.encoder.respond(result, to: session) }
         } catch {
             processor.metrics.failures.add(.init(error))
             processor.encoder.respond(.refused(error), to: session)
         }
+    }
+
+    /// - Returns: Nil where the request was answered here, or events follow in place of a response.
+    private func answer(
+        _ call: RESTCall, byteCount: Int, of session: SessionID, on database: StoredDatabase
+    ) throws(RESTError) -> RESTCallResult? {
+        switch call.action {
+        case .refuse(let error): throw error
+        case .admit(let request, let credential):
+            if case .locked = database.engine.access, !credential.isAdmin, request.method.isWrite {
+                throw .permissionDenied
+            }
+            return .admitted
+        case .data(let request, let body, let credential):
+            processData(
+                request, body, byteCount: byteCount, newKey: call.newKey, credential, database, session)
+            return nil
+        case .listChildren(let listing, let credential):
+            processor.metrics.requests.add(.restRead)
+            try checkRead(listing.path, nil, credential, database)
+            return .deferred(.children(listing, database.engine.root))
+        case .listDatabases(let credential):
+            // With `--dev` every client can create databases, so it may have their names, as with the emulator.
+            if !processor.options.createsNamespaces { try requireAdministrator(credential) }
+            return administration.databases()
+        case .rules(let request, let publication, let credential):
+            try requireAdministrator(credential)
+            return try administration.rules(request, publication, call.compiledRules, database)
+        case .setting(let setting, let request, let value, let credential):
+            try requireAdministrator(credential)
+            if setting == .profile, request.wantsStream {
+                watchOperations(on: database, session)
+                return nil
+            }
+            return try administration.setting(setting, request, value, database)
+        case .listDenials(let credential):
+            try requireAdministrator(credential)
+            return administration.denials(database)
+        case .backup(let credential):
+            try requireAdministrator(credential)
+            return administration.backup()
+        case .history(let parameters, let credential):
+            try requireAdministrator(credential)
+            return administration.history(parameters, database)
+        case .evaluate(let request, let credential):
+            try requireAdministrator(credential)
+            return administration.evaluation(request, database)
+        }
+    }
+
+    /// Refuses a credential that is no administrator's.
+    private func requireAdministrator(_ credential: Credential) throws(RESTError) {
+        guard credential.isAdmin else { throw .unauthorized }
     }
 
     /// Processes a request for data, counts it, and measures it where the database is profiled.
@@ -104,18 +111,6 @@ final class RESTHandler {
                 request, result, failure, byteCount: byteCount, by: credential, of: database)
         else { return }
         processor.profile(record, on: database, began: began)
-    }
-
-    /// Translates the refusal of a write.
-    private func orRefuse<Result>(_ body: () throws(JournalRefusal) -> Result) throws(RESTError) -> Result {
-        do throws(JournalRefusal) { return try body() } catch {
-            switch error {
-            case .tooLarge: throw .writeTooLarge
-            case .diskFull: throw .diskFull
-            // No response yet: another thread decides.
-            case .undecided: throw .contested
-            }
-        }
     }
 
     /// - Returns: Nil where events follow in place of a response.
@@ -324,131 +319,5 @@ final class RESTHandler {
         case .dataStale(nil): throw .permissionDenied
         case nil: throw .internalError
         }
-    }
-
-    // MARK: Rules and databases
-
-    /// - Parameter compiled: Of the source in `publication`; nil where it is to be compiled here.
-    private func rules(
-        _ request: RESTRequest, _ publication: RulesPublication,
-        _ compiled: Result<Ruleset, InvalidRules>?, _ database: StoredDatabase
-    ) throws(RESTError) -> RESTCallResult {
-        guard request.method == .put else {
-            guard case .loaded(let rules) = database.engine.access else {
-                return .verbatim(Array(Self.rulesText(of: database.engine.access).utf8))
-            }
-            return .verbatim(request.isStrict ? rules.strictJSON : rules.source.bytes)
-        }
-        let rules: Ruleset
-        do throws(InvalidRules) {
-            if let compiled {
-                rules = try compiled.get()
-            } else {
-                rules = try Ruleset(loading: publication.source)
-            }
-        } catch {
-            return .failed(error.description)
-        }
-        if !request.isDryRun {
-            guard database.fileRules == nil else { return .failed(Self.fileRulesText) }
-            try orRefuse { () throws(JournalRefusal) in try access.load(rules, publication, into: database) }
-        }
-        return .verbatim(Array("{\"status\":\"ok\"}".utf8))
-    }
-
-    private static let fileRulesText =
-        "The rules of this database are given by --rules and can't be replaced here."
-
-    /// The rules that a database without rules behaves like.
-    private static func rulesText(of access: Access) -> String {
-        if case .open = access {
-            "{\"rules\":{\".read\":true,\".write\":true}}"
-        } else {
-            "{\"rules\":{\".read\":false,\".write\":false}}"
-        }
-    }
-
-    /// Reads or changes a setting (rest §10).
-    private func setting(
-        _ setting: Setting?, _ request: RESTRequest, _ value: [UInt8], _ database: StoredDatabase
-    ) throws(RESTError) -> RESTCallResult {
-        let json = request.method == .put ? value : Array("null".utf8)
-        guard let node = try? Node(json: json.rawSpan) else { throw .malformedData }
-        switch setting {
-        case .defaultWriteSizeLimit:
-            if request.method == .put {
-                guard case .string(let text) = node, WriteSizeLimit(rawValue: text.string) != nil else {
-                    throw .writeSizeLimitMalformed
-                }
-                try change(.defaultWriteSizeLimit, to: node, in: database)
-            }
-            let stored = database.settings[Setting.defaultWriteSizeLimit.rawValue]
-            return .verbatim(stored ?? Array("\"large\"".utf8))
-        case .strictTriggerValidation:
-            if request.method == .put {
-                guard case .boolean = node else { throw .malformedData }
-                try change(.strictTriggerValidation, to: node, in: database)
-            }
-            let stored = database.settings[Setting.strictTriggerValidation.rawValue] ?? Array("false".utf8)
-            return .verbatim(Array("{\"value\":".utf8) + stored + Array("}".utf8))
-        case .functionTriggers: return .verbatim(Array("{}".utf8))
-        // There are no staged rulesets: the one in force is `/.settings/rules.json`.
-        case .rulesets, .rulesetLabels:
-            guard request.method.isRead else { throw .methodNotAllowed(allowed: .inspect) }
-            return .verbatim(Array("{}".utf8))
-        case .profile: return .failed("profile.json is an event stream: ask with Accept: text/event-stream")
-        case nil: throw .invalidPath
-        }
-    }
-
-    private func change(_ setting: Setting, to node: Node, in database: StoredDatabase) throws(RESTError) {
-        var json: [UInt8] = []
-        json.append(json: node)
-        try orRefuse { () throws(JournalRefusal) in try processor.change(setting, to: json, in: database) }
-    }
-
-    /// A question for the thread that reads the journal. (Where the journal is only in memory there is none.)
-    private func history(_ parameters: HistoryParameters, _ database: StoredDatabase) -> RESTCallResult {
-        guard processor.journal.isEnabled else {
-            return .report(
-                RESTReport(
-                    .notImplemented, error: "This server keeps no journal: it was started without --data.")
-            )
-        }
-        // What is written from now on may not be durable when the answer leaves.
-        let now = processor.clock.now()
-        return .deferred(
-            .history(
-                HistoryQuestion(
-                    HistoryQuestion.Part(parameters.part), namespace: database.id, path: parameters.path,
-                    time: min(parameters.time ?? now, now),
-                    limit: parameters.part == .rules
-                        ? min(parameters.limit, HistoryLimits.rulesCount) : parameters.limit,
-                    before: parameters.before.map(SequenceNumber.init),
-                    lastSequence: processor.journal.lastSequence)))
-    }
-
-    private var databaseList: [UInt8] {
-        var json: [UInt8] = []
-        json.append("[")
-        for (index, name) in processor.databases.names.enumerated() {
-            if index > 0 { json.append(",") }
-            json.append("{\"name\":")
-            json.append(json: Text(name))
-            json.append("}")
-        }
-        json.append("]")
-        return json
-    }
-}
-
-extension HistoryQuestion.Part {
-    fileprivate init(_ part: HistoryParameters.Part) {
-        self =
-            switch part {
-            case .all: .valueAndWrites
-            case .writes: .writes
-            case .rules: .rules
-            }
     }
 }
