@@ -27,9 +27,7 @@ extension [UInt8] {
             if isTargetByte(byte) {
                 append(byte)
             } else {
-                append(0x25)
-                append(hexDigit(byte >> 4))
-                append(hexDigit(byte & 15))
+                append(escape: byte)
             }
         }
         append(" HTTP/1.1\r\n" as StaticString)
@@ -91,6 +89,15 @@ extension [UInt8] {
     /// Appends the end of a chunked body.
     package mutating func appendLastChunk() {
         append("0\r\n\r\n" as StaticString)
+    }
+}
+
+extension [UInt8] {
+    /// Appends `%XX`.
+    mutating func append(escape byte: UInt8) {
+        append(0x25)
+        append(hexDigit(byte >> 4))
+        append(hexDigit(byte & 15))
     }
 }
 

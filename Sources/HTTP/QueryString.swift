@@ -91,3 +91,18 @@ package func decodePercentBytes(_ bytes: ArraySlice<UInt8>, plusIsSpace: Bool) -
     }
     return decoded
 }
+
+/// Encodes every byte as `%XX` that is not unreserved (RFC 3986 §2.3), and dots, so that no segment of a path
+/// is taken for `.` or `..`. For a segment, and for a name or a value of a query. O(bytes).
+package func encodePercent(_ bytes: some Sequence<UInt8>) -> String {
+    var encoded: [UInt8] = []
+    for byte in bytes {
+        switch byte {
+        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
+            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "~"):
+            encoded.append(byte)
+        default: encoded.append(escape: byte)
+        }
+    }
+    return String(decoding: encoded, as: UTF8.self)
+}

@@ -111,4 +111,14 @@ import Testing
         #expect(query["p\u{E9}"] == "1" && query["pe\u{301}"] == "2")
         #expect(query.contains("\u{212A}") && !query.contains("K"))
     }
+
+    @Test(
+        arguments: [
+            ("", ""), ("azAZ09-_~", "azAZ09-_~"), (".priority", "%2Epriority"), ("a/b", "a%2Fb"),
+            ("\n %&+=", "%0A%20%25%26%2B%3D"), ("\u{E9}", "%C3%A9"),
+        ])
+    func encoding(text: String, encoded: String) {
+        #expect(encodePercent(text.utf8) == encoded)
+        #expect(decodePercentBytes(Array(encoded.utf8)[...], plusIsSpace: true) == Array(text.utf8))
+    }
 }

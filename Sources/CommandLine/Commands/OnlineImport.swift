@@ -1,6 +1,7 @@
 import Foundation
 import PandoBytes
 import PandoEngine
+import PandoHTTP
 import PandoTree
 
 /// Writes a tree to a running server through REST: in one atomic write where it fits, else in several, each
@@ -103,7 +104,7 @@ struct OnlineImport {
 
     /// The next children of a location, with any values.
     private func list(_ location: Path, behind key: Key?) throws -> Node {
-        let start = key.map { "&startAfter=" + RESTTarget.escaped($0.string) } ?? ""
+        let start = key.map { "&startAfter=" + encodePercent($0.string.utf8) } ?? ""
         let target = target(location, "shallow=true&limitToFirst=\(Self.listedCount)" + start)
         var json: [UInt8] = []
         try client.get(target) { json += $0 }
@@ -142,17 +143,9 @@ struct ShallowValue {
 struct RESTTarget {
     private let location: String
 
-    /// RFC 3986 §2.3, but for the dot.
-    private static let plain = CharacterSet(
-        charactersIn: "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_~")
-
     init(_ path: Path, of namespace: String) {
-        let path = path.keys.map { Self.escaped($0.string) }.joined(separator: "/")
-        location = "/\(path).json?ns=\(Self.escaped(namespace))"
-    }
-
-    static func escaped(_ text: String) -> String {
-        text.addingPercentEncoding(withAllowedCharacters: plain) ?? text
+        let path = path.keys.map { encodePercent($0.string.utf8) }.joined(separator: "/")
+        location = "/\(path).json?ns=\(encodePercent(namespace.utf8))"
     }
 
     /// - Parameter query: More of the query, escaped.

@@ -167,7 +167,7 @@ extension RulesCases.Case {
         if let query = members["query"] {
             guard method == "GET" else { throw problem("only a read has a \"query\"") }
             parameters = try Members(query, "case \(number), \"query\"").pairs.map {
-                "\(percentEncoded(Array($0.name.utf8)))=\(percentEncoded($0.json))"
+                "\(encodePercent($0.name.utf8))=\(encodePercent($0.json))"
             }
         }
         do throws(RESTError) {
@@ -181,7 +181,7 @@ extension RulesCases.Case {
     private static func operation(
         _ method: String, _ path: String, _ parameters: [String], _ body: [UInt8]
     ) throws(RESTError) -> Operation {
-        let segments = path.split(separator: "/").map { percentEncoded(Array($0.utf8)) }
+        let segments = path.split(separator: "/").map { encodePercent($0.utf8) }
         let target = "/" + segments.joined(separator: "/") + ".json?" + parameters.joined(separator: "&")
         let bytes = Array("\(method) \(target) HTTP/1.1\r\nHost: localhost\r\n\r\n".utf8)
         var reader = RequestHeadReader()
@@ -195,20 +195,4 @@ extension RulesCases.Case {
         case .update(let update): return .merge(base: target.path, update.writes)
         }
     }
-}
-
-/// Every byte that is not plain as `%XX`.
-private func percentEncoded(_ bytes: [UInt8]) -> String {
-    var text = ""
-    for byte in bytes {
-        switch byte {
-        case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"),
-            UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
-            text.unicodeScalars.append(Unicode.Scalar(byte))
-        default:
-            let digits = String(byte, radix: 16, uppercase: true)
-            text += digits.count == 1 ? "%0\(digits)" : "%\(digits)"
-        }
-    }
-    return text
 }
