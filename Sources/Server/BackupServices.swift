@@ -15,18 +15,25 @@ import PandoTime
 /// `@unchecked Sendable`: what is mutable is used on the main thread, and at the end by the thread that ends
 /// the storage.
 final class BackupServices: @unchecked Sendable {
-    /// How long a start waits until the directories are open, before it reads the data directory.
+    /// How long a start waits until the directories are open, before it reads the data directory: longer than
+    /// a disk takes that answers, and short enough for a start that the data directory refuses.
+    static let claimTimeout: Duration = .seconds(1)
+    /// How long a start waits in all for a disk that has not answered within ``claimTimeout``.
     static let openTimeout: Duration = .seconds(5)
     /// How long a start waits until the archive is compared with the journal, and the backups are listed.
     static let firstLookTimeout: Duration = .seconds(10)
+    /// How long a start that is refused waits for the threads: those whose disk answers end what they do.
+    static let refusalStopTime: Duration = .seconds(1)
 
-    /// The directories, locked as far as they are there: before the data directory is read, so that a mistake
-    /// shows at once.
+    /// The directories, locked as far as they are there and answer: before the data directory is read, so
+    /// that a mistake shows at once.
     struct Directories {
         let backups: BackupDirectory?
         let archive: BackupDirectory?
-        /// Those whose disk has not answered.
+        /// Those whose disk has not answered yet. Their threads open them.
         fileprivate private(set) var unresponsive: [BackupUse] = []
+        /// Until then the start waits for these.
+        fileprivate let answerDeadline: MonotonicTime
 
         fileprivate var all: [BackupDirectory] { [backups, archive].compactMap { $0 } }
 
@@ -34,7 +41,9 @@ final class BackupServices: @unchecked Sendable {
         /// - Throws: ``StorageError`` for what only another configuration mends. A directory that is not
         ///   there now, or whose disk does not answer, does not keep the server from serving.
         ///   ``SocketError`` where the process has no free thread.
-        init(_ options: BackupOptions, dataDirectory: String?, _ logger: Logger) throws {
+        init(_ options: BackupOptions, dataDirectory: String?) throws {
+            let began = MonotonicTime.now
+            answerDeadline = began + BackupServices.openTimeout
             backups = Self.directory(options.directory, .backups, dataDirectory)
             archive = Self.directory(options.archiveDirectory, .archive, dataDirectory)
             let claims = try all.map { directory in
@@ -43,12 +52,11 @@ final class BackupServices: @unchecked Sendable {
                     return nil
                 }
             }
-            let deadline = MonotonicTime.now + BackupServices.openTimeout
+            let deadline = began + BackupServices.claimTimeout
             let refusals = endingProcessOnSignals { claims.map { $0.value(until: deadline) } }
             for (directory, refusal) in zip(all, refusals) {
                 guard let refusal else {
                     unresponsive.append(directory.use)
-                    directory.logNoAnswer(BackupServices.openTimeout, logger)
                     continue
                 }
                 if let refusal { throw refusal }
@@ -89,7 +97,8 @@ final class BackupServices: @unchecked Sendable {
     /// A thread waits for a disk that does not answer, and was left to itself.
     private(set) var hasLeftThreads = false
 
-    /// Starts the threads.
+    /// Starts the threads, and waits for what they find. A start that they refuse does not wait for a disk
+    /// that does not answer: the process must end by `_exit`, since its thread goes on.
     /// - Parameters:
     ///   - origin: Where the journal ended at the start; nil without one.
     ///   - mark: How far the journal is on disk.
@@ -104,6 +113,23 @@ final class BackupServices: @unchecked Sendable {
         self.directories = directories
         self.metrics = metrics
         self.logger = logger
+        do {
+            try startThreads(
+                configuration, origin: origin, mark: mark, beginning: beginning, database: database)
+            try waitForFirstLooks()
+        } catch {
+            let deadline = MonotonicTime.now + Self.refusalStopTime
+            archive?.requestStop()
+            _ = backups?.stop(until: deadline)
+            _ = archive?.stop(until: deadline)
+            throw error
+        }
+    }
+
+    private func startThreads(
+        _ configuration: Configuration, origin: JournalOrigin?, mark: JournalMark,
+        beginning: CheckpointHeader?, database: DatabaseExecutor
+    ) throws {
         try directories.remember(in: configuration.dataDirectory, logger)
         let archiveTrim = directories.archive == nil ? nil : ArchiveTrim.Latest()
         if let directory = directories.archive, let origin, let path = configuration.dataDirectory {
@@ -129,39 +155,37 @@ final class BackupServices: @unchecked Sendable {
                 metrics: metrics, logger: logger, cancelled: cancelled
             ) { give in database.post(.backup(give)) }
         }
-        try waitForFirstLooks(backupInterval: configuration.backups.interval)
     }
 
     /// Waits until the threads know what is in their directories.
-    /// - Throws: ``StorageError`` for an archive or backups that contradict the journal.
-    private func waitForFirstLooks(backupInterval: Duration) throws(StorageError) {
+    /// - Throws: ``StorageError`` for a directory that the server must not use: another process uses it, or
+    ///   it contradicts the journal.
+    private func waitForFirstLooks() throws(StorageError) {
         let deadline = MonotonicTime.now + Self.firstLookTimeout
-        if let archive, let directory = directories.archive {
-            try waitForFirstLook(at: directory, until: deadline) { deadline throws(StorageError) in
-                try archive.waitForFirstLook(until: deadline)
-            }
-            logger.info("the journal is archived in \(directory.path)")
+        // A refusal by a disk that answers does not wait for one that does not.
+        let isUnresponsive = { [directories] (directory: BackupDirectory) in
+            directories.unresponsive.contains(directory.use)
         }
-        if let backups, let directory = directories.backups {
-            try waitForFirstLook(at: directory, until: deadline) { deadline throws(StorageError) in
-                try backups.waitForFirstLook(until: deadline)
-            }
-            logger.info(
-                "a backup is made every \(backupInterval.components.seconds) s in \(directory.path)")
+        for directory in directories.all.filter({ !isUnresponsive($0) }) {
+            guard try !waitForFirstLook(at: directory, until: deadline) else { continue }
+            directory.logNoAnswer(Self.firstLookTimeout, logger)
+        }
+        for directory in directories.all.filter(isUnresponsive) {
+            guard try !waitForFirstLook(at: directory, until: directories.answerDeadline) else { continue }
+            directory.logNoAnswer(Self.openTimeout, logger)
         }
     }
 
-    /// - Parameter wait: Waits until a deadline; returns false where the disk has not answered.
-    private func waitForFirstLook<Failure: Error>(
-        at directory: BackupDirectory, until deadline: MonotonicTime,
-        _ wait: (_ deadline: MonotonicTime) throws(Failure) -> Bool
-    ) throws(Failure) {
-        // A disk that has not answered before is not waited for again, but its thread is to know that.
-        let isUnresponsive = directories.unresponsive.contains(directory.use)
-        let isKnown = try endingProcessOnSignals { () throws(Failure) in
-            try wait(isUnresponsive ? .now : deadline)
+    /// - Returns: false where the disk has not answered.
+    private func waitForFirstLook(
+        at directory: BackupDirectory, until deadline: MonotonicTime
+    ) throws(StorageError) -> Bool {
+        try endingProcessOnSignals { () throws(StorageError) in
+            switch directory.use {
+            case .archive: try archive?.waitForFirstLook(until: deadline) ?? true
+            case .backups: try backups?.waitForFirstLook(until: deadline) ?? true
+            }
         }
-        if !isKnown, !isUnresponsive { directory.logNoAnswer(Self.firstLookTimeout, logger) }
     }
 
     /// The timeline of the data directory, for its backups; nil for a server in memory. Where its history is

@@ -145,7 +145,7 @@ package final class Server: @unchecked Sendable {
         ports = try ServerPorts(configuration, resources, ioLoops)
         reload = try ServerReload(resources, main: main)
         let directories = try BackupServices.Directories(
-            configuration.backups, dataDirectory: configuration.dataDirectory, logger)
+            configuration.backups, dataDirectory: configuration.dataDirectory)
         try admin.start()
         if let url = admin.url { logger.notice("admin listening on \(url)") }
         let mark = JournalMark()

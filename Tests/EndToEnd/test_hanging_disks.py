@@ -12,13 +12,18 @@ import pytest
 
 from preload import build_library
 from server import StartFailure, clean_environment
-from test_import import exported
+from test_import import BAD_CONFIGURATION, BAD_DATA, exported
 from test_scheduled_backups import backups, metric, put, wait_for_archive_behind, wait_for_backup_behind
 from waiting import wait_for
 
 SOURCE = pathlib.Path(__file__).with_name("hanging.c")
 LIMIT = 60  # seconds: no service manager of deploy/ waits for less until it kills the process
 DISK_FAILURE = 74
+# Seconds that a start which is refused may take: it waits one for the disks before it reads the data directory, and one for the
+# threads that use them (`BackupServices`). A start that serves waits for five in all.
+PROMPT = 4.5
+# What the log says once the directory was used for the first time.
+USED = {"--backup-to": "a backup is made every 1 s in ", "--archive-to": "the journal is archived in "}
 OPTIONS = ["--backup-to", "--archive-to"]
 
 
@@ -96,15 +101,69 @@ def test_a_start_does_not_wait_for_it(disk, option):
     disk.wait_until_used()
     server.terminate()
     disk.hang()
+    earlier = server.stderr_path.stat().st_size
     server.start()
     put(server, "/meanwhile", 2)
     server.wait_for_log(f"{option}: the disk of {disk.place} has not answered")
+    # The log does not say that it is used before it was looked at.
+    assert USED[option] not in server.stderr_path.read_text()[earlier:]
     use = "backup" if option == "--backup-to" else "archive"
     wait_for(lambda: metric(server, "pando_backup_operation_seconds", use=use) >= 1)
     disk.answer()
     disk.wait_until_used()
     wait_for(lambda: metric(server, "pando_backup_operation_seconds", use=use) == 0)
+    wait_for(lambda: USED[option] + str(disk.place) in server.stderr_path.read_text()[earlier:])
     assert server.terminate() == 0
+
+
+def refused(server):
+    """Starts it, which must be refused. Answers the exit code, and how long that took."""
+    began = time.monotonic()
+    with pytest.raises(StartFailure) as failure:
+        server.start()
+    return failure.value.code, time.monotonic() - began
+
+
+@pytest.mark.parametrize("option", OPTIONS)
+def test_a_start_on_a_damaged_directory_is_refused_promptly_while_it_hangs(disk, option):
+    disk = disk(option)
+    server = disk.server.start()
+    put(server, "/before", 1)
+    disk.wait_until_used()
+    server.terminate()
+    for segment in server.data.glob("journal-*.log"):
+        segment.write_bytes(b"?" + segment.read_bytes()[1:])
+    disk.hang()
+    code, duration = refused(server)
+    assert code == BAD_DATA and duration < PROMPT, server.stderr()
+
+
+def test_a_start_that_the_archive_refuses_does_not_wait_for_backups_that_hang(servers, disk, tmp_path):
+    archive = tmp_path / "archive"
+    other = servers(arguments=["--admin-listen", "0", "--archive-to", archive])
+    put(other, "/other", 1)
+    wait_for_archive_behind(other, time.time())
+    other.terminate()
+    disk = disk("--backup-to", "--archive-to", archive)
+    disk.hang()
+    code, duration = refused(disk.server)
+    assert code == BAD_CONFIGURATION and duration < PROMPT, disk.server.stderr()
+
+
+def test_a_start_that_the_backups_refuse_does_not_wait_for_an_archive_that_hangs(disk, tmp_path):
+    folder = tmp_path / "backups"
+    disk = disk("--archive-to", "--backup-every", "1s", "--backup-to", folder)
+    server = disk.server.start()
+    snapshot = tmp_path / "snapshot"
+    shutil.copytree(server.data, snapshot)
+    put(server, "/later", 1)
+    wait_for_backup_behind(server, time.time())
+    server.terminate()
+    shutil.rmtree(server.data)
+    shutil.copytree(snapshot, server.data)
+    disk.hang()
+    code, duration = refused(server)
+    assert code == BAD_CONFIGURATION and duration < PROMPT, server.stderr()
 
 
 @pytest.mark.parametrize("option", OPTIONS)

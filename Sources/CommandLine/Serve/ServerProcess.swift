@@ -48,7 +48,7 @@ enum ServerProcess {
                 starting: configuration, authenticator: authenticator, log: log, readOptions: readOptions)
         } catch {
             for problem in error.problems { report(problem, isJSON, log) }
-            throw ExitCode(error.exitCode)
+            end(error.exitCode, log)
         }
         do throws(SocketError) {
             try server.run {
@@ -59,13 +59,16 @@ enum ServerProcess {
             }
         } catch {
             report("\(error)", isJSON, log)
-            throw Exit.ourFault
+            end(Exit.ourFault.rawValue, log)
         }
-        if server.hasLeftThreads {
-            // Their disk may answer at any moment: they must not go on while the process is cleaned up.
-            log.writer.stop()
-            _exit(0)
-        }
+        if server.hasLeftThreads { end(0, log) }
+    }
+
+    /// Ends the process while threads of the server may still run, once what was said is written. They must
+    /// not go on while exit(3) cleans up: one may wait for a disk that answers at any moment.
+    private static func end(_ exitCode: Int32, _ log: ServerLog) -> Never {
+        log.writer.stop()
+        _exit(exitCode)
     }
 
     /// Standard error. Its writer is not started.

@@ -10,6 +10,8 @@ struct ArchiveCopier<Storage: Disk> {
     private let metrics: BackupMetrics
     private let logger: Logger
     private var hasFailed = false
+    /// It has succeeded once.
+    private var hasCopied = false
     /// How far the archive reaches.
     private var copied: JournalPosition?
     /// The last record before what the archive has without a gap.
@@ -69,7 +71,14 @@ struct ArchiveCopier<Storage: Disk> {
             fail(error.archiveFailure, error.ofArchive)
             return false
         }
-        if hasFailed { logger.notice("the journal is archived again") }
+        if !hasCopied {
+            logger.info(
+                "the journal is archived in \(archive.target.directory), so far up to sequence \(position.sequence)"
+            )
+        } else if hasFailed {
+            logger.notice("the journal is archived again")
+        }
+        hasCopied = true
         hasFailed = false
         copied = position
         metrics.archivedTime.set(time)

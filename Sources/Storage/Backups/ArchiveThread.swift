@@ -47,7 +47,7 @@ package final class ArchiveThread: Sendable {
         try thread.start { queue in
             let activity = metrics.activity(of: .archive)
             let found = activity.track { () -> StorageError? in
-                directory.logFailure(logger)
+                if let refusal = directory.look(logger) { return refusal }
                 return position.flatMap { Self.refusal(of: directory, source, origin, $0) }
             }
             // Where the start has not waited for it, the copier finds and reports the same.
@@ -129,8 +129,9 @@ package final class ArchiveThread: Sendable {
     /// Waits until it is known whether the archive may be used. Once.
     /// - Returns: false where its disk does not answer in time. The thread goes on, and reports what it
     ///   finds.
-    /// - Throws: ``StorageError/locked(_:)`` where the archive and the journal contradict each other: it is
-    ///   another data directory's, or it is ahead of the journal. Then the thread ends.
+    /// - Throws: ``StorageError/locked(_:)`` where the directory is no directory, or another process uses it,
+    ///   and where the archive and the journal contradict each other: it is another data directory's, or it
+    ///   is ahead of the journal. Then the thread ends.
     package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
         guard let found = refusal.wait(until: deadline) else { return false }
         if let found { throw found }

@@ -149,11 +149,14 @@ package final class BackupDirectory: Sendable {
         }
     }
 
-    /// Says in the log that the directory cannot be used now, where that is so.
-    func logFailure(_ logger: Logger) {
-        guard let failure else { return }
+    /// The first look of the thread that uses the directory. Says in the log where it cannot be used now.
+    /// - Returns: Why the server must not use it, as ``claim()`` throws it; nil where it may.
+    func look(_ logger: Logger) -> StorageError? {
+        do throws(StorageError) { try claim() } catch { return error }
+        guard let failure else { return nil }
         logger.error(
             "\(use.option): cannot be used now; the server runs without it and will try again: \(failure)")
+        return nil
     }
 
     /// Why it cannot be opened now; nil where it can.

@@ -91,15 +91,21 @@ package final class BackupThread: Sendable {
             if let origin = places.origin, let journal = places.journal {
                 comparison = BackupComparison(of: backups, with: origin, in: journal)
             }
-            let refusal = activity.track { () -> StorageError? in
-                backups.logFailure(logger)
-                return comparison?.contradiction()
-            }
+            let refusal = activity.track { backups.look(logger) ?? comparison?.contradiction() }
             // Where the start has not waited for it, it is found and reported again before each backup.
             if let refusal, firstLook.deliver(refusal) { return }
             let newest = activity.track {
                 Self.findNewest(in: backups, of: places.timeline, metrics, logger)
             }
+            var isAnnounced = false
+            /// Once the directory was looked at, and nothing speaks against making backups there.
+            func announce() {
+                guard !isAnnounced else { return }
+                isAnnounced = true
+                logger.info(
+                    "a backup is made every \(options.interval.components.seconds) s in \(backups.path)")
+            }
+            if refusal == nil, activity.track({ backups.failure }) == nil { announce() }
             firstLook.deliver(nil)
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
@@ -138,6 +144,7 @@ package final class BackupThread: Sendable {
                     schedule.postpone(at: .now)
                     continue
                 }
+                announce()
                 isAsked = true
                 request { job in mailbox.post(job) }
             }
@@ -152,7 +159,8 @@ package final class BackupThread: Sendable {
     /// Waits until the thread knows which backups are there. Once.
     /// - Returns: false where the disk does not answer in time. The thread goes on, and reports what it
     ///   finds.
-    /// - Throws: ``StorageError/locked(_:)`` where they are ahead of the journal. Then the thread ends.
+    /// - Throws: ``StorageError/locked(_:)`` where the directory is no directory, or another process uses it,
+    ///   and where the backups are ahead of the journal. Then the thread ends.
     package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
         guard let refusal = firstLook.wait(until: deadline) else { return false }
         if let refusal { throw refusal }
