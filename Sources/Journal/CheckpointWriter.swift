@@ -90,6 +90,29 @@ package func removeSuperseded<Storage: Disk>(
     return supersededCheckpoints + removable
 }
 
+/// Removes what a checkpoint that begins the journal makes superfluous, where the last one before it began
+/// the journal, too: as many checkpoints remain as there were before, and two at least. So imports that
+/// follow one another need the space of one, while the checkpoints that a server has kept are replaced one by
+/// one.
+/// - Parameters:
+///   - checkpoint: Is on the disk, with its name.
+///   - recovery: What the start before it has found.
+///   - isArchived: Whether the segments are to be archived. Then at most ``heldSegmentLimit`` of them stay.
+/// - Returns: The removed names, the oldest first.
+/// - Throws: ``DiskFailure``. Then a server removes the rest behind its next checkpoint.
+package func removeSuperseded<Storage: Disk>(
+    by checkpoint: CheckpointHeader, behind recovery: RecoverySummary, isArchived: Bool, on disk: Storage
+) throws(DiskFailure) -> [String] {
+    guard recovery.checkpoint?.beginsJournal == true else { return [] }
+    let unreadable = recovery.unreadableCheckpoints
+    let earlier = DirectoryListing(try disk.list()).checkpoints.filter {
+        $0.timeline == checkpoint.timeline && $0 < checkpoint.name && !unreadable.contains($0.text)
+    }
+    return try removeSuperseded(
+        on: disk, timeline: checkpoint.timeline, keepingCheckpoints: max(2, earlier.count),
+        besides: unreadable, archivingFrom: isArchived ? .zero : nil)
+}
+
 /// The most superseded segments that wait for an archive; with the usual size of a segment a gibibyte.
 package let heldSegmentLimit = 16
 

@@ -8,8 +8,9 @@ package enum OfflineCommit {
     /// checkpoint is written beside the existing files, synced, read once more, and takes effect with one
     /// rename. After a crash the new state is there completely or not at all.
     ///
-    /// Nothing is removed: how many checkpoints are kept is an option of the server, and so is the archive,
-    /// which may lack segments. The server removes what it does not need after its next checkpoint.
+    /// How many checkpoints are kept is an option of the server, which removes what it does not need after
+    /// its next one. Until then their number grows by one only: behind another import, an import removes the
+    /// oldest. A failure of that is not one of the import, which has taken effect.
     /// - Parameters:
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
@@ -27,14 +28,15 @@ package enum OfflineCommit {
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
             throw StorageError(error)
         }
-        return try commit(state, to: disk, behind: journal, at: time, progress: progress)
+        return try commit(
+            state, to: disk, behind: journal, at: time, isArchived: isArchived(path), progress: progress)
     }
 
     /// The same on any disk.
     /// - Throws: ``StorageError``, as above.
     static func commit<Storage: Disk>(
         _ state: RecoveredState, to disk: Storage, behind journal: borrowing Journal<Storage>, at time: Int64,
-        progress: (_ byteCount: Int) -> Void
+        isArchived: Bool = false, progress: (_ byteCount: Int) -> Void
     ) throws(StorageError) -> CheckpointHeader {
         let header = CheckpointHeader(
             directory: journal.directory, timeline: journal.timeline,
@@ -43,7 +45,18 @@ package enum OfflineCommit {
         do throws(JournalError) { try write(state, as: header, on: disk, progress: progress) } catch {
             throw StorageError(error)
         }
+        _ = try? removeSuperseded(by: header, behind: journal.recovery, isArchived: isArchived, on: disk)
         return header
+    }
+
+    /// Whether a server archives the journal of a data directory; also where it cannot be read in which
+    /// directory.
+    package static func isArchived(_ path: String) -> Bool {
+        do throws(BackupDirectory.Failure) {
+            return try BackupPlace.read(.archive, in: path) != nil
+        } catch {
+            return true
+        }
     }
 
     /// Writes `state` as a checkpoint, with a second thread for the disk.

@@ -46,7 +46,7 @@ package enum StorageError: Error, CustomStringConvertible {
 
     /// How much space a data directory needs.
     private static let spaceAdvice =
-        "a data directory needs up to three times the size of a checkpoint (a backup is as large) and 700 MB, and one more checkpoint for each import with --data since the last checkpoint of a server"
+        "a data directory needs up to three times the size of a checkpoint (a backup is as large) and 700 MB, and one more checkpoint for an import with --data"
 
     package init(_ error: JournalError) {
         self =

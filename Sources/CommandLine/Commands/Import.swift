@@ -91,22 +91,12 @@ struct Import: ParsableCommand {
         progress.finish(
             "imported \(file) to \(target) of \(namespaceOptions.namespace), which is sequence \(header.sequence)"
         )
-        if !quiet, hasArchive(dataOptions.data) {
+        if !quiet, OfflineCommit.isArchived(dataOptions.data) {
             printError(
                 "an import is in no journal, so the archive of this directory has a gap before it: a restore from the archive needs a backup that is made from now on (with --backup-to, the next start makes one)"
             )
         }
         forget(directory.state)
-    }
-
-    /// Whether a server has archived the journal of a data directory; also where it cannot be read in which
-    /// directory.
-    private func hasArchive(_ dataDirectory: String) -> Bool {
-        do throws(BackupPlace.Unreadable) {
-            return try BackupPlace.read(.archive, in: dataDirectory) != nil
-        } catch {
-            return true
-        }
     }
 
     private func run(_ client: ServerClient, _ target: Path) throws {
