@@ -30,9 +30,13 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
     }
 
     /// The same for a file of any name, such as a backup.
-    static func open(fileNamed name: String, on disk: Storage) throws(JournalError) -> CheckpointReader {
+    /// - Parameter fromDisk: Whether to read it from the disk also where the system has it in memory.
+    static func open(
+        fileNamed name: String, on disk: Storage, fromDisk: Bool = false
+    ) throws(JournalError) -> CheckpointReader {
         let path = disk.directory + "/" + name
         let file = try onDisk { () throws(DiskFailure) in try disk.open(name, .read) }
+        if fromDisk { disk.dropCache(of: file) }
         let byteCount = try onDisk { () throws(DiskFailure) in try disk.byteCount(of: file) }
         var window = FileWindow(of: file, path: path, byteCount: byteCount, on: disk)
         let range = 0..<min(byteCount, CheckpointFormat.headerByteCount)

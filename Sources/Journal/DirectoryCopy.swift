@@ -7,7 +7,7 @@ import PandoBytes
 /// entry, to find the end of the last whole one, and copied up to there: the server writes inside a prepared
 /// segment, so pieces that are read one after the other are no prefix of the journal. If the server removes
 /// files meanwhile, the copying starts again. At the end what was copied is made durable in the source, too
-/// (``syncJournal(of:)``).
+/// (``syncJournal(of:upTo:)``).
 ///
 /// - Parameters:
 ///   - target: Another directory. Files of the same names are replaced.
@@ -35,7 +35,7 @@ package func copyJournal<Storage: Disk>(
             }
             try onDisk { () throws(DiskFailure) in
                 try target.syncDirectory()
-                try syncJournal(of: source)
+                try syncJournal(of: source, upTo: listing.segments.last)
             }
             return byteCount
         } catch {
@@ -108,6 +108,8 @@ private func copyBytes<Storage: Disk>(
     }
     total += byteCount
     try target.sync(copy)
+    // It is read once more.
+    target.dropCache(of: copy)
 }
 
 /// The files of a directory, apart from its lock.
@@ -119,11 +121,12 @@ package struct DirectoryContents: Sendable {
     /// The newest timeline; 0 when there is none.
     package var newestTimeline: UInt32
 
-    /// What of ``otherFiles`` no server has made: damaged checkpoints and each ``PlaceFile`` are
+    /// What of ``otherFiles`` no server has made: damaged checkpoints, torn tails and each ``PlaceFile`` are
     /// left out.
     var foreignFiles: [String] {
         otherFiles.filter { name in
-            !name.hasSuffix(CheckpointFormat.damagedSuffix) && PlaceFile(rawValue: name) == nil
+            !name.hasSuffix(CheckpointFormat.damagedSuffix) && TornTailName(name) == nil
+                && PlaceFile(rawValue: name) == nil
         }
     }
 

@@ -210,6 +210,7 @@ struct DirectoryReader<Storage: Disk> {
                 summary.lastSequence = SequenceNumber(reader.header.firstSequence.rawValue &- 1)
             }
             summary.segmentCount += 1
+            summary.segments.append(name)
             try replay(&reader, next: next, after: checkpoint, into: &host)
             guard next == nil || summary.hasReachedMoment else { continue }
             guard summary.lastSequence >= checkpoint else {
@@ -273,7 +274,7 @@ struct DirectoryReader<Storage: Disk> {
                     let byteCount = try reader.tornByteCount(
                         reason, sequence, entry: entry, byteOffset: byteOffset, next: next)
                 else { continue }
-                summary.tornByteCount = byteCount
+                summary.noteTornTail(byteCount, at: reader.offset, of: reader.header.name)
                 return
             }
         }

@@ -46,14 +46,15 @@ package func readDirectory<Storage: Disk>(
     try readDirectory(disk, until: moment, along: nil, into: &host)
 }
 
-/// Reads one checkpoint of any name, such as a backup. Changes nothing.
+/// Reads one checkpoint of any name, such as a backup: from the disk where the system can
+/// (``Disk/dropCache(of:)``), since it may have just been written. Changes nothing.
 /// - Parameter name: The name of the file in the directory.
 /// - Throws: ``JournalError/corrupt(_:)`` for any damage, ``JournalError/disk(_:)``.
 /// - Complexity: One sequential read, in the memory of one block.
 package func readCheckpoint<Storage: Disk>(
     _ name: String, on disk: Storage, into host: inout some RecoveryTarget
 ) throws(JournalError) -> (header: CheckpointHeader, byteCount: Int, recordCount: Int) {
-    var reader = try CheckpointReader.open(fileNamed: name, on: disk)
+    var reader = try CheckpointReader.open(fileNamed: name, on: disk, fromDisk: true)
     while try reader.readBlock({ record, _ throws(EntryRejection) in try host.restore(record) }) {}
     return (reader.header, reader.byteCount, Int(clamping: reader.recordCount))
 }

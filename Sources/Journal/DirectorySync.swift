@@ -5,19 +5,48 @@
 /// acknowledged, and a power cut may take it; the server then gives its sequence to another one. So whatever
 /// keeps what it has read, such as a backup, calls this behind the reading: what it has read stays.
 ///
-/// Segments that were removed meanwhile are left out: the checkpoints that made them superfluous are durable.
+/// - Parameter last: The last segment that was read; nil for none. Those before it are on disk: a segment
+///   exists only after every record before it was synced. Where it was removed meanwhile, the checkpoint that
+///   made it superfluous is durable.
 /// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs.
-/// - Complexity: O(segments). Segments that are on disk take no time.
-package func syncJournal<Storage: Disk>(of disk: Storage) throws(DiskFailure) {
-    for name in DirectoryListing(try disk.list()).segments {
+func syncJournal<Storage: Disk>(of disk: Storage, upTo last: SegmentName?) throws(DiskFailure) {
+    try syncFiles(last.map { [$0.text] } ?? [], of: disk, except: \.isMissing)
+    try ifSupported { () throws(DiskFailure) in try disk.syncDirectory() }
+}
+
+/// The same behind the reading of a directory.
+/// - Throws: As ``syncJournal(of:upTo:)``.
+package func syncJournal<Storage: Disk>(
+    of disk: Storage, readAs summary: RecoverySummary
+) throws(DiskFailure) {
+    try syncJournal(of: disk, upTo: summary.segments.last)
+}
+
+/// Makes the files of a journal durable, also those that only earlier moments need: another program may have
+/// copied them, without a sync. Those that the disk cannot read are left to those who read them.
+/// - Throws: As ``syncFiles(_:of:except:)``.
+func syncFiles<Storage: Disk>(_ listing: DirectoryListing, of disk: Storage) throws(DiskFailure) {
+    let names =
+        listing.checkpoints.map(\.text) + listing.segments.map(\.text)
+        + listing.histories.map(TimelineHistory.fileName)
+    try syncFiles(names, of: disk, except: { $0.isMissing || $0.isUnreadable })
+}
+
+/// Makes files durable.
+/// - Parameter isExpected: Whether a file may fail to be opened like this; then it is left out.
+/// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs.
+/// - Complexity: O(files). Those that are on disk take no time.
+private func syncFiles<Storage: Disk>(
+    _ names: [String], of disk: Storage, except isExpected: (DiskFailure) -> Bool
+) throws(DiskFailure) {
+    for name in names {
         let file: Storage.File
-        do throws(DiskFailure) { file = try disk.open(name.text, .read) } catch {
-            guard error.isMissing else { throw error }
+        do throws(DiskFailure) { file = try disk.open(name, .read) } catch {
+            guard isExpected(error) else { throw error }
             continue
         }
         try ifSupported { () throws(DiskFailure) in try disk.sync(file) }
     }
-    try ifSupported { () throws(DiskFailure) in try disk.syncDirectory() }
 }
 
 private func ifSupported(_ sync: () throws(DiskFailure) -> Void) throws(DiskFailure) {

@@ -41,6 +41,9 @@ package protocol Disk: AnyObject, Sendable {
     /// Makes the bytes and the size of the file durable. Must not be repeated after a failure: see above.
     /// - Throws: ``DiskFailure``.
     func sync(_ file: File) throws(DiskFailure)
+    /// Asks the system to forget what it has in memory of a file that was synced, so that it is read from the
+    /// disk next. Nothing is promised: see ``SystemDisk/dropCache(of:)``.
+    func dropCache(of file: File)
     /// Reserves space for the bytes of `range`, so that writing them cannot fail with a full disk. The size
     /// of the file does not change.
     /// - Throws: A failure that ``DiskFailure/isOutOfSpace``, when the disk is full. Then nothing is
@@ -79,6 +82,8 @@ package enum LockOutcome<File> {
 }
 
 extension Disk {
+    package func dropCache(of file: File) {}
+
     /// Makes a file and fills it. After a failure it is removed: on a full disk it would keep its space, and
     /// each further attempt may make another file. One that cannot be removed now is removed by the next
     /// start.

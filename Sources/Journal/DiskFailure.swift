@@ -66,6 +66,9 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// There is no file of that name.
     package var isMissing: Bool { pando_disk_is_missing(errorNumber) != 0 }
 
+    /// There is something of that name already.
+    package var isTaken: Bool { pando_disk_is_taken(errorNumber) != 0 }
+
     /// The file system has no syncs, or cannot be written any more: nothing there waits for a sync.
     var isLackOfSync: Bool { operation.isSync && pando_disk_lacks_sync(errorNumber) != 0 }
 

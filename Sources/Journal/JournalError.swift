@@ -196,7 +196,8 @@ package enum JournalFlaw: Error, Equatable, Sendable, CustomStringConvertible {
                 + "or damage"
         case .tornTail(let byteCount):
             "\(byteCount) bytes of incomplete or unsynced writes, none of them acknowledged with --durability "
-                + "always; the next start removes them"
+                + "always (or a last batch that the disk has damaged); the next start cuts them off, and keeps "
+                + "a copy"
         case .entryUnfinished(let sequence): "the segment ends inside the entry that begins with \(sequence)"
         case .unknownKind(let kind): "a record of the unknown kind \(kind), perhaps of a newer version"
         case .unknownFlags(let flags): "a record with the unknown flags \(flags), perhaps of a newer version"

@@ -82,6 +82,8 @@ package struct SegmentHeader: Equatable, Sendable {
         self.firstSequence = firstSequence
     }
 
+    var name: SegmentName { SegmentName(timeline: timeline, firstSequence: firstSequence) }
+
     /// The 48 bytes.
     package var bytes: [UInt8] {
         var bytes: [UInt8] = []

@@ -7,9 +7,10 @@ extension Journal {
     /// Locks the directory, reads its newest undamaged checkpoint and the journal behind it, and opens the
     /// journal for appending. Makes the first segment when there is none.
     ///
-    /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all of them are on
-    /// disk (the process that wrote them may have crashed before the sync), and a torn tail is truncated.
-    /// When it throws, the state of `host` must be dropped.
+    /// `host` gets every whole entry behind the checkpoint, in order. When this returns, all that was read is
+    /// on disk (the process that wrote it may have crashed before the sync, or another program may have
+    /// copied the files here), and a torn tail is truncated, with a copy of it beside (``TornTail``). When it
+    /// throws, the state of `host` must be dropped.
     ///
     /// - Parameters:
     ///   - newDirectoryID: Random; used only when the directory contains no journal yet.
@@ -48,16 +49,20 @@ extension Journal {
             }
         }
         var recovery = DirectoryReader(disk: disk, listing: listing)
-        guard var reader = try recovery.read(lastMode: .readWrite, into: &host) else {
-            return try begin(behind: recovery.summary, superseding: listing.superseded, disk, lock, options)
+        var end = try recovery.read(lastMode: .readWrite, into: &host)
+        var summary = recovery.summary
+        try onDisk { () throws(DiskFailure) in try syncFiles(listing, of: disk) }
+        guard var reader = end.take() else {
+            return try begin(behind: summary, superseding: listing.superseded, disk, lock, options)
         }
-        let (header, end) = (reader.header, reader.offset)
+        let (header, endOffset) = (reader.header, reader.offset)
         do throws(DiskFailure) {
+            if let tail = summary.tornTail { summary.tornTail = try reader.window.keep(tail, on: disk) }
             // The process that wrote the end, or renamed the file, may have crashed before its sync, or
             // because the sync failed.
-            try reader.window.rewriteDurably(reader.durableOffset..<end, end: end)
+            try reader.window.rewriteDurably(reader.durableOffset..<endOffset, end: endOffset)
             // A file that the disk cannot read now may be good.
-            for problem in recovery.summary.damagedCheckpoints where !problem.flaw.isReadFailure {
+            for problem in summary.damagedCheckpoints where !problem.flaw.isReadFailure {
                 try disk.rename(problem.file, to: problem.file + CheckpointFormat.damagedSuffix)
             }
             try disk.syncDirectory()
@@ -65,8 +70,8 @@ extension Journal {
             throw .disk(error)
         }
         return Journal(
-            disk: disk, file: reader.finish(), lock: lock, header: header, byteOffset: end, options: options,
-            recovery: recovery.summary)
+            disk: disk, file: reader.finish(), lock: lock, header: header, byteOffset: endOffset,
+            options: options, recovery: summary)
     }
 
     /// A path that was mistyped must not become a data directory. Before the lock, whose file would be a

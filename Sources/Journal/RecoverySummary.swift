@@ -16,7 +16,9 @@ package struct RecoverySummary: Equatable, Sendable {
     /// The id of the directory; nil for one without a journal, unless a new one was made.
     package var directory: DirectoryID?
     package var timeline: UInt32 = 0
-    /// Segments that were read, without those before the checkpoint.
+    /// The segments that were read, or begun to be read, in order; without those before the checkpoint.
+    var segments: [SegmentName] = []
+    /// Their number, with one that was made.
     package var segmentCount = 0
     /// Whole entries in these segments, those before the checkpoint included.
     package var entryCount = 0
@@ -27,9 +29,9 @@ package struct RecoverySummary: Equatable, Sendable {
     package var lastSequence = SequenceNumber.zero
     /// There are entries behind the moment up to which the directory was read.
     package var hasReachedMoment = false
-    /// Bytes that were truncated at the end: incomplete or unsynced writes. With `--durability always` none
-    /// was acknowledged.
-    package var tornByteCount = 0
+    /// What was truncated at the end; nil where the journal ended with a whole entry.
+    package var tornTail: TornTail?
+    package var tornByteCount: Int { tornTail?.byteCount ?? 0 }
     /// Prepared bytes at the end that were never used, and were truncated as well.
     package var unfilledByteCount = 0
 }

@@ -11,7 +11,7 @@ enum SegmentMaker {
     static func make<Storage: Disk>(
         _ header: SegmentHeader, on disk: Storage, reserving reserved: Int, preparedByteCount: Int = 0
     ) throws(DiskFailure) -> Storage.File {
-        let name = SegmentName(timeline: header.timeline, firstSequence: header.firstSequence)
+        let name = header.name
         let bytes = header.bytes
         let isPrepared = preparedByteCount > 0
         let unfinished = isPrepared ? PreparedSegment.name : name.unfinishedText

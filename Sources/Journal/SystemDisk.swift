@@ -46,6 +46,16 @@ package final class SystemDisk: Disk {
         }
     }
 
+    /// Makes a directory that is not there yet (mode 0700), and opens it.
+    /// - Throws: ``DiskFailure``; one that ``DiskFailure/isTaken`` where there is anything of that name.
+    package init(new directory: String) throws(DiskFailure) {
+        self.directory = directory
+        let isNew = try check(unsafe pando_disk_make_directory(directory), .makeDirectory, directory) != 0
+        guard isNew else { throw failure(-pando_disk_exists(), .makeDirectory, directory) }
+        descriptor = try check(unsafe pando_disk_open_directory(directory), .open, directory)
+        overwritesInPlace = pando_disk_overwrites_in_place(descriptor) != 0
+    }
+
     /// Opens the directory.
     /// - Parameter create: Makes the directory if it does not exist (mode 0700). Its parent must exist.
     /// - Throws: ``DiskFailure``.
@@ -120,6 +130,13 @@ package final class SystemDisk: Disk {
     package func sync(_ file: File) throws(DiskFailure) {
         try check(pando_disk_sync(file.descriptor), .sync, file.path)
     }
+
+    /// Asks the kernel to drop the pages of the file (posix_fadvise(2)). It drops only those that are clean
+    /// and that no process has mapped. Even then bytes may come from memory: on tmpfs, which has no disk; on
+    /// a file system with a cache of its own, such as ZFS; on the server of a network file system; and from
+    /// the memory of a disk, of its controller, or of the host of a virtual machine. So a check behind this
+    /// finds what this machine's memory hides, and is no proof.
+    package func dropCache(of file: File) { pando_disk_drop_cache(file.descriptor) }
 
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
         try check(

@@ -19,14 +19,15 @@ package struct UnnamedCheckpoint<Storage: Disk> {
     private var name: String { header.name.text }
     private var unfinishedName: String { name + CheckpointName.unfinishedEnd }
 
-    /// Reads every byte, and compares the checksums. Until the name is given, the data from before is there:
+    /// Reads every byte, from the disk where the system can (``Disk/dropCache(of:)``), and compares the
+    /// checksums. Until the name is given, the data from before is there:
     /// later it is not, so what the disk or the memory has changed must be found now.
     /// - Parameter progress: Called after each block with the bytes read so far.
     /// - Throws: ``JournalError/writtenDamaged(_:)``, ``JournalError/disk(_:)``.
     /// - Complexity: One sequential read, in the memory of one block.
     package func verify(progress: (_ byteCount: Int) -> Void) throws(JournalError) {
         do throws(JournalError) {
-            var reader = try CheckpointReader.open(fileNamed: unfinishedName, on: disk)
+            var reader = try CheckpointReader.open(fileNamed: unfinishedName, on: disk, fromDisk: true)
             guard reader.header == header else {
                 let flaw = JournalFlaw.checkpointHeaderDamaged
                 throw JournalError.corrupt(

@@ -11,7 +11,7 @@ import PandoStorage
 //  start of a server that makes backups in DIR, and each test of a backup there, remove such directories.
 
 /// The directory of a restore test.
-package final class RestoreScratch {
+package final class RestoreScratch: Sendable {
     package let path: String
     /// Held and never read: no other process removes the directory meanwhile.
     private let lock: SystemDisk.File
@@ -22,21 +22,21 @@ package final class RestoreScratch {
     /// Directories that are tried: one may be taken for a left one in the moment before it is locked.
     private static let attemptCount = 4
 
-    /// Makes the directory.
-    /// - Throws: ``StorageError``; `.locked` where something is there.
+    /// Makes the directory: what ``remove()`` removes is never another one's.
+    /// - Throws: ``StorageError``; `.locked` where something is there, and where another process has taken
+    ///   the directory for a left one, in the moment before it was locked.
     package init(at path: String) throws(StorageError) {
-        guard !FileManager.default.fileExists(atPath: path) else {
+        let disk: SystemDisk
+        do throws(DiskFailure) { disk = try SystemDisk(new: path) } catch {
+            guard error.isTaken else { throw StorageError(error, option: "--scratch") }
             throw .locked("--scratch: \(path) exists already")
         }
-        do throws(JournalError) {
-            let disk: SystemDisk
-            do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: true) } catch {
-                throw JournalError.disk(error)
-            }
-            lock = try Journal.acquireLock(on: disk)
-        } catch {
+        do throws(JournalError) { lock = try Journal.acquireLock(on: disk) } catch {
             throw StorageError(error)
         }
+        guard let now = try? SystemDisk(directory: path, create: false),
+            (try? now.isSame(lock, as: Journal<SystemDisk>.lockFileName)) == true
+        else { throw .locked("--scratch: \(path) was removed by another process") }
         self.path = path
     }
 
@@ -46,10 +46,7 @@ package final class RestoreScratch {
         var attempt = 1
         while true {
             let path = Self.path(in: directory)
-            do throws(StorageError) {
-                let scratch = try RestoreScratch(at: path)
-                if FileManager.default.fileExists(atPath: scratch.path) { return scratch }
-            } catch {
+            do throws(StorageError) { return try RestoreScratch(at: path) } catch {
                 guard attempt < attemptCount else { throw error }
             }
             attempt += 1

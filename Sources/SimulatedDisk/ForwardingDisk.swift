@@ -28,6 +28,7 @@ extension ForwardingDisk {
         try base.write(bytes, to: file, at: offset)
     }
     package func sync(_ file: File) throws(DiskFailure) { try base.sync(file) }
+    package func dropCache(of file: File) { base.dropCache(of: file) }
     package func reserve(_ range: Range<Int>, of file: File) throws(DiskFailure) {
         try base.reserve(range, of: file)
     }

@@ -94,11 +94,7 @@ package enum DataDirectory {
                 "\(path): \(recovery.unfilledByteCount) bytes that were reserved at the end of the journal were given back"
             )
         }
-        if recovery.tornByteCount > 0 {
-            logger.warning(
-                "\(path): \(recovery.tornByteCount) bytes of incomplete or unsynced writes at the end of the journal were removed; after a crash with --durability always none of them was acknowledged (after a stop in order, the disk has damaged them)"
-            )
-        }
+        if let tail = recovery.tornTail { logger.warning("\(path): \(tail.report)") }
     }
 
     /// A crash disconnects all sessions: their onDisconnect writes are applied and written to the journal
@@ -176,5 +172,20 @@ package enum DataDirectory {
         do throws(DiskFailure) { return try SystemDisk(directory: path, create: create) } catch {
             throw .disk(error)
         }
+    }
+}
+
+extension TornTail {
+    /// What was cut off, what that means, and where it is now.
+    fileprivate var report: String {
+        let kept =
+            if let copy {
+                copiedByteCount < byteCount
+                    ? "The first \(copiedByteCount) of them are kept in \(copy)" : "They are kept in \(copy)"
+            } else {
+                "They are not kept\(shortage.map { ": \($0)" } ?? "")"
+            }
+        return
+            "\(byteCount) bytes at the end of the journal were cut off: of \(segment.text), from byte \(byteOffset) on, which is from sequence \(sequence) on. They are incomplete or unsynced writes of the last process, of which --durability always has acknowledged none; or the disk has damaged the last writes (so it is where that process was idle when it ended): then acknowledged ones are missing, and a backup or the archive may have them. \(kept)"
     }
 }

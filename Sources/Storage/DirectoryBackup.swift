@@ -47,7 +47,7 @@ package enum DirectoryBackup {
             throw .badData("\(path): the directory holds no data")
         }
         try refuse(moment, ifNotReachedIn: path, summary)
-        do throws(DiskFailure) { try syncJournal(of: disk) } catch {
+        do throws(DiskFailure) { try syncJournal(of: disk, readAs: summary) } catch {
             guard let warn else { throw StorageError(error) }
             warn(
                 "\(error): the restored data is complete. But if a server runs on \(path), a power cut may remove its latest records there, which the restored copy has"

@@ -2,11 +2,14 @@
 //
 //   FAULT_UNREADABLE   pread(2) of the file of this name fails: EIO
 //   FAULT_FLIPPED_BIT  of what is written first into a file with this in its name, one bit is another on the disk
+//   FAULT_BEHIND_CACHE of a file with this in its name, one bit is another on the disk than in memory: it is read once
+//                      posix_fadvise(2) has dropped the file from memory
 //   FAULT_BEHIND_NAME  once a file has been renamed to this name, fsync(2) fails: EIO
 //   FAULT_UNLINK       unlinkat(2) of the file of this name fails: EIO
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,6 +20,7 @@
 #define NEXT(result, name, ...) ((result (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name))
 
 static atomic_int is_named;
+static atomic_int is_dropped;
 
 // The last part of the path of an open file, in `path`.
 static const char *file_name(int file, char *path, size_t capacity) {
@@ -33,13 +37,37 @@ static int is(const char *variable, const char *name) {
     return wanted != NULL && strcmp(wanted, name) == 0;
 }
 
+static int is_part(const char *variable, const char *name) {
+    const char *wanted = getenv(variable);
+    return wanted != NULL && strstr(name, wanted) != NULL;
+}
+
 static ssize_t read_at(const char *symbol, int file, void *bytes, size_t count, off_t offset) {
     char path[4096];
     if (is("FAULT_UNREADABLE", file_name(file, path, sizeof path))) {
         errno = EIO;
         return -1;
     }
-    return NEXT(ssize_t, symbol, int, void *, size_t, off_t)(file, bytes, count, offset);
+    ssize_t result = NEXT(ssize_t, symbol, int, void *, size_t, off_t)(file, bytes, count, offset);
+    if (offset <= 10 && offset + result > 10 && atomic_load(&is_dropped) &&
+        is_part("FAULT_BEHIND_CACHE", file_name(file, path, sizeof path)))
+        ((char *)bytes)[10 - offset] ^= 4;
+    return result;
+}
+
+static int drop_at(const char *symbol, int file, off_t offset, off_t count, int advice) {
+    char path[4096];
+    if (advice == POSIX_FADV_DONTNEED && is_part("FAULT_BEHIND_CACHE", file_name(file, path, sizeof path)))
+        atomic_store(&is_dropped, 1);
+    return NEXT(int, symbol, int, off_t, off_t, int)(file, offset, count, advice);
+}
+
+SHOWN int posix_fadvise(int file, off_t offset, off_t count, int advice) {
+    return drop_at("posix_fadvise", file, offset, count, advice);
+}
+
+SHOWN int posix_fadvise64(int file, off_t offset, off_t count, int advice) {
+    return drop_at("posix_fadvise64", file, offset, count, advice);
 }
 
 SHOWN ssize_t pread(int file, void *bytes, size_t count, off_t offset) {

@@ -262,6 +262,22 @@ def test_a_bit_that_the_disk_changes_is_found_before_the_import_counts(tmp_path,
     assert run("check", "data", filled).returncode == 0
 
 
+def test_the_import_is_read_back_from_the_disk_and_not_from_memory(tmp_path, filled, disk_faults):
+    file, before = write(tmp_path / "in.json", {"rows": many(500)}), exported(filled)
+    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_BEHIND_CACHE=".chk.new")
+    assert done.returncode == DISK_FAILURE and "is read back otherwise" in done.stderr, done
+    assert exported(filled) == before
+
+
+def test_imports_in_a_row_keep_two_checkpoints(tmp_path, filled):
+    for number in range(5):
+        file = write(tmp_path / "in.json", {"round": number})
+        assert run("import", "--data", filled, "--replace", file).returncode == 0
+        assert len(list(filled.glob("checkpoint-*.chk"))) <= 2 and len(list(filled.glob("journal-*.log"))) <= 2
+        assert run("check", "data", filled).returncode == 0
+    assert exported(filled) == {"round": 4}
+
+
 def test_an_import_that_has_its_name_says_that_it_has_taken_effect(tmp_path, filled, disk_faults):
     file, name = write(tmp_path / "in.json", {"rows": many(500)}), "checkpoint-00000001-0000000000000002.chk"
     done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_BEHIND_NAME=name)

@@ -11,6 +11,7 @@ import random
 import pytest
 
 from crash import Workload
+from pando_client import Connection
 
 ROUNDS = int(os.environ.get("PANDO_KILL_ROUNDS", "20"))
 OTHER_ROUNDS = max(1, ROUNDS // 4)  # over the transports that add nothing to what is on the disk
@@ -47,3 +48,28 @@ def test_nothing_acknowledged_is_lost_over_many_kills(servers, durability, trans
         f"{workload.shown_count} values shown to others, {stderr.count('a new segment of the journal')} new segments, "
         f"{stderr.count('.log, prepared')} of them prepared"
     )
+
+
+def test_what_a_start_cuts_off_the_journal_is_kept_and_reported(servers):
+    """The disk has damaged the last record: the start cannot know that it was not torn by the crash."""
+    server = servers()
+    with Connection(server.port, "default") as connection:
+        connection.must("p", {"p": "/a", "d": "kept"})
+        connection.must("p", {"p": "/b", "d": "damaged"})
+    server.kill()
+    segment = next(server.data.glob("journal-*1.log"))
+    bytes_before = segment.read_bytes()
+    at = bytes_before.index(b"damaged")
+    segment.write_bytes(bytes_before[:at] + b"D" + bytes_before[at + 1:])
+    server.start()
+    with Connection(server.port, "default") as connection:
+        assert connection.get("/") == {"a": "kept"}
+    copies = list(server.data.glob("*.torn-*"))
+    assert len(copies) == 1 and b"Damaged" in copies[0].read_bytes()
+    offset = int(copies[0].name.split("-")[-2])
+    assert offset < at and bytes_before[offset:at].endswith(copies[0].read_bytes().split(b"Damaged")[0])
+    log = server.stderr()
+    assert f"of {segment.name}, from byte {offset} on" in log and copies[0].name in log, log
+    # It is no part of the journal, and no other program's file.
+    server.restart()
+    assert list(server.data.glob("*.torn-*")) == copies

@@ -31,6 +31,42 @@ struct TestFailure: Error {
 }
 
 @Suite struct SystemDiskTests {
+    /// Whatever has the name: nothing is changed.
+    @Test func newDirectoryIsMadeOnlyWhereNothingIs() throws {
+        let temporary = try TemporaryDirectory()
+        let path = temporary.path + "/new"
+        #expect(try SystemDisk(new: path).list().isEmpty)
+        let (file, link) = (temporary.path + "/file", temporary.path + "/link")
+        _ = try SystemDisk(directory: temporary.path, create: false).open("file", .create)
+        // To nothing.
+        #expect(unsafe symlink("nowhere", link) == 0)
+        for taken in [path, file, link, temporary.path] {
+            do throws(DiskFailure) {
+                _ = try SystemDisk(new: taken)
+                Issue.record("\(taken) was taken")
+            } catch {
+                #expect(error.isTaken, "\(error)")
+            }
+        }
+    }
+
+    /// The bytes are the same, wherever they come from.
+    @Test func droppedCacheIsReadAgain() throws {
+        let temporary = try TemporaryDirectory()
+        let disk = try SystemDisk(directory: temporary.path, create: false)
+        let bytes = [UInt8](repeating: 7, count: 1 << 20)
+        let file = try disk.open("file", .create)
+        try disk.write(bytes.rawSpan, to: file, at: 0)
+        try disk.sync(file)
+        disk.dropCache(of: file)
+        var found = [UInt8](repeating: 0, count: bytes.count)
+        let count = try unsafe found.withUnsafeMutableBytes { buffer throws(DiskFailure) in
+            // The function fills no more than the buffer.
+            unsafe try disk.read(file, at: 0, into: buffer)
+        }
+        #expect(count == bytes.count && found == bytes)
+    }
+
     /// Random entries are read back as they were written, through the real file system, over several runs.
     @Test(arguments: 0..<4 as Range<UInt64>)
     func roundTrip(seed: UInt64) throws {

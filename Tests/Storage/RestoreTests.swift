@@ -100,6 +100,21 @@ import Testing
         #expect(try Self.names(on: base) == ["old"])
     }
 
+    /// The same where the bytes in memory are good: they are read from the disk.
+    @Test(arguments: [false, true])
+    func bitThatIsAnotherOnTheDiskThanInMemoryIsFound(restores: Bool) throws {
+        let base = SimulatedDisk(files: try Self.files())
+        let disk = RottenDisk(base)
+        do throws(StorageError) {
+            try Self.change(disk, restores: restores, to: "new")
+            Issue.record("it was not found")
+        } catch {
+            #expect(error.exitCode == 74 && error.description.contains("is read back otherwise"), "\(error)")
+        }
+        base.killProcess()
+        #expect(try Self.names(on: base) == ["old"])
+    }
+
     /// A file that a disk cannot read, and that nothing replaces, is a failure of the disk and no bad data.
     @Test func readFailuresAreOfTheDisk() {
         let failure = DiskFailure(
@@ -141,5 +156,27 @@ private final class FlippingDisk: ForwardingDisk, @unchecked Sendable {
             (offset..<offset + bytes.byteCount).contains(byteOffset)
         else { return }
         base.flipBit(of: checkpoint.name, at: byteOffset * 8 + 3)
+    }
+}
+
+/// A disk that has another bit in a new checkpoint than the system has in memory.
+///
+/// `@unchecked Sendable`: used by one thread at a time.
+private final class RottenDisk: ForwardingDisk, @unchecked Sendable {
+    let base: SimulatedDisk
+    /// The checkpoint that was opened last, while it has not its name.
+    private var opened: (name: String, file: SimulatedDisk.File)?
+
+    init(_ disk: SimulatedDisk) { base = disk }
+
+    func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
+        let file = try base.open(name, mode)
+        if name.hasSuffix(".chk.new") { opened = (name, file) }
+        return file
+    }
+
+    func dropCache(of file: SimulatedDisk.File) {
+        guard let opened, opened.file === file else { return }
+        base.flipBit(of: opened.name, at: 80 * 8 + 3)
     }
 }

@@ -145,6 +145,10 @@ int pando_disk_sync(int file) {
     return fdatasync(file) != 0 ? -errno : 0;
 }
 
+void pando_disk_drop_cache(int file) {
+    (void)posix_fadvise(file, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 int pando_disk_reserve(int file, uint64_t start, uint64_t end) {
     if (end <= start) return 0;
     // fallocate reserves space beyond the process's file size limit where the size stays, and the write would fail.
@@ -251,6 +255,14 @@ int pando_disk_lacks_memory(int error) {
 
 int pando_disk_is_missing(int error) {
     return error == ENOENT;
+}
+
+int pando_disk_exists(void) {
+    return EEXIST;
+}
+
+int pando_disk_is_taken(int error) {
+    return error == EEXIST;
 }
 
 int pando_disk_is_no_directory(int error) {

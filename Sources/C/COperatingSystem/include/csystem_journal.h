@@ -34,6 +34,8 @@ int pando_disk_sync(int file);
 /// the file's size stays. Where the file system cannot do that, checks whether there is enough space now. -ENOSPC or
 /// -EDQUOT when there is not.
 int pando_disk_reserve(int file, uint64_t start, uint64_t end);
+/// Asks the kernel to drop the clean pages of the file (posix_fadvise(2)). A file system that cannot do that is no error.
+void pando_disk_drop_cache(int file);
 int pando_disk_truncate(int file, uint64_t byte_count);
 int pando_disk_rename(int directory, const char *from, const char *to);
 int pando_disk_remove(int directory, const char *name);
@@ -59,6 +61,10 @@ int pando_disk_lacks_descriptors(int error);
 int pando_disk_lacks_memory(int error);
 /// Whether the error is ENOENT: there is no file of that name.
 int pando_disk_is_missing(int error);
+/// The value of EEXIST.
+int pando_disk_exists(void);
+/// Whether the error is EEXIST: there is something of that name.
+int pando_disk_is_taken(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
 int pando_disk_is_no_directory(int error);
 /// Whether the error is ENXIO: what should be a regular file is a FIFO, a device or a socket.
