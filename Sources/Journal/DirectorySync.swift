@@ -23,13 +23,13 @@ package func syncJournal<Storage: Disk>(
 }
 
 /// Makes the files of a journal durable, also those that only earlier moments need: another program may have
-/// copied them, without a sync. Those that the disk cannot read are left to those who read them.
+/// copied them, without a sync. Those that cannot be read are left out: recovery may not need them.
 /// - Throws: As ``syncFiles(_:of:except:)``.
 func syncFiles<Storage: Disk>(_ listing: DirectoryListing, of disk: Storage) throws(DiskFailure) {
     let names =
         listing.checkpoints.map(\.text) + listing.segments.map(\.text)
         + listing.histories.map(TimelineHistory.fileName)
-    try syncFiles(names, of: disk, except: { $0.isMissing || $0.isUnreadable })
+    try syncFiles(names, of: disk, except: { $0.isMissing || $0.isUnreadable || $0.advice != nil })
 }
 
 /// Makes files durable.
