@@ -171,7 +171,9 @@ final class BackupServices: @unchecked Sendable {
             directory.logNoAnswer(Self.firstLookTimeout, logger)
         }
         for directory in directories.all.filter(isUnresponsive) {
-            guard try !waitForFirstLook(at: directory, until: directories.answerDeadline) else { continue }
+            // It may have answered while the data directory was read, for longer than that.
+            let deadline = max(directories.answerDeadline, .now + Self.claimTimeout)
+            guard try !waitForFirstLook(at: directory, until: deadline) else { continue }
             directory.logNoAnswer(Self.openTimeout, logger)
         }
     }
