@@ -104,7 +104,9 @@ extension Engine {
                 listen.path, Self.visible(listen.query), as: credential, at: time, spending: &stepsLeft)
             steps -= ruleStepBudget.readStepCount - stepsLeft
             if isAllowed { continue }
-            work -= ListenCost.work(at: listen.path)
+            work -=
+                listen.query == nil
+                ? ListenCost.work(at: listen.path) : ListenCost.work(ofFilteredAt: listen.path)
             denied.append(listen)
         }
         // At one path the default listen comes first. Tags are distinct.

@@ -52,7 +52,7 @@ package enum OfflineCommit {
     /// Whether a server archives the journal of a data directory; also where it cannot be read in which
     /// directory.
     package static func isArchived(_ path: String) -> Bool {
-        do throws(BackupDirectory.Failure) {
+        do throws(BackupPlace.Unreadable) {
             return try BackupPlace.read(.archive, in: path) != nil
         } catch {
             return true

@@ -42,6 +42,13 @@ enum ListenCost {
     /// The same for so many bytes of keys.
     static func visits(ofKeyBytes byteCount: Int) -> Int { byteCount / visitedKeyByteCount }
 
-    /// About how much there is to do to end a listen, in nodes of the trie. O(1).
+    /// To take a window out of those of its location (``WindowFinder``) takes as long as to visit so many
+    /// nodes of the trie: some microseconds.
+    private static let viewWork = 8
+
+    /// About how much there is to do to end a default listen, in nodes of the trie. O(1).
     static func work(at path: Path) -> Int { path.count + 1 }
+
+    /// The same for a filtered listen. O(1).
+    static func work(ofFilteredAt path: Path) -> Int { work(at: path) + viewWork }
 }

@@ -140,7 +140,7 @@ struct ListenRegistry: Sendable {
                 left -= ListenCost.work(at: path)
             case .filtered(let key):
                 if let view = table.removeFiltered(key, listens.session) { views.append(view) }
-                left -= ListenCost.work(at: key.path)
+                left -= ListenCost.work(ofFilteredAt: key.path)
             }
             listens.endedCount += 1
         }

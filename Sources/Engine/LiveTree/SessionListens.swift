@@ -80,7 +80,7 @@ struct SessionListens: Sendable {
     mutating func insert(_ key: FilteredListenKey) -> Bool {
         guard filtered.insert(key) else { return false }
         byteCount += ListenCost.bytes(at: key.path, key.query)
-        endingWork += ListenCost.work(at: key.path)
+        endingWork += ListenCost.work(ofFilteredAt: key.path)
         filteredCounts[key.path, default: 0] += 1
         if !key.query.aggregates.isEmpty { aggregateCount += 1 }
         return true
@@ -90,7 +90,7 @@ struct SessionListens: Sendable {
     mutating func remove(_ key: FilteredListenKey) -> Bool {
         guard filtered.remove(key) else { return false }
         byteCount -= ListenCost.bytes(at: key.path, key.query)
-        endingWork -= ListenCost.work(at: key.path)
+        endingWork -= ListenCost.work(ofFilteredAt: key.path)
         filteredCounts[key.path, default: 0] -= 1
         if !key.query.aggregates.isEmpty { aggregateCount -= 1 }
         if filteredCounts[key.path] == 0 { filteredCounts[key.path] = nil }
@@ -152,9 +152,9 @@ struct SessionListens: Sendable {
             byteCount == defaults.members.reduce(0) { $0 + ListenCost.bytes(at: $1) }
                 + filtered.members.reduce(0) { $0 + ListenCost.bytes(at: $1.path, $1.query) }
                 + countedWindows.values.reduce(0) { $0 + $1.byteCount }, "bytes of listens are miscounted")
-        let paths = defaults.members + filtered.members.map(\.path)
         precondition(
-            endingWork == paths.reduce(0) { $0 + ListenCost.work(at: $1) },
+            endingWork == defaults.members.reduce(0) { $0 + ListenCost.work(at: $1) }
+                + filtered.members.reduce(0) { $0 + ListenCost.work(ofFilteredAt: $1.path) },
             "the work to end the listens is miscounted")
         precondition(
             defaultVisits == defaults.members.reduce(0) { $0 + ListenCost.visits(at: $1) },

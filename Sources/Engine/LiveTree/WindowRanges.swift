@@ -35,13 +35,38 @@ struct WindowRanges {
     }
 
     private struct Page {
-        var ranges: [Range]
+        private(set) var ranges: [Range]
         /// Nil where some range has no end.
-        var high: IndexPlace?
+        private(set) var high: IndexPlace?
 
         init(_ ranges: [Range]) {
             self.ranges = ranges
             high = Self.high(of: ranges)
+        }
+
+        /// Inserts a range in its order. O(page).
+        mutating func insert(_ range: Range) {
+            ranges.insert(range, at: ranges.firstIndex { !$0.isNotAfter(range) } ?? ranges.count)
+            guard let highest = high else { return }
+            high = range.high.map { IndexPlace.compare($0, highest) > 0 ? $0 : highest }
+        }
+
+        /// Removes the range with a number, if it is there. O(page).
+        mutating func remove(_ number: Int) {
+            guard let index = ranges.firstIndex(where: { $0.number == number }) else { return }
+            let removed = ranges.remove(at: index)
+            // Another range decides, as long as this one was lower.
+            guard removed.high == nil || removed.high == high else { return }
+            high = Self.high(of: ranges)
+        }
+
+        /// Moves the upper half of the ranges out.
+        mutating func split() -> Page {
+            let middle = ranges.count / 2
+            let upper = Page(Array(ranges[middle...]))
+            ranges.removeSubrange(middle...)
+            high = Self.high(of: ranges)
+            return upper
         }
 
         private static func high(of ranges: [Range]) -> IndexPlace? {
@@ -76,23 +101,19 @@ struct WindowRanges {
     mutating func insert(_ range: Range) {
         guard !pages.isEmpty else { return pages = [Page([range])] }
         let index = page(of: range)
-        var ranges = pages[index].ranges
-        ranges.insert(range, at: ranges.firstIndex { !$0.isNotAfter(range) } ?? ranges.count)
-        if ranges.count > Self.pageCapacity {
-            let middle = ranges.count / 2
-            pages.insert(Page(Array(ranges[middle...])), at: index + 1)
-            ranges.removeSubrange(middle...)
+        pages[index].insert(range)
+        if pages[index].ranges.count > Self.pageCapacity {
+            let upper = pages[index].split()
+            pages.insert(upper, at: index + 1)
         }
-        pages[index] = Page(ranges)
     }
 
     /// Removes a range that is there, as it was added. O(log pages + page).
     mutating func remove(_ range: Range) {
         guard !pages.isEmpty else { return }
         let index = page(of: range)
-        var ranges = pages[index].ranges
-        ranges.removeAll { $0.number == range.number }
-        if ranges.isEmpty { pages.remove(at: index) } else { pages[index] = Page(ranges) }
+        pages[index].remove(range.number)
+        if pages[index].ranges.isEmpty { pages.remove(at: index) }
     }
 
     /// Calls `body` for each range that has one of some places, with the index of the first place in it.
