@@ -17,6 +17,8 @@ package struct OutputBatch: Sendable {
         case shared(SharedBytes, ContiguousArray<SessionID>)
         /// As ``shared(_:_:)``, of one message; so long that receivers share them in the form that they take.
         case compressible(CompressibleFrames, ContiguousArray<SessionID>)
+        /// A push to listens with many different tags: each recipient gets a message of its own.
+        case tagged(TaggedPush)
         /// A large message: a worker encodes it (``SnapshotWorkers``), and the later outputs of the session
         /// wait for it.
         case large(SessionID, LargeMessage)
@@ -133,7 +135,7 @@ package struct OutputBatch: Sendable {
     ///   not counted when the item was made.
     package mutating func noteDelivered(_ index: Int, recipientCount: Int) {
         switch items[index] {
-        case .shared, .compressible, .events, .update, .window: pushCount += recipientCount
+        case .shared, .compressible, .tagged, .events, .update, .window: pushCount += recipientCount
         case .frames, .large, .rest, .windowMark, .held, .close, .resumeReading, .delivered: break
         }
         items[index] = .delivered
@@ -145,12 +147,15 @@ package struct OutputBatch: Sendable {
         case one(SessionID)
         /// Of all loops.
         case several(ContiguousArray<SessionID>)
+        /// Of all loops; a session may be there under many tags.
+        case tagged([Push.TaggedRecipient])
 
         package var count: Int {
             switch self {
             case .none: 0
             case .one: 1
             case .several(let sessions): sessions.count
+            case .tagged(let recipients): recipients.count
             }
         }
     }
@@ -161,6 +166,7 @@ package struct OutputBatch: Sendable {
             .window(let id, _), .windowMark(let id), .held(let id, _), .close(let id, _):
             .one(id)
         case .shared(_, let recipients), .compressible(_, let recipients): .several(recipients)
+        case .tagged(let push): .tagged(push.recipients)
         case .resumeReading, .delivered: .none
         }
     }

@@ -36,6 +36,8 @@ struct OutputEncoder {
     /// Pushes up to so many bytes are encoded here even then.
     private static let tinyByteCount = 512
 
+    /// The most different tags of one push whose messages are all encoded here: at most 2 MiB.
+    private static let tagLimit = 64
     /// Recipients of one push from which on the time of its request is measured.
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
@@ -98,8 +100,10 @@ struct OutputEncoder {
 
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
-        let groups = TagGroups(push.taggedRecipients)
         if push.taggedRecipients.count > Self.manyRecipientsCount { mayHaveTakenLong = true }
+        guard let groups = TagGroups(push.taggedRecipients, atMost: Self.tagLimit) else {
+            return encode(withManyTags: push)
+        }
         if push.body.isHeavier(than: largeByteCount) {
             if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
             for group in groups.all {
@@ -122,6 +126,25 @@ struct OutputEncoder {
             } else {
                 send(to: [groups.sessions(of: group)])
             }
+        }
+    }
+
+    /// Leaves the messages for the tagged recipients to the loops. O(bytes of one message).
+    private mutating func encode(withManyTags push: Push) {
+        if push.recipients.contains(where: { !$0.isEmpty }) {
+            var untagged = push
+            untagged.taggedRecipients = []
+            encode(untagged)
+        }
+        var head: [UInt8] = []
+        if !push.body.isHeavier(than: largeByteCount) { head.append(pushHead: push.body) }
+        let tagged = TaggedPush(push.body, head: head, to: push.taggedRecipients)
+        let recipientCount = tagged.recipients.count
+        fannedOutByteCount &+= recipientCount &* tagged.byteCount
+        for loop in batches.indices {
+            batches[loop].sharedByteCount += tagged.byteCount
+            batches[loop].recipientCount += recipientCount / batches.count
+            batches[loop].append(.tagged(tagged))
         }
     }
 

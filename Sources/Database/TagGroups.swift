@@ -1,7 +1,8 @@
 import PandoEngine
 
 /// The recipients of one push by their tags. Clients number their tags from one, so listeners of one query
-/// often share theirs; where each has its own, a tag costs no allocation.
+/// often share theirs; where each has its own, a tag costs no allocation. For very many there is
+/// ``TaggedPush``.
 struct TagGroups {
     /// Recipients with one tag: a list through ``following``.
     struct Group {
@@ -16,7 +17,9 @@ struct TagGroups {
     /// For each recipient the next one with its tag; 0 for none, since the first recipient follows no other.
     private var following: [Int] = []
 
-    init(_ recipients: [Push.TaggedRecipient]) {
+    /// - Parameter limit: The most different tags; nil where there are more.
+    /// - Complexity: O(recipients).
+    init?(_ recipients: [Push.TaggedRecipient], atMost limit: Int = .max) {
         self.recipients = recipients
         if recipients.count <= 1 {
             all = recipients.map { Group(tag: $0.tag, first: 0, last: 0) }
@@ -29,6 +32,7 @@ struct TagGroups {
                 following[all[index].last] = number
                 all[index].last = number
             } else {
+                guard all.count < limit else { return nil }
                 indexes[recipient.tag] = all.count
                 all.append(Group(tag: recipient.tag, first: number, last: number))
             }

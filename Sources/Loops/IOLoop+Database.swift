@@ -94,6 +94,9 @@ extension IOLoop {
                 let range = position.nextRecipients(of: recipients.count)
                 position.sharedCount += send(&forms, to: recipients[range])
                 if range.upperBound < recipients.count { position.forms = forms }
+            case .tagged(let push):
+                let range = position.nextRecipients(of: push.recipients.count, haveOwn: true)
+                position.sharedCount += send(push, to: range)
             case .events, .update, .window:
                 position.sharedCount += deliver(batch, item: position.item)
                 position.nextItem()
@@ -112,6 +115,7 @@ extension IOLoop {
         case .compressible(let frames, let recipients):
             var forms = FramesByForm(frames)
             return send(&forms, to: recipients[...])
+        case .tagged(let push): return send(push, to: push.recipients.indices)
         case .frames(let id, let range): table[id]?.send(batch.arena.rawSpan.extracting(range))
         case .large(let id, let message): table[id]?.send(message)
         case .rest(let id, let result): table[id]?.receive(result)
@@ -154,6 +158,31 @@ extension IOLoop {
             let bytes = forms.bytes(for: form, services.context.compression)
             if case .script = form { session.send(script: bytes) } else { session.send(bytes) }
             count += 1
+        }
+        return count
+    }
+
+    /// Sends some recipients of a push the messages for their tags.
+    /// - Returns: How many of the recipients have a session here.
+    private func send(_ push: TaggedPush, to range: Range<Int>) -> Int {
+        let slots = table.slots
+        var writer: TaggedPushWriter?
+        var count = 0
+        for recipient in push.recipients[range] {
+            guard let session = table.session(recipient.session, among: slots) else { continue }
+            count += 1
+            if push.isLarge {
+                session.send(push.largeMessage(for: recipient.tag))
+                continue
+            }
+            // Moved: its buffers are not copied.
+            var printing = writer.take() ?? push.makeWriter()
+            if printing.print(for: recipient.tag) {
+                session.send(printing.frames.rawSpan)
+            } else {
+                session.close(.finished)
+            }
+            writer = consume printing
         }
         return count
     }

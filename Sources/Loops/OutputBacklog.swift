@@ -117,6 +117,8 @@ struct OutputBacklog {
     ) -> Urgency {
         switch recipients {
         case .none: return .none
+        // Very many.
+        case .tagged: return .none
         case .one(let session): return hasWaitingOutput(session) ? .none : urgency(session)
         case .several(let sessions):
             guard sessions.count <= Self.earlyRecipientLimit else { return .none }
@@ -143,6 +145,8 @@ struct OutputBacklog {
         case .none: break
         case .one(let session): noteWaiting(session, inBatch: number)
         case .several(let sessions): for session in sessions { noteWaiting(session, inBatch: number) }
+        case .tagged(let recipients):
+            for recipient in recipients { noteWaiting(recipient.session, inBatch: number) }
         }
     }
 

@@ -72,14 +72,16 @@ struct OutputPosition {
     }
 
     /// Moves behind recipients of an item: all that are left of them, of a slice, or of the piece.
-    /// - Parameter count: All recipients of the item.
+    /// - Parameters:
+    ///   - count: All recipients of the item.
+    ///   - haveOwn: Each gets a message of its own, which counts as an item.
     /// - Returns: Their indexes.
-    mutating func nextRecipients(of count: Int) -> Range<Int> {
-        let end = min(count, recipient + min(leftCount, Self.sliceCount))
+    mutating func nextRecipients(of count: Int, haveOwn: Bool = false) -> Range<Int> {
+        let end = min(count, recipient + min(leftCount, haveOwn ? Self.uncheckedLimit : Self.sliceCount))
         defer {
             // An item of no recipients counts, too: there may be many.
             leftCount -= max(1, end - recipient)
-            uncheckedCount += (end - recipient) / Self.recipientsPerItem
+            uncheckedCount += (end - recipient) / (haveOwn ? 1 : Self.recipientsPerItem)
             recipient = end == count ? 0 : end
             if end == count { item += 1 }
         }

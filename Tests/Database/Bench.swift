@@ -171,6 +171,7 @@ final class Bench {
                 case .shared(let bytes, let sessions): sessions.map { "\($0.slot) \(text(bytes.array))" }
                 case .compressible(let frames, let sessions):
                     sessions.map { "\($0.slot) \(text(frames.plain.array))" }
+                case .tagged(let push): messages(of: push)
                 case .large(let session, let message): messages(of: message).map { "\(session.slot) \($0)" }
                 case .close(let session, let reason): ["\(session.slot) close \(reason)"]
                 case .rest(let session, let outcome): ["\(session.slot) rest \(outcome)"]
@@ -183,6 +184,16 @@ final class Bench {
                 case .delivered: []
                 }
             }
+        }
+    }
+
+    private func messages(of push: TaggedPush) -> [String] {
+        var writer = push.makeWriter()
+        return push.recipients.map { recipient in
+            guard !push.isLarge, writer.print(for: recipient.tag) else {
+                return "\(recipient.session.slot) large"
+            }
+            return "\(recipient.session.slot) \(text(writer.frames))"
         }
     }
 

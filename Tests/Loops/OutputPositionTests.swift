@@ -88,6 +88,31 @@ import Testing
         #expect(dealt.flatMap { Array($0) } == Array(0..<1000))
     }
 
+    /// Where each recipient has a message of its own, the clock is looked at as often as for as many items.
+    @Test func recipientsWithMessagesOfTheirOwnCountAsItems() {
+        let batch = OutputBatch(items: [shared(1000)])
+        var position = OutputPosition()
+        var dealt: [Range<Int>] = []
+        while !position.isBehind(batch) {
+            position.beginPiece()
+            var lookCount = 0
+            var pieceCount = 0
+            while !position.isPieceOver, !position.isBehind(batch) {
+                position.endPiece(if: {
+                    lookCount += 1
+                    return lookCount == 3
+                })
+                if position.isPieceOver { break }
+                let range = position.nextRecipients(of: 1000, haveOwn: true)
+                pieceCount += range.count
+                dealt.append(range)
+            }
+            #expect(pieceCount <= 4 * OutputPosition.uncheckedLimit && pieceCount > 0)
+        }
+        #expect(dealt.flatMap { Array($0) } == Array(0..<1000))
+        #expect(dealt.allSatisfy { $0.count <= OutputPosition.uncheckedLimit })
+    }
+
     /// Items that take long: the piece ends between two batches of items, wherever a batch of outputs ends.
     @Test func aPieceEndsWhenItsTimeIsOver() {
         let session = SessionID(loop: 0, slot: 0, generation: 1)

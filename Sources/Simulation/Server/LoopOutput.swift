@@ -64,6 +64,7 @@ extension OutputBatch {
                 for message in Self.messages(in: frames.plain.array[...]) {
                     for session in sessions { outputs.append(.message(session, message)) }
                 }
+            case .tagged(let push): outputs += Self.outputs(of: push, encoding: encode)
             case .large(let session, let message):
                 encode(message)
                 let frames = (message.pieces ?? []).reduce(into: [UInt8]()) { $0 += $1.array }
@@ -77,6 +78,23 @@ extension OutputBatch {
             }
         }
         return outputs
+    }
+
+    private static func outputs(
+        of push: TaggedPush, encoding encode: (LargeMessage) -> Void
+    ) -> [LoopOutput] {
+        var writer = push.makeWriter()
+        return push.recipients.flatMap { recipient in
+            var frames: [UInt8] = []
+            if push.isLarge {
+                let message = push.largeMessage(for: recipient.tag)
+                encode(message)
+                frames = (message.pieces ?? []).reduce(into: []) { $0 += $1.array }
+            } else if writer.print(for: recipient.tag) {
+                frames = writer.frames
+            }
+            return messages(in: frames[...]).map { LoopOutput.message(recipient.session, $0) }
+        }
     }
 
     /// Takes the server's own frames apart, and puts chunks together (realtime §2.1).

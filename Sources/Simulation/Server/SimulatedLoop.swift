@@ -247,6 +247,7 @@ final class SimulatedLoop {
         case .shared(let bytes, let recipients): for id in recipients { connection(id)?.send(shared: bytes) }
         case .compressible(let frames, let recipients):
             for id in recipients { connection(id)?.send(shared: frames.plain) }
+        case .tagged(let push): deliver(push)
         case .large(let id, let message): connection(id)?.send(message)
         case .rest(let id, let result): connection(id)?.receive(result)
         case .events(let id, let events): connection(id)?.receive(events)
@@ -257,6 +258,18 @@ final class SimulatedLoop {
         case .close(let id, let reason): connection(id)?.close(reason)
         case .resumeReading: resumeReading()
         case .delivered: break
+        }
+    }
+
+    private func deliver(_ push: TaggedPush) {
+        var writer = push.makeWriter()
+        for recipient in push.recipients {
+            guard let connection = connection(recipient.session) else { continue }
+            if push.isLarge {
+                connection.send(push.largeMessage(for: recipient.tag))
+            } else if writer.print(for: recipient.tag) {
+                connection.send(writer.frames)
+            }
         }
     }
 
