@@ -40,6 +40,8 @@ final class CommandProcessor {
     private var pushIDs = PushIDGenerator()
     /// Has another thread free what takes long to free.
     var releases: ReleaseQueue
+    /// The large reads whose outputs wait.
+    private var pins = SnapshotPins()
     /// A write that was not done, because its rules take longer than there is time at once; nil for none.
     private var undecided: Operation? { didSet { isUndecided = undecided != nil } }
     /// Whether the last request was not executed because its rules take longer than there is time at once.
@@ -152,6 +154,8 @@ final class CommandProcessor {
         // Copied only while a database is watched: otherwise it is moved.
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
         let lacksIndex = operation.lacksIndex(in: database)
+        let readPath = operation.readPath
+        defer { pin(encoder.takePins(), at: readPath, in: database) }
         do throws(JournalRefusal) {
             let result = try perform(operation, session, credential, in: database)
             if database.engine.takeRuleStepCount() > Self.lightRuleStepCount { encoder.noteLongWork() }
@@ -182,6 +186,19 @@ final class CommandProcessor {
         default: break
         }
         encoder.encode(result, number, to: session)
+    }
+
+    /// Outputs that were just made hold the data of a location as it is now.
+    private func pin(_ outputs: [SnapshotPin], at path: Path?, in database: StoredDatabase) {
+        guard let path else { return }
+        for pin in outputs { pins.add(pin, at: path, in: database.id) }
+    }
+
+    /// The same for a REST response, where it may take long.
+    func pin(_ output: SnapshotPin?, at path: Path, in database: StoredDatabase) {
+        guard let output, database.engine.root.value(at: path).isHeavier(than: LargeMessage.byteCount)
+        else { return }
+        pins.add(output, at: path, in: database.id)
     }
 
     private func profile(
@@ -264,12 +281,17 @@ final class CommandProcessor {
             if isTooLarge { throw .tooLarge }
         }
         let changesData = delta.changesData
+        // Held only while there are pins: what the commit changes is copied then.
+        let noted = changesData && !pins.isEmpty ? (delta.changedPaths, root: database.engine.root) : nil
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
             metrics.commits.add()
+            if let (paths, root) = noted {
+                for value in pins.note(paths, replacing: root, in: database.id) { releases.add(value) }
+            }
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releases.add(replaced) }
         if let ended = database.engine.removeEndedQueues() { releases.add(ended) }
@@ -361,6 +383,16 @@ extension Operation {
         switch self {
         case .listen, .get: true
         default: false
+        }
+    }
+
+    /// The location whose data its reply, or first push, may hold; nil for one without data.
+    fileprivate var readPath: Path? {
+        switch self {
+        case .listen(let listen): listen.path
+        case .get(let path, _): path
+        case .transaction(let write, _, _): write.target.path
+        default: nil
         }
     }
 

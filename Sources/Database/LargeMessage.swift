@@ -35,6 +35,11 @@ package final class LargeMessage: @unchecked Sendable {
     /// What is encoded; nil once it is. A message may wait for minutes until its client has read it, and a
     /// snapshot holds all that later writes have replaced, which may be many times the bytes of the message.
     package var content: Content? { heldContent.withLock { $0 } }
+    /// Stands for the content where only this client gets it; nil once it is encoded.
+    private let heldPin: Mutex<SnapshotPin?>
+    var pin: SnapshotPin? { heldPin.withLock { $0 } }
+    /// Bytes of memory that the message keeps and the tree has no longer.
+    package var keptByteCount: Int { pin?.byteCount ?? 0 }
     /// Whole frames, to be sent one piece after the other, and none where there is nothing to send; nil while
     /// it is not encoded, and where it is larger than clients accept.
     package private(set) var pieces: [SharedBytes]?
@@ -59,6 +64,7 @@ package final class LargeMessage: @unchecked Sendable {
             case .reply(let number, _), .filtered(let number, _, _), .stale(let number, _): (number, false)
             }
         heldContent = Mutex(content)
+        heldPin = Mutex(isShared ? nil : SnapshotPin())
     }
 
     deinit {
@@ -185,6 +191,8 @@ package final class LargeMessage: @unchecked Sendable {
         isEncoded = true
         // Freed at the end of this call: behind it nothing but the pieces is needed.
         heldContent.withLock { $0 = nil }
+        // The content is freed with this call, too.
+        defer { heldPin.withLock { $0 = nil } }
         if case .push(.listens(let changed), _) = content {
             pieces = Self.pieces(of: changed)
         } else {

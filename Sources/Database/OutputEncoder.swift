@@ -26,6 +26,9 @@ struct OutputEncoder {
     /// ``takeMayHaveTakenLong()``.
     private var mayHaveTakenLong = false
 
+    /// Of the large messages for one client that were made since ``takePins()``.
+    private var pins: [SnapshotPin] = []
+
     /// Bytes of the frames that are shared, once for each recipient; only grows.
     private var fannedOutByteCount = 0
 
@@ -74,6 +77,9 @@ struct OutputEncoder {
         mayHaveTakenLong = false
         return true
     }
+
+    /// Removes and returns the pins of the large messages for one client that were made since the last call.
+    mutating func takePins() -> [SnapshotPin] { pins.isEmpty ? [] : exchange(&pins, with: []) }
 
     /// Notes when a request was read whose results are encoded next.
     mutating func noteRequest(received: MonotonicTime) {
@@ -152,11 +158,11 @@ struct OutputEncoder {
         switch result {
         case .ok: return acknowledge(number, to: session)
         case .data(let node) where node.isHeavier(than: LargeMessage.byteCount):
-            return append(.large(session, LargeMessage(.reply(number, node))), to: session)
+            return sendLarge(.reply(number, node), to: session)
         case .filtered(let node, let query):
-            return append(.large(session, LargeMessage(.filtered(number, node, query))), to: session)
+            return sendLarge(.filtered(number, node, query), to: session)
         case .dataStale(let current?) where current.node.isHeavier(than: LargeMessage.byteCount):
-            return append(.large(session, LargeMessage(.stale(number, current))), to: session)
+            return sendLarge(.stale(number, current), to: session)
         default: break
         }
         append(to: session) { message in
@@ -427,7 +433,12 @@ struct OutputEncoder {
     private mutating func sendLarge(_ content: LargeMessage.Content, to groups: [ContiguousArray<SessionID>])
     {
         let message = LargeMessage(content)
+        if let pin = message.pin { pins.append(pin) }
         for session in groups.joined() { append(.large(session, message), to: session) }
+    }
+
+    private mutating func sendLarge(_ content: LargeMessage.Content, to session: SessionID) {
+        sendLarge(content, to: [[session]])
     }
 
     /// Bytes that recipients are sent, as far as they are encoded here. Two values between which no batch was

@@ -46,31 +46,38 @@ package final class RESTCall: Sendable {
     let isLight: Bool
     /// Whether it may change data, rules or settings.
     package let isWrite: Bool
+    /// Stands for the data that the response to a read holds; nil for other requests. The connection owns it.
+    let pin: SnapshotPin?
     /// What a large body takes of the process's memory, as long as this is held.
     private let grant: ParsingBudget.Grant?
 
     /// Whether it was refused before it came to the databases: perhaps a write, whose client is to know.
     var isRefused: Bool { if case .refuse = action { true } else { false } }
 
-    /// - Parameter grant: What a large body takes of the process's memory.
-    package convenience init(namespace: String?, action: Action, grant: ParsingBudget.Grant? = nil) {
-        self.init(namespace: namespace, action: action, newKey: nil, compiledRules: nil, grant)
+    /// - Parameters:
+    ///   - pin: Of the response to a read: its connection keeps it until all of that is printed.
+    ///   - grant: What a large body takes of the process's memory.
+    package convenience init(
+        namespace: String?, action: Action, pin: SnapshotPin? = nil, grant: ParsingBudget.Grant? = nil
+    ) {
+        self.init(namespace: namespace, action: action, newKey: nil, compiledRules: nil, pin, grant)
     }
 
     /// The same POST, with the key of its child.
     func choosing(_ key: Key) -> RESTCall {
-        RESTCall(namespace: namespace, action: action, newKey: key, compiledRules: nil, grant)
+        RESTCall(namespace: namespace, action: action, newKey: key, compiledRules: nil, pin, grant)
     }
 
     /// The same publication of rules, with what became of their source.
     func publishing(_ rules: Result<Ruleset, InvalidRules>) -> RESTCall {
-        RESTCall(namespace: namespace, action: action, newKey: nil, compiledRules: rules, grant)
+        RESTCall(namespace: namespace, action: action, newKey: nil, compiledRules: rules, pin, grant)
     }
 
     private init(
         namespace: String?, action: Action, newKey: Key?, compiledRules: Result<Ruleset, InvalidRules>?,
-        _ grant: ParsingBudget.Grant?
+        _ pin: SnapshotPin?, _ grant: ParsingBudget.Grant?
     ) {
+        self.pin = pin
         self.grant = grant
         self.compiledRules = compiledRules
         self.namespace = namespace

@@ -49,6 +49,9 @@ final class RESTHandler {
         case .data(let request, let body, let credential):
             processData(
                 request, body, byteCount: byteCount, newKey: call.newKey, credential, database, session)
+            if let pin = call.pin, case .data(let target) = request.location {
+                processor.pin(pin, at: target.path, in: database)
+            }
             return nil
         case .listChildren(let listing, let credential):
             processor.metrics.requests.add(.restRead)

@@ -49,6 +49,25 @@ package struct Delta: Sendable {
         }
     }
 
+    /// The locations whose data changes. O(changes), with a limit: where there are very many, the location
+    /// above all of them.
+    package var changedPaths: [Path] {
+        switch kind {
+        case .nothing, .denied, .listen, .unlisten, .queue, .unqueue: []
+        case .put(let change): [Self.location(of: change)]
+        case .write(let base, let changes):
+            changes.count > Self.listedPathLimit ? [base] : changes.map { Self.location(of: $0) }
+        case .endSession(let changes, _):
+            changes.count > Self.listedPathLimit ? [.root] : changes.map { Self.location(of: $0) }
+        }
+    }
+
+    private static let listedPathLimit = 64
+
+    private static func location(of change: Change) -> Path {
+        change.path.namesPriority ? change.path.parent : change.path
+    }
+
     /// Whether the delta has to be in the journal before its effects may leave, unless they turn out
     /// redundant.
     /// - Parameter hadQueue: The session had onDisconnect writes queued before the delta was committed.

@@ -166,7 +166,7 @@ final class LoopMemory {
     /// What this loop's sessions have to give: by what they hold, and equally of what clients of all loops
     /// share.
     private var excessByteCount: Int {
-        let shared = Double(SharedBytes.liveByteCount) / Double(loopCount)
+        let shared = Double(memory.sharedByteCount) / Double(loopCount)
         let share = (Double(publishedByteCount) + shared) / Double(max(1, memory.byteCount))
         return Int(Double(memory.excessByteCount) * min(max(share, 0), 1))
     }

@@ -1,4 +1,5 @@
 import PandoBytes
+import PandoDatabase
 import Synchronization
 
 /// What clients make the server hold beside the data: output they have not read, input that is not complete,
@@ -50,7 +51,11 @@ package final class MemoryBudget: Sendable {
     }
 
     /// Bytes that are held.
-    package var byteCount: Int { held.load(ordering: .relaxed) + SharedBytes.liveByteCount }
+    package var byteCount: Int { held.load(ordering: .relaxed) + sharedByteCount }
+
+    /// Bytes of them that no loop counts, since clients of several may hold them: encoded messages, and data
+    /// that only snapshots have.
+    var sharedByteCount: Int { SharedBytes.liveByteCount + SnapshotPin.liveByteCount }
 
     var pressure: Pressure {
         let byteCount = byteCount

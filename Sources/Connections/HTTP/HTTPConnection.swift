@@ -94,7 +94,7 @@ package struct HTTPConnection {
     }
 
     /// Bytes of memory that this client takes, beside the unsent bytes of its socket.
-    package var heldByteCount: Int { unfinishedByteCount + waitingByteCount }
+    package var heldByteCount: Int { unfinishedByteCount + waitingByteCount + rest.keptByteCount }
 
     /// Whether others may hold what is unsent, too. Responses to polls are this client's alone, though its
     /// session keeps them.

@@ -33,6 +33,8 @@ final class PendingRequest {
     var isAdmitted = false
     /// The client sends the body behind a `100 Continue` (RFC 9110 §10.1.1).
     var expectsContinue = false
+    /// Of the data that the response holds until it is printed; nil for a request that reads none.
+    private(set) var pin: SnapshotPin?
     /// What is wrong with its body, which is not read then.
     var bodyProblem: RESTError?
 
@@ -44,6 +46,7 @@ final class PendingRequest {
         self.response = response
         self.namespace = namespace
         self.began = began
+        if request?.method.isRead == true { pin = SnapshotPin() }
     }
 
     /// As whom it acts.

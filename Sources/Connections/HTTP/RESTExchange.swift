@@ -52,6 +52,14 @@ struct RESTExchange {
     var work = RequestWork.none
     /// About the bytes of memory of a result that waits for its turn, as far as they are not the tree's.
     private(set) var waitingByteCount = 0
+    /// Bytes of memory that the response keeps and the tree has no longer.
+    var keptByteCount: Int {
+        switch state {
+        case .answering(let pending), .responding(let pending?): pending.pin?.byteCount ?? 0
+        case .none, .body, .admitting, .responding(nil): 0
+        }
+    }
+
     var body: RequestBody
     var limits = RequestLimits()
     /// The request has a time of its own.
@@ -221,7 +229,8 @@ struct RESTExchange {
         }
         if case .refuse(.payloadTooLarge) = action { context.append(.countLimit(.bodyBytes)) }
         hasPosted = true
-        let call = RESTCall(namespace: pending.namespace, action: action, grant: grant)
+        let call = RESTCall(
+            namespace: pending.namespace, action: action, pin: pending.pin, grant: grant)
         context.post(.rest(id, call, byteCount: byteCount), byteCount: byteCount)
         return .wait
     }

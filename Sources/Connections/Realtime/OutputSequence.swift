@@ -50,6 +50,16 @@ struct OutputSequence {
         /// Waiting outputs that are ``Output/ownsSnapshot``.
         var ownedSnapshotCount = 0
 
+        /// Bytes that snapshots keep and the tree has no longer. O(waiting outputs) where there are
+        /// snapshots.
+        var keptByteCount: Int {
+            var byteCount = 0
+            if case .encoding(let message) = stage { byteCount = message.keptByteCount }
+            guard ownedSnapshotCount > 0 else { return byteCount }
+            for case (.large(let message)?, _) in waiting[head...] { byteCount += message.keptByteCount }
+            return byteCount
+        }
+
         var isEmpty: Bool { if case .ready = stage { head == waiting.count } else { false } }
     }
 
@@ -93,9 +103,9 @@ struct OutputSequence {
 
     /// Bytes of memory that this client takes: what others share counts little.
     var heldByteCount: Int {
-        guard let backlog, case .sending(let message, let next) = backlog.stage else {
-            return waitingByteCount
-        }
+        guard let backlog else { return 0 }
+        let waitingByteCount = backlog.waitingByteCount + backlog.keptByteCount
+        guard case .sending(let message, let next) = backlog.stage else { return waitingByteCount }
         // From the piece on that the connection has.
         let pieces = message.byteCount(from: max(0, next - 1), for: form)
         return waitingByteCount + (message.isShared ? pieces / Self.sharedWeight : pieces)
