@@ -79,14 +79,17 @@ struct SnapshotPins {
         /// In ascending order, so that those below a location are neighbours.
         var paths: [Path] = []
         var pins: [Path: [WeakPin]] = [:]
-        /// Pins that were added since those that are gone were removed, and those that were left then.
+        /// Pins that were added, and writes, since those that are gone were removed; and pins that were left
+        /// then.
         var addedCount = 0
+        var writeCount = 0
         var leftCount = 0
     }
 
     private var databases: [UInt32: Places] = [:]
-    /// Added pins after which those that are gone are removed, and as many again as are left.
-    private static let sweptCount = 64
+    /// Added pins, or writes, after which those that are gone are removed, and as many again as are left: a
+    /// write does more while there are pins.
+    private static let sweptCount = 16
     /// Values that print to fewer bytes do not count.
     private static let leastByteCount = 16 << 10
 
@@ -115,6 +118,8 @@ struct SnapshotPins {
         guard var places = databases.removeValue(forKey: database) else { return [] }
         var found: [UnweighedValue] = []
         for path in paths { Self.note(path, root, &places, &found) }
+        places.writeCount += 1
+        if places.writeCount > Self.sweptCount + places.leftCount { Self.removeGone(from: &places) }
         if !places.paths.isEmpty { databases[database] = places }
         return found
     }
@@ -164,6 +169,6 @@ struct SnapshotPins {
         places.paths.removeAll { places.pins[$0]?.isEmpty ?? true }
         places.pins = places.pins.filter { !$0.value.isEmpty }
         places.leftCount = places.pins.values.reduce(0) { $0 + $1.count }
-        places.addedCount = 0
+        (places.addedCount, places.writeCount) = (0, 0)
     }
 }

@@ -78,6 +78,13 @@ import Testing
         for _ in 0..<10 { pins.add(SnapshotPin(), at: "a", in: 1) }
         #expect(Self.write(["a"], root, &pins) == 0)
         #expect(pins.isEmpty)
+        let pin = SnapshotPin()
+        pins.add(pin, at: "a", in: 1)
+        pins.add(SnapshotPin(), at: "c", in: 1)
+        for _ in 0..<100 { _ = Self.write(["b"], root, &pins) }
+        #expect(!pins.isEmpty)
+        #expect(Self.write(["a"], root, &pins) == 1 && pin.byteCount > 0)
+        #expect(pins.isEmpty, "writes elsewhere have found that the other is gone")
     }
 
     /// Random pins and writes: each pin keeps exactly the large values, at its location or below it, that
