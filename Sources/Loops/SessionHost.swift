@@ -158,7 +158,9 @@ final class SessionHost {
     ) -> WebSocketSession {
         let former = request.joins ? joined : nil
         let session = table.add { id in
-            WebSocketSession(id, on: channel, joining: former?.id, compressingFor: window, services)
+            WebSocketSession(
+                id, on: channel, joining: former?.id, compressingFor: window,
+                answersPings: request.answersPings, services)
         }
         channel.delegate = session
         if let former {

@@ -21,15 +21,16 @@ final class WebSocketSession: ChannelSession {
     ///     own.
     ///   - window: The deflate window for which messages to the client are compressed; nil where they are
     ///     not.
+    ///   - answersPings: Whether the client may be pinged (``UpgradeRequest/answersPings``).
     init(
         _ id: SessionID, on channel: Channel, joining polling: SessionID? = nil,
-        compressingFor window: DeflateWindow?, _ services: SessionServices
+        compressingFor window: DeflateWindow?, answersPings: Bool, _ services: SessionServices
     ) {
         services.context.now = services.loop.now
         ownWindow = window
         ownForm = OutputForm(compressingFor: window)
         connection = WebSocketConnection(
-            id, joining: polling, compressingFor: window, &services.context)
+            id, joining: polling, compressingFor: window, answersPings: answersPings, &services.context)
         super.init(id, on: channel, services)
         channel.readByteLimit = connection.readByteLimit
         services.metrics.webSockets.add(1)

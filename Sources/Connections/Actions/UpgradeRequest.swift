@@ -14,6 +14,12 @@ package struct UpgradeRequest: Sendable {
     /// Its id; nil where the client sent none that is valid.
     package let polling: PublicSessionID?
 
+    /// Whether the client takes a ping for what it is. The Admin SDK for Java fails at every frame but text
+    /// and close (realtime §2.3); its user agent ends in this way in all versions.
+    package var answersPings: Bool {
+        head.fields.bytes(of: "user-agent").map { !$0.span.hasSuffix("/AdminJava") } ?? true
+    }
+
     /// Reads the query and the host.
     package init(_ head: RequestHead) {
         let query = head.query(plusIsSpace: false)

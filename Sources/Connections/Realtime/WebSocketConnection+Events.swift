@@ -52,7 +52,7 @@ extension WebSocketConnection {
     // MARK: Time
 
     /// Whether a tick needs ``SocketStatus/acknowledgedByteCount`` also where nothing is unsent.
-    package var needsAcknowledgedByteCount: Bool { liveness.isPinged }
+    package var needsAcknowledgedByteCount: Bool { liveness.needsAcknowledgedByteCount }
 
     /// Now and then: disconnects a client that takes or sends too slowly, and asks a silent one whether it
     /// lives (realtime §2.3). Needs ``SocketStatus/acknowledgedByteCount`` while anything is unsent.

@@ -32,9 +32,10 @@ package struct WebSocketConnection: RealtimeTransport {
     ///   - polling: That session; nil for a session of its own.
     ///   - window: The deflate window of the client's side, where permessage-deflate was agreed on; nil where
     ///     it was not.
+    ///   - answersPings: Whether the client may be pinged (``UpgradeRequest/answersPings``).
     package init(
         _ id: SessionID, joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
-        _ context: inout ConnectionContext
+        answersPings: Bool = true, _ context: inout ConnectionContext
     ) {
         let messageByteLimit = context.settings.messageByteLimit
         // Made at the handshake, so it is there.
@@ -46,7 +47,7 @@ package struct WebSocketConnection: RealtimeTransport {
             Reassembler(
                 chunkLimit: context.settings.chunkCountLimit, messageByteLimit: messageByteLimit))
         outputs = OutputSequence(form: OutputForm(compressingFor: window))
-        liveness = Liveness(at: context.now)
+        liveness = Liveness(at: context.now, answersPings: answersPings)
         session = RealtimeSession(id)
         handover = polling.map { .offered(from: $0) } ?? .none
         // Of a session that may move here, the databases know another id.

@@ -56,6 +56,21 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         }
     }
 
+    /// The Admin SDK for Java (realtime §2.3).
+    @Test(
+        arguments: [
+            // User-Agent                                   may be pinged
+            ("Firebase/5/9.4.3/17.0.2/AdminJava", false),
+            ("Firebase/5/20.3.0/33/Android", true),
+            ("AdminJava/5", true),
+            ("", true),
+        ] as [(String, Bool)])
+    func clientsThatFailAtPings(agent: String, answersPings: Bool) throws {
+        let lines = ["GET /.ws?v=5 HTTP/1.1", "Host: localhost"]
+        #expect(UpgradeRequest(try head(lines + ["User-Agent: \(agent)"])).answersPings == answersPings)
+        #expect(UpgradeRequest(try head(lines)).answersPings)
+    }
+
     @Test func handshakeIsAnswered() {
         var driver = HTTPDriver()
         #expect(driver.receive(handshake() + "frames") == ["upgrade, 6 bytes follow"])

@@ -49,4 +49,38 @@ import Testing
         #expect(pingedAt == pinged, "\(because)")
         #expect(closedAt == closed, "\(because)")
     }
+
+    /// Looks each second at a client that is never pinged.
+    @Test(
+        arguments: [
+            // timeout  events by second                closed  because
+            (10, [:], 91, "it may be silent for two keep-alives"),
+            (75, [:], 113, "or for as long as others, if that is longer"),
+            (10, [80: .active], 171, "silence counts from what it said"),
+            (10, [80: .taken(1000)], 171, "and from what its system has acknowledged"),
+            (10, [80: .taken(1000), 100: .active, 140: .taken(1001)], 231, "from the last of both"),
+            (10, [20: .taken(7), 30: .taken(7)], 111, "the same count is not a sign of life"),
+        ] as [(Int, [Int: Event], Int, String)])
+    private func silenceWithoutPings(timeout: Int, events: [Int: Event], closed: Int, because: String) {
+        let start = MonotonicTime(nanoseconds: 1_000_000_000)
+        var liveness = Liveness(at: start, answersPings: false)
+        var taken = 0
+        var closedAt: Int?
+        for second in 1...closed where closedAt == nil {
+            let now = start + .seconds(second)
+            switch events[second] {
+            case .active?: liveness.noteActivity(at: now)
+            case .taken(let count)?: taken = count
+            case nil: break
+            }
+            #expect(liveness.needsAcknowledgedByteCount)
+            let action = liveness.check(at: now, timeout: .seconds(timeout), taken: { taken })
+            #expect(action != .ping, "\(because)")
+            if action == .close { closedAt = second }
+        }
+        #expect(closedAt == closed, "\(because)")
+    }
+
+    /// Each idle connection has one.
+    @Test func size() { #expect(MemoryLayout<Liveness>.size == 24) }
 }

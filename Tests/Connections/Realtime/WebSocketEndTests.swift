@@ -119,6 +119,22 @@ import Testing
         ] as [WebSocketConversation])
     func time(conversation: WebSocketConversation) { conversation.check() }
 
+    /// A client that fails at pings gets none, and stays as long as its system acknowledges what it is sent.
+    @Test func clientWithoutPings() {
+        var driver = WebSocketDriver(answersPings: false)
+        // Bytes of the handshake, perhaps.
+        _ = driver.tick()
+        for _ in 1...10 {
+            driver.base.wait(89)
+            #expect(driver.send(pong) == [pong])
+            #expect(driver.tick() == [])
+        }
+        driver.base.wait(112)
+        #expect(driver.tick() == [])
+        driver.base.wait(1)
+        #expect(driver.tick() == ["close"])
+    }
+
     /// A tick asks for what the client's system has acknowledged only while a ping is on its way.
     @Test func acknowledgedBytesAreNeededForAPing() {
         var driver = WebSocketDriver()

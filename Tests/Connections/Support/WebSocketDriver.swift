@@ -76,10 +76,12 @@ struct WebSocketDriver {
     /// - Parameters:
     ///   - polling: The session by long polling that may move here.
     ///   - window: Of permessage-deflate; nil where it was not agreed on.
+    ///   - answersPings: Whether the client may be pinged.
     ///   - readsOutput: What is written is shown as the client reads it; otherwise it is only counted.
     init(
         joining polling: SessionID? = nil, compressingFor window: DeflateWindow? = nil,
-        _ compression: SharedCompression = SharedCompression(), readsOutput: Bool = true,
+        _ compression: SharedCompression = SharedCompression(), answersPings: Bool = true,
+        readsOutput: Bool = true,
         _ configure: (inout ConnectionSettings) -> Void = { _ in }
     ) {
         var settings = ConnectionSettings()
@@ -88,7 +90,8 @@ struct WebSocketDriver {
         self.output = output
         base = SocketDriver(settings, reading: { readsOutput ? output.read($0) : [] }) {
             if window != nil { $0.compression = compression }
-            return WebSocketConnection(Self.id, joining: polling, compressingFor: window, &$0)
+            return WebSocketConnection(
+                Self.id, joining: polling, compressingFor: window, answersPings: answersPings, &$0)
         }
     }
 
