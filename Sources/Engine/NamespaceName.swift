@@ -40,11 +40,13 @@ package enum NamespaceName {
     /// The namespace that a `Host` header names: the first label of a host name of three labels or more. The
     /// query parameter `ns` takes precedence; where neither names one, ``standard`` is meant (realtime
     /// §1.3, rest §1.2).
-    /// - Parameter host: With or without a port.
+    /// - Parameter host: With or without a port, and with or without the dot of an absolute name (RFC 1034
+    ///   §3.1).
     /// - Returns: The label as it was spelled; nil for `localhost:9000`, `example.org` and addresses.
     package static func fromHost(_ host: String) -> String? {
         guard !host.hasPrefix("[") else { return nil }
-        let name = host.prefix { $0 != ":" }
+        var name = host.prefix { $0 != ":" }
+        if name.hasSuffix(".") { name.removeLast() }
         let labels = name.split(separator: ".", omittingEmptySubsequences: false)
         guard labels.count >= hostLabelCount, labels.allSatisfy({ !$0.isEmpty }) else { return nil }
         // An IPv4 address has no namespace.

@@ -89,7 +89,8 @@ func trimmed(_ bytes: ArraySlice<UInt8>) -> ArraySlice<UInt8> {
 
 /// Whether the bytes are `uri-host [ ":" port ]` (RFC 9110 §7.2). Empty is allowed: RFC 9112 §3.2 demands an
 /// empty Host when the target has no authority. User information is not: it is used to disguise the host of a
-/// link.
+/// link. Nor is a name with an empty label, which no host has (RFC 1035 §3.1), but for the one behind the dot
+/// of an absolute name.
 func isValidAuthority(_ bytes: Span<UInt8>) -> Bool {
     let end = bytes.count
     var index = 0
@@ -101,11 +102,19 @@ func isValidAuthority(_ bytes: Span<UInt8>) -> Bool {
         index = close + 1
     } else {
         index = bytes.firstIndex(in: 0..<end) { !isHostByte($0) }
+        guard !hasEmptyLabel(bytes, in: 0..<index) else { return false }
     }
     guard index < end else { return true }
     let port = (index + 1)..<end
     return bytes[index] == UInt8(ascii: ":") && port.count <= 5
         && bytes.firstIndex(in: port) { !isDigit($0) } == end
+}
+
+private func hasEmptyLabel(_ bytes: Span<UInt8>, in name: Range<Int>) -> Bool {
+    let dot = UInt8(ascii: ".")
+    return name.contains { index in
+        bytes[index] == dot && (index == name.lowerBound || bytes[index - 1] == dot)
+    }
 }
 
 /// The bytes of a registered name or an IPv4 address (RFC 3986 §3.2.2).

@@ -29,19 +29,40 @@ package struct HostAndPort: Hashable, Sendable {
             return
         }
         let digits = bytes[(end + 1)...]
-        guard bytes[end] == UInt8(ascii: ":"), let port = Self.decimal(digits, UInt16.self) else {
-            return nil
+        guard bytes[end] == UInt8(ascii: ":") else { return nil }
+        guard !digits.isEmpty else {
+            // The same as none (RFC 3986 §3.2.3).
+            port = nil
+            return
         }
+        guard let port = Self.decimal(digits, UInt16.self) else { return nil }
         self.port = port
     }
 
-    /// Whether it is a name or address of this machine: `localhost` and its subdomains (RFC 6761 §6.3), 127/8
-    /// and `::1`.
+    /// Whether it is a name or address of this machine: `localhost` and its subdomains (RFC 6761 §6.3), 127/8,
+    /// also as it is mapped to IPv6 (RFC 4291 §2.5.5.2), and `::1`.
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
+        let mapped = "[::ffff:"
+        guard host.hasPrefix(mapped) else { return Self.isLoopback(ipv4: host) }
+        let address = host.dropFirst(mapped.count).dropLast()
+        return Self.isLoopback(ipv4: address) || Self.isLoopback(hexadecimal: address)
+    }
+
+    /// The last 32 bits as browsers write them, `7f00:1`.
+    private static func isLoopback(hexadecimal text: Substring) -> Bool {
+        let parts = text.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 2, parts.allSatisfy({ $0.utf8.count <= 4 && UInt16($0, radix: 16) != nil })
+        else {
+            return false
+        }
+        return UInt16(parts[0], radix: 16).map { $0 >> 8 } == 127
+    }
+
+    private static func isLoopback(ipv4 host: some StringProtocol) -> Bool {
         let parts = host.utf8.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
-        guard parts.count == 4, Self.decimal(parts[0], UInt8.self) == 127 else { return false }
-        return parts.allSatisfy { Self.decimal($0, UInt8.self) != nil }
+        guard parts.count == 4, decimal(parts[0], UInt8.self) == 127 else { return false }
+        return parts.allSatisfy { decimal($0, UInt8.self) != nil }
     }
 
     /// Digits only: `UInt8("+1")` would be 1.
@@ -86,7 +107,8 @@ package struct WebOrigin: Hashable, Sendable {
         guard let separator = text.firstRange(of: "://") else { return nil }
         let scheme = text[..<separator.lowerBound].lowercased()
         guard let first = scheme.utf8.first, first >= UInt8(ascii: "a"), first <= UInt8(ascii: "z"),
-            scheme.utf8.allSatisfy(Self.isInScheme), let place = HostAndPort(text[separator.upperBound...])
+            scheme.utf8.allSatisfy(Self.isInScheme), !text.hasSuffix(":"),
+            let place = HostAndPort(text[separator.upperBound...])
         else { return nil }
         self.scheme = scheme
         host = place.host

@@ -55,6 +55,8 @@ package enum RESTError: Error, Equatable, Sendable {
     case mixedCondition
     case mixedShallowAndETag
     case unsupportedCondition(Condition)
+    /// On more than one line.
+    case repeatedCondition(Condition)
 
     // Bodies (§2, §6)
     case noData
@@ -112,6 +114,14 @@ package enum RESTError: Error, Equatable, Sendable {
 
     package enum Condition: Equatable, Sendable {
         case etag, ifMatch, ifNoneMatch
+
+        var fieldName: String {
+            switch self {
+            case .etag: "X-Firebase-ETag"
+            case .ifMatch: "if-match"
+            case .ifNoneMatch: "if-none-match"
+            }
+        }
     }
 
     package var status: HTTPStatus {
@@ -131,8 +141,9 @@ package enum RESTError: Error, Equatable, Sendable {
             .writeSizeLimitMalformed, .callbackMalformed, .authVariableMalformed, .indexMissing,
             .whereMalformed, .invalidWhere, .invalidAggregate, .cursorWithoutLimit, .cursorMalformed,
             .cursorOfAnotherQuery, .cursorTooLong, .cursorStream, .parameter, .mixedCondition,
-            .mixedShallowAndETag, .unsupportedCondition, .noData, .malformedData, .malformedUpdate,
-            .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge, .invalidGzip, .readTooLarge,
+            .mixedShallowAndETag, .unsupportedCondition, .repeatedCondition, .noData, .malformedData,
+            .malformedUpdate, .malformedUpload, .valueWithSiblings, .invalidData, .writeTooLarge,
+            .invalidGzip, .readTooLarge,
             .readTimedOut:
             .badRequest
         }
@@ -183,9 +194,8 @@ package enum RESTError: Error, Equatable, Sendable {
         case .mixedCondition:
             "Mixing 'shallow', querying parameters or 'print=silent' and if-match or if-none-match requests is not supported"
         case .mixedShallowAndETag: "Mixing 'shallow' and etag requests is not supported"
-        case .unsupportedCondition(.etag): "X-Firebase-ETag is not supported for this method"
-        case .unsupportedCondition(.ifMatch): "if-match is not supported for this method"
-        case .unsupportedCondition(.ifNoneMatch): "if-none-match is not supported for this method"
+        case .unsupportedCondition(let condition): "\(condition.fieldName) is not supported for this method"
+        case .repeatedCondition(let condition): "\(condition.fieldName) may stand on one line only"
 
         case .noData: "Error: No data supplied."
         case .malformedData: "Invalid data; couldn't parse JSON object, array, or value."

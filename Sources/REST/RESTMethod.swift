@@ -45,6 +45,7 @@ extension RESTMethod {
 
     /// The method that a POST stands for (§1.4). The header has precedence over the parameter.
     private static func overriding(_ head: RequestHead, _ parameters: QueryString) throws(RESTError) -> Self {
+        guard head.fields.count(of: "x-http-method-override") <= 1 else { throw .unknownMethodOverride }
         let parameter = parameters.pairs.first {
             $0.name.asciiString?.lowercased() == "x-http-method-override"
         }

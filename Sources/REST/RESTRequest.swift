@@ -138,8 +138,8 @@ package final class RESTRequest: Sendable {
         form = try ResponseForm(head, parameters, method)
 
         asksForETag = head.header("x-firebase-etag")?.asciiString?.lowercased() == "true"
-        ifMatch = head.header("if-match")
-        ifNoneMatch = head.header("if-none-match")
+        ifMatch = try Self.single("if-match", .ifMatch, head)
+        ifNoneMatch = try Self.single("if-none-match", .ifNoneMatch, head)
         returnsETag = !isFiltered && !isShallow && (asksForETag || ifMatch != nil || ifNoneMatch != nil)
     }
 
@@ -161,6 +161,7 @@ package final class RESTRequest: Sendable {
     /// - Throws: ``RESTError/mixedCondition``, ``RESTError/mixedShallowAndETag``,
     ///   ``RESTError/unsupportedCondition(_:)``.
     package func checkConditions() throws(RESTError) {
+        guard case .data = location else { return try checkConditionsWithoutTag() }
         if ifMatch != nil || ifNoneMatch != nil {
             guard !hasShallow, !hasQueryParameters, form.print != .silent else { throw .mixedCondition }
         }
@@ -168,6 +169,21 @@ package final class RESTRequest: Sendable {
         if asksForETag, method == .patch { throw .unsupportedCondition(.etag) }
         if ifMatch != nil, method != .put, method != .delete { throw .unsupportedCondition(.ifMatch) }
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
+    }
+
+    /// Rules, settings and reports have no tag. To carry out a write in spite of its condition could overwrite
+    /// what another has written; to read is harmless.
+    private func checkConditionsWithoutTag() throws(RESTError) {
+        if ifMatch != nil { throw .unsupportedCondition(.ifMatch) }
+        if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
+    }
+
+    /// The value of a field that may stand on one line only: of two conditions, neither may be left out.
+    private static func single(
+        _ name: StaticString, _ condition: RESTError.Condition, _ head: RequestHead
+    ) throws(RESTError) -> Text? {
+        guard head.fields.count(of: name) <= 1 else { throw .repeatedCondition(condition) }
+        return head.header(name)
     }
 
     /// Whether the result of a read is made for it, of children that the tree has, too: a query selects them.

@@ -33,6 +33,10 @@ import Testing
             ("example.com", nil, "nor do two"),
             ("127.0.0.1:9000", nil, "an address is no name"),
             ("[::1]:9000", nil, "of either kind"),
+            ("demo.example.com.", "demo", "the absolute form is the same name"),
+            ("demo.example.com.:443", "demo", "with a port, too"),
+            ("example.com.", nil, "its dot makes no third label"),
+            ("127.0.0.1.", nil, "nor a name of an address"),
             ("a..com", nil, "an empty label"),
             ("", nil, "no host at all"),
         ] as [(String, String?, String)])

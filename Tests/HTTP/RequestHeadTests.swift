@@ -73,6 +73,7 @@ func readRequest(
         arguments: [
             // authority        host
             ("h", "h"), ("h:80", "h"), ("[::1]", "[::1]"), ("[::1]:9000", "[::1]"), ("1.2.3.4:1", "1.2.3.4"),
+            ("a.b.", "a.b."), ("a.b.:80", "a.b."), ("h:", "h"),
         ])
     func hosts(authority: String, host: String) throws {
         let (found, _) = try readRequest("GET / HTTP/1.1\r\nHost: \(authority)\r\n\r\n")
@@ -133,6 +134,10 @@ func readRequest(
             ("GET / HTTP/1.1$Host: h:123456$$", .malformedHost, "port too long"),
             ("GET / HTTP/1.1$Host: [::1$$", .malformedHost, "bracket"),
             ("GET / HTTP/1.1$Host: a, b$$", .malformedHost, "a list"),
+            ("GET / HTTP/1.1$Host: demo..localhost$$", .malformedHost, "an empty label"),
+            ("GET / HTTP/1.1$Host: .demo.a.localhost:80$$", .malformedHost, "an empty label first"),
+            ("GET / HTTP/1.1$Host: demo.a.b..$$", .malformedHost, "two dots last"),
+            ("GET / HTTP/1.1$Host: .$$", .malformedHost, "no label at all"),
             ("GET  / HTTP/1.1$Host: h$$", .malformedTarget, "two spaces make an empty target"),
             ("GET / HTTP/1.1 $Host: h$$", .malformedRequestLine, "trailing space"),
             ("GET /a b HTTP/1.1$Host: h$$", .malformedRequestLine, "space in the target"),

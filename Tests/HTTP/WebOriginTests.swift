@@ -7,7 +7,7 @@ import Testing
             ("localhost", "localhost", nil), ("LocalHost:9000", "localhost", 9000),
             ("a.b-c_d.:1", "a.b-c_d", 1),
             ("127.0.0.1:65535", "127.0.0.1", 65535), ("[::1]", "[::1]", nil),
-            ("[FE80::1]:80", "[fe80::1]", 80),
+            ("[FE80::1]:80", "[fe80::1]", 80), ("localhost:", "localhost", nil), ("[::1]:", "[::1]", nil),
         ] as [(String, String, UInt16?)])
     func hosts(text: String, host: String, port: UInt16?) {
         let place = HostAndPort(text)
@@ -15,14 +15,18 @@ import Testing
     }
 
     @Test(arguments: [
-        "", ".", ":80", "a:", "a:b", "a:+1", "a:-1", "a:65536", "a:1:2", "a/b", "a b", "u@a", "a:80@b", "a,b",
+        "", ".", ":80", ":", "a:b", "a:+1", "a:-1", "a:65536", "a:1:2", "a/b", "a b", "u@a", "a:80@b", "a,b",
         "[]", "[::1", "::1",
-        "[::1]x", "[::1]:", "[a:@]", "é", "a\0", "*", "a?", "a#", "a\\b", "a%2e", " a", "a ",
+        "[::1]x", "[a:@]", "é", "a\0", "*", "a?", "a#", "a\\b", "a%2e", " a", "a ",
     ])
     func noHosts(text: String) {
         #expect(HostAndPort(text) == nil)
         #expect(WebOrigin("http://\(text)") == nil)
     }
+
+    /// An origin has a port or no colon (RFC 6454 §6.1).
+    @Test(arguments: ["a:", "[::1]:"])
+    func originsWithoutTheirPort(text: String) { #expect(WebOrigin("http://\(text)") == nil) }
 
     @Test(arguments: [
         ("localhost", true), ("LOCALHOST:1", true), ("localhost.", true), ("a.localhost", true),
@@ -31,6 +35,9 @@ import Testing
         ("localhost.example", false), ("notlocalhost", false), ("127.0.0.1.example", false),
         ("127.0.0", false), ("127.1", false),
         ("128.0.0.1", false), ("127.0.0.256", false), ("127.0.0.x", false), ("127.0.0.", false),
+        ("[::ffff:127.0.0.1]", true), ("[::FFFF:127.0.0.1]:9", true), ("[::ffff:7f00:1]", true),
+        ("[::ffff:10.0.0.1]", false), ("[::ffff:7f00]", false), ("[::ffff:8000:1]", false),
+        ("[::ffff:0:127.0.0.1]", false), ("[::ffff:7f00:1:1]", false),
         ("0.0.0.0", false),
         ("[::2]", false), ("10.0.2.2", false), ("127-0-0-1", false),
     ])

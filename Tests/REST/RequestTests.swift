@@ -297,6 +297,30 @@ func conditions(method: String, query: String, fields: [String], error: RESTErro
     #expect(try refusal(method, "/a.json\(query)", fields) == error)
 }
 
+/// What has no tag cannot be compared with one, and no condition is left out in silence.
+@Test(
+    arguments: [
+        // method  target                    fields                 refusal
+        ("PUT", "/.settings/rules.json", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("PUT", "/.settings/rules.json", ["if-none-match: *"], .unsupportedCondition(.ifNoneMatch)),
+        ("PUT", "/.settings/strictTriggerValidation.json", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("GET", "/.settings/rules.json", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("GET", "/.settings/rules.json", ["if-none-match: t"], nil),
+        ("PUT", "/.settings/rules.json", [], nil),
+        ("POST", "/.inspect/evaluate.json", ["if-match: t"], .unsupportedCondition(.ifMatch)),
+        ("GET", "/.inspect/databases.json", ["if-none-match: t"], nil),
+        ("PUT", "/a.json", ["if-match: t", "if-match: u"], .repeatedCondition(.ifMatch)),
+        ("PUT", "/a.json", ["if-match: t", "if-match: t"], .repeatedCondition(.ifMatch)),
+        ("GET", "/a.json", ["if-none-match: t", "if-none-match: u"], .repeatedCondition(.ifNoneMatch)),
+        (
+            "POST", "/a.json", ["X-HTTP-Method-Override: PUT", "X-HTTP-Method-Override: DELETE"],
+            .unknownMethodOverride
+        ),
+    ] as [(String, String, [String], RESTError?)])
+func conditionsThatCannotHold(method: String, target: String, fields: [String], error: RESTError?) throws {
+    #expect(try refusal(method, target, fields) == error)
+}
+
 @Test func tagsRoundTrip() throws {
     #expect(try !request("PUT", "/a.json").returnsETag)
     #expect(try request("PUT", "/a.json", ["if-match: t"]).returnsETag)

@@ -140,11 +140,10 @@ final class PendingRequest {
     /// Everything but a write whose body is data.
     func call(_ bytes: [UInt8]) throws(RESTError) -> RESTCall.Action {
         guard let request else { throw .internalError }
+        try request.checkConditions()
         switch request.location {
         case .data where request.method == .delete: return try write(.value(Draft(.empty)))
-        case .data:
-            try request.checkConditions()
-            return .data(request, nil, credential)
+        case .data: return .data(request, nil, credential)
         case .rules:
             let publication = RulesPublication(
                 uid: identity?.subject?.string ?? "", keyID: identity?.keyID?.string ?? "", source: bytes)
