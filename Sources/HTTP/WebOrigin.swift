@@ -39,8 +39,8 @@ package struct HostAndPort: Hashable, Sendable {
         self.port = port
     }
 
-    /// Whether it is a name or address of this machine: `localhost` and its subdomains (RFC 6761 §6.3), 127/8,
-    /// also as it is mapped to IPv6 (RFC 4291 §2.5.5.2), and `::1`.
+    /// Whether it is a name or address of this machine: `localhost` and its subdomains (RFC 6761 §6.3),
+    /// `::1`, and 127/8, also as it is mapped to IPv6 (RFC 4291 §2.5.5.2).
     package var isLoopback: Bool {
         if host == "localhost" || host.hasSuffix(".localhost") || host == "[::1]" { return true }
         let mapped = "[::ffff:"

@@ -171,8 +171,8 @@ package final class RESTRequest: Sendable {
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }
     }
 
-    /// Rules, settings and reports have no tag. To carry out a write in spite of its condition could overwrite
-    /// what another has written; to read is harmless.
+    /// Rules, settings and reports have no tag. To carry out a write in spite of its condition could
+    /// overwrite what another has written; to read is harmless.
     private func checkConditionsWithoutTag() throws(RESTError) {
         if ifMatch != nil { throw .unsupportedCondition(.ifMatch) }
         if ifNoneMatch != nil, !method.isRead { throw .unsupportedCondition(.ifNoneMatch) }

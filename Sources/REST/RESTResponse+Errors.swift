@@ -8,10 +8,18 @@ extension RESTResponse {
     /// The response to a malformed request, or to one that came too slowly. The connection ends after it.
     /// - Parameter isHead: The request is known to be HEAD, whose response has no body.
     package static func refusal(_ status: HTTPStatus, isHead: Bool, dateLine: [UInt8] = []) -> RESTResponse {
-        let body = errorBody("\(status.reasonPhrase)")
+        let body = refusalBody(status)
         let context = ResponseContext(refusing: isHead, dateLine: dateLine)
         return RESTResponse(status, startOfHead(status, jsonType), whole: body, context)
     }
+
+    /// The same to a request whose head is known: what is malformed, or too slow, is its body.
+    package static func refusal(_ status: HTTPStatus, _ context: ResponseContext) -> RESTResponse {
+        refusal(status, isHead: context.isHead, dateLine: context.dateLine)
+    }
+
+    /// The body of a response that refuses what is no request.
+    package static func refusalBody(_ status: HTTPStatus) -> [UInt8] { errorBody("\(status.reasonPhrase)") }
 
     /// The response to a failed request: `error` and its text, always pretty (§3).
     package static func error(_ error: RESTError, _ context: ResponseContext) -> RESTResponse {

@@ -43,7 +43,7 @@ package struct ServerHandshake: Sendable {
     /// Checks an upgrade request. No subprotocol is chosen, whatever the client offers, and no extension but
     /// permessage-deflate.
     /// - Parameter deflate: What this server wants of permessage-deflate; nil for no extension at all.
-    /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:requestID:to:)``.
+    /// - Throws: ``UpgradeRefusal``, for ``appendRefusal(_:lines:body:isHead:to:)``.
     package init(_ head: RequestHead, deflate options: DeflateOptions? = nil) throws(UpgradeRefusal) {
         let fields = head.fields
         guard head.method == .get else { throw .methodNotGet }
@@ -85,9 +85,13 @@ package struct ServerHandshake: Sendable {
     }
 
     /// Appends the response to a request that was refused. The connection must be closed after it.
-    /// - Parameter requestID: That of the request.
+    /// - Parameters:
+    ///   - lines: Further lines of the head, each with its CR LF: `Date`, and the request's id.
+    ///   - body: JSON; empty for none.
+    ///   - isHead: The request was HEAD, whose response has no body.
     package static func appendRefusal(
-        _ refusal: UpgradeRefusal, requestID: ArraySlice<UInt8>? = nil, to output: inout [UInt8]
+        _ refusal: UpgradeRefusal, lines: [UInt8] = [], body: [UInt8] = [], isHead: Bool = false,
+        to output: inout [UInt8]
     ) {
         output.append(statusLine: refusal.status)
         switch refusal.status {
@@ -102,9 +106,11 @@ package struct ServerHandshake: Sendable {
         default:
             output.append(field: "Connection", "close")
         }
-        output.append(requestID: requestID)
-        output.append(field: "Content-Length", "0")
+        if !body.isEmpty { output.append(field: "Content-Type", "application/json; charset=utf-8") }
+        output.append(field: "Content-Length", decimal: UInt64(body.count))
+        output += lines
         output.appendEndOfHead()
+        if !isHead { output += body }
     }
 }
 

@@ -96,7 +96,9 @@ private func response(_ text: String) throws -> ResponseHead {
         var accepted: [UInt8] = []
         try ServerHandshake(head).appendResponse(to: &accepted)
         var refused: [UInt8] = []
-        ServerHandshake.appendRefusal(.unsupportedVersion, requestID: head.requestID, to: &refused)
+        var line: [UInt8] = []
+        line.append(requestID: head.requestID)
+        ServerHandshake.appendRefusal(.unsupportedVersion, lines: line, to: &refused)
         for output in [accepted, refused] {
             #expect(try response(String(decoding: output, as: UTF8.self)).header("x-request-id") == "id-7")
         }

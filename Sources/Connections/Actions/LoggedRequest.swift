@@ -19,6 +19,12 @@ package final class LoggedRequest {
     /// Bytes of a path that are logged.
     private static let pathByteLimit = 1024
 
+    /// Bytes that are not the head of a request: too many, too slow, or malformed.
+    init(unreadableSince began: MonotonicTime, isSecure: Bool) {
+        (method, path, requestID) = ("-", "-", nil)
+        (self.isSecure, self.began, ended) = (isSecure, began, began)
+    }
+
     init(_ head: RequestHead, isSecure: Bool, at time: MonotonicTime) {
         self.isSecure = isSecure
         method = head.methodText

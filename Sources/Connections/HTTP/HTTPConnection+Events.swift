@@ -180,7 +180,7 @@ extension HTTPConnection {
         switch state {
         case .head:
             if let headBegan = input.headBegan, context.now - headBegan > context.settings.requestTimeout {
-                return refuse(.requestTimeout, isHead: input.isReadingHEAD, &context)
+                return refuseHead(.requestTimeout, &context)
             }
             if context.socket.unsentByteCount > 0 {
                 // The end of the last response is still here: silence begins behind it.

@@ -233,7 +233,7 @@ package struct HTTPConnection {
                 context.append(.countLimit(.headBytes))
             default: break
             }
-            refuse(error.status, isHead: input.isReadingHEAD, &context)
+            refuseHead(error.status, &context)
             return false
         }
         activity = .busy
@@ -323,11 +323,12 @@ package struct HTTPConnection {
     package mutating func upgrade(
         _ request: UpgradeRequest, mayJoin: Bool, _ context: inout ConnectionContext
     ) -> Bool {
-        guard upgrade.answer(request, mayJoin: mayJoin, &context) else {
+        let response = upgrade.answer(request, mayJoin: mayJoin, &context)
+        output.announce(response.status, &context)
+        guard response.isAccepted else {
             endConnection(&context)
             return false
         }
-        output.announce(.switchingProtocols, &context)
         input.drop()
         return true
     }
@@ -354,7 +355,7 @@ package struct HTTPConnection {
         case .readBody: readByteLimit = .max
         case .respond(let response): send(response, &context)
         case .stream(let request, let pending): openStream(request, pending, &context)
-        case .refuse(let status, let isHead): refuse(status, isHead: isHead, &context)
+        case .refuse(let status, let response): refuse(.refusal(status, response), &context)
         }
     }
 
@@ -395,9 +396,20 @@ package struct HTTPConnection {
         context.append(.closeAfterFlush)
     }
 
+    /// The response to bytes that are not the head of a request.
+    mutating func refuseHead(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        if context.settings.logsAccess {
+            let began = input.headBegan ?? context.now
+            output.log(LoggedRequest(unreadableSince: began, isSecure: context.socket.isSecure))
+        }
+        let isHead = input.isReadingHEAD
+        refuse(.refusal(status, isHead: isHead, dateLine: context.dateLine), &context)
+    }
+
     /// The response to bytes that are not a request. What follows them cannot be read.
-    mutating func refuse(_ status: HTTPStatus, isHead: Bool, _ context: inout ConnectionContext) {
-        var response = RESTResponse.refusal(status, isHead: isHead, dateLine: context.dateLine)
+    private mutating func refuse(_ refusal: RESTResponse, _ context: inout ConnectionContext) {
+        output.announce(refusal.status, &context)
+        var response = refusal
         while let bytes = response.next() { context.write(bytes) }
         endConnection(&context)
     }

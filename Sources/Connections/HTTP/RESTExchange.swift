@@ -40,7 +40,7 @@ struct RESTExchange {
         /// Begin the event stream.
         case stream(RESTRequest, PendingRequest)
         /// Refuse what is no request: nothing can be read behind it.
-        case refuse(HTTPStatus, isHead: Bool)
+        case refuse(HTTPStatus, ResponseContext)
     }
 
     /// By which the databases know the connection.
@@ -193,7 +193,7 @@ struct RESTExchange {
     ) -> Step {
         body.take()
         switch refusal {
-        case .http(let error): return .refuse(error.status, isHead: pending.response.isHead)
+        case .http(let error): return .refuse(error.status, pending.response)
         case .request(let error):
             pending.response.keepsAlive = false
             pending.bodyProblem = error
@@ -212,7 +212,7 @@ struct RESTExchange {
         }
         guard body.isTooSlow(at: context.now, window: context.settings.requestTimeout) else { return .wait }
         body.take()
-        return .refuse(.requestTimeout, isHead: pending.response.isHead)
+        return .refuse(.requestTimeout, pending.response)
     }
 
     // MARK: To the databases

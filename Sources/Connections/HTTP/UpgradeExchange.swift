@@ -1,5 +1,6 @@
 import PandoBytes
 import PandoHTTP
+import PandoREST
 import PandoWebSocket
 
 /// The upgrade of an HTTP connection to a WebSocket (realtime §1): its request, and the answer.
@@ -16,20 +17,22 @@ struct UpgradeExchange {
 
     /// Answers the handshake of ``HTTPAction/upgrade(_:rest:)``.
     /// - Parameter mayJoin: Whether the session by long polling that the request names is here, and may move.
-    /// - Returns: Whether the connection is a WebSocket from now on; otherwise it ends.
+    /// - Returns: What was answered.
     mutating func answer(
         _ request: UpgradeRequest, mayJoin: Bool, _ context: inout ConnectionContext
-    ) -> Bool {
-        let response = UpgradeResponse(to: request, mayJoin: mayJoin, context.compression)
+    ) -> UpgradeResponse {
+        let response = UpgradeResponse(
+            to: request, mayJoin: mayJoin, context.compression, dateLine: context.dateLine)
         context.write(response.bytes)
         if response.isAccepted { window = response.window }
-        return response.isAccepted
+        return response
     }
 }
 
 /// The response to the handshake of a WebSocket (RFC 6455 §4.2.2; realtime §1.1).
 struct UpgradeResponse {
     private(set) var bytes: [UInt8] = []
+    private(set) var status = HTTPStatus.switchingProtocols
     /// Whether the connection is a WebSocket behind it; otherwise it ends.
     private(set) var isAccepted = false
     /// For which the messages of the WebSocket are compressed; nil where they are not.
@@ -38,7 +41,10 @@ struct UpgradeResponse {
     /// - Parameters:
     ///   - mayJoin: Whether the session by long polling that the request names is here, and may move.
     ///   - compression: nil where the server agrees on no compression.
-    init(to request: UpgradeRequest, mayJoin: Bool, _ compression: SharedCompression?) {
+    ///   - dateLine: Of a refusal (``ResponseContext/dateLine``).
+    init(
+        to request: UpgradeRequest, mayJoin: Bool, _ compression: SharedCompression?, dateLine: [UInt8]
+    ) {
         do throws(UpgradeRefusal) {
             var handshake = try ServerHandshake(
                 request.head, deflate: compression == nil ? nil : DeflateOptions())
@@ -52,7 +58,11 @@ struct UpgradeResponse {
             }
             handshake.appendResponse(to: &bytes)
         } catch {
-            ServerHandshake.appendRefusal(error, requestID: request.head.requestID, to: &bytes)
+            status = error.status
+            let context = ResponseContext(request.head, dateLine: dateLine)
+            ServerHandshake.appendRefusal(
+                error, lines: context.dateLine, body: RESTResponse.refusalBody(status),
+                isHead: context.isHead, to: &bytes)
             return
         }
         // Where the session may not move, the client goes on by long polling (realtime §1.6).

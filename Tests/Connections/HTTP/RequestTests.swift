@@ -160,6 +160,26 @@ import Testing
         #expect(driver.receive(request("GET /b.json")) == ["GET /b"], "the connection goes on")
     }
 
+    /// What is no request, or ends as none, has its line in the access log, and the request's id where its
+    /// head was read.
+    @Test(
+        arguments: [
+            // bytes                              log                       id comes back
+            ("BREW\r\n\r\n", "log - - 400", false),
+            (request("GET /a", "x: \(String(repeating: "x", count: 1 << 20))"), "log - - 431", false),
+            (
+                request(
+                    "PUT /a.json", "X-Request-ID: id-7", "Transfer-Encoding: chunked", body: "x\r\n"),
+                "log PUT /a.json 400", true
+            ),
+        ] as [(String, String, Bool)])
+    func refusalsAreLogged(bytes: String, log: String, hasID: Bool) {
+        var driver = HTTPDriver { $0.logsAccess = true }
+        #expect(driver.receive(bytes).contains(log))
+        #expect(driver.output.heads.last?.contains("X-Request-ID: id-7\r\n") == hasID)
+        #expect(driver.machine.hasEnded)
+    }
+
     @Test func bodyOfWrongRequestIsNotReadAndTheConnectionEnds() {
         var driver = HTTPDriver()
         #expect(

@@ -99,10 +99,14 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
             ),
         ])
     func refusedHandshake(bytes: String, status: String) {
-        var driver = HTTPDriver()
+        var driver = HTTPDriver { $0.logsAccess = true }
+        driver.base.context.dateLine = Array("Date: Sat, 28 Nov 2026 02:00:00 GMT\r\n".utf8)
         #expect(driver.receive(bytes) == ["upgrade"])
         let (lines, isUpgraded) = answer(&driver)
         #expect(lines.first?.hasPrefix(status) == true && lines.last == "close after flush", "\(lines)")
+        #expect(lines.contains { $0.hasPrefix("log ") && $0.hasSuffix(" /.ws \(status)") }, "\(lines)")
+        #expect(lines.contains { $0.contains("\"error\"") }, "\(lines)")
+        #expect(driver.output.heads.first?.contains("\r\nDate: Sat, 28 Nov 2026 02:00:00 GMT\r\n") == true)
         #expect(!isUpgraded && driver.machine.hasEnded)
     }
 
