@@ -17,11 +17,12 @@ package final class Inflater {
     }
 
     private let stream: OpaquePointer
-    /// Bytes of input beyond the output they have given, since the output last caught up.
-    private var excessByteCount = 0
+    /// Bytes of input beyond the output they have given and its share of overhead, since the output last
+    /// caught up; in units of 1 / ``overheadShare`` byte.
+    private var excess = 0
     private var excessByteLimit: Int
     /// Whether it was given up because too much input gave no output.
-    package var hasExcess: Bool { excessByteCount > excessByteLimit }
+    package var hasExcess: Bool { excess > excessByteLimit * Self.overheadShare }
     /// Whether the input so far ends exactly where a block ends that is not the last: there a message of
     /// permessage-deflate must end (RFC 7692 §7.2.1).
     package private(set) var isAtBlockEnd = false
@@ -66,8 +67,9 @@ package final class Inflater {
             offset += step.consumed
             left -= step.written
             isAtBlockEnd = step.is_at_block_end != 0
-            excessByteCount = max(0, excessByteCount + step.consumed - step.written)
-            guard excessByteCount <= excessByteLimit else { throw .corrupt }
+            let paid = step.written * (Self.overheadShare + 1)
+            excess = max(0, excess + step.consumed * Self.overheadShare - paid)
+            guard !hasExcess else { throw .corrupt }
             switch step.status {
             case PANDO_ZLIB_END: return .end
             case PANDO_ZLIB_BAD_DATA: throw .corrupt
@@ -84,7 +86,7 @@ package final class Inflater {
     /// Input that gave no output before counts no more: the next message begins, of a stream that goes on.
     /// - Parameter isBrief: It is given up after a millisecond of such input; otherwise after fifty.
     package func beginMessage(isBrief: Bool) {
-        excessByteCount = 0
+        excess = 0
         excessByteLimit = isBrief ? Self.briefExcessByteLimit : Self.excessByteLimit
     }
 
@@ -107,7 +109,10 @@ package final class Inflater {
     /// Most input of one step. Empty blocks with codes of their own take zlib 0.8 µs for each byte, where
     /// real data takes a hundredth, and give no output that the limits would bound.
     private static let inputStepByteCount = 1 << 10
-    /// Bytes of input that may give no output: descriptions of codes, and the ends of flushes, of which some
+    /// For each so many bytes of output, one byte of input more than they are is overhead: five bytes begin a
+    /// stored block, and five or six end a flush. Bytes that do not become fewer have that all the way.
+    private static let overheadShare = 4
+    /// Bytes of input that may give no output besides: descriptions of codes, and the ends of flushes, of which some
     /// clients send one behind each fragment of a message.
     private static let excessByteLimit = 64 << 10
     private static let briefExcessByteLimit = 1 << 10

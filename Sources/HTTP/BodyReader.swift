@@ -170,13 +170,14 @@ package struct BodyReader {
     }
 }
 
-/// `1*HEXDIG [ BWS ";" … ]`. At most 15 digits, so that the value fits 60 bits.
+/// `1*HEXDIG [ BWS ";" … ]`. At most 15 digits behind leading zeros, so that the value fits 60 bits.
 private func parseChunkSize(_ line: ArraySlice<UInt8>) throws(HTTPError) -> UInt64 {
     let digits = line.prefix { hexValue($0) != nil }
     let rest = line[digits.endIndex...].drop(while: isWhitespace)
     guard !digits.isEmpty, rest.isEmpty || rest.first == UInt8(ascii: ";") else { throw .malformedChunk }
     // "5 " without an extension: some parsers accept the space as part of the line's end, and others do not.
     guard !rest.isEmpty || digits.endIndex == line.endIndex else { throw .malformedChunk }
-    guard digits.count <= 15 else { throw .contentTooLarge }
-    return digits.reduce(0) { $0 << 4 | UInt64(hexValue($1) ?? 0) }
+    let significant = digits.drop { $0 == UInt8(ascii: "0") }
+    guard significant.count <= 15 else { throw .contentTooLarge }
+    return significant.reduce(0) { $0 << 4 | UInt64(hexValue($1) ?? 0) }
 }

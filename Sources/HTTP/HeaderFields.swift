@@ -163,9 +163,10 @@ extension HeaderFields {
         guard let digits = bytes(of: "content-length"), !digits.isEmpty, digits.allSatisfy(isDigit) else {
             throw .malformedContentLength
         }
-        // 18 digits fit in 64 bits; a longer length is above any limit.
-        guard digits.count <= 18 else { throw .contentTooLarge }
-        return .length(digits.reduce(0) { $0 * 10 + UInt64($1 - 0x30) })
+        // 18 digits fit in 64 bits; a longer length is above any limit. Zeros before them say nothing.
+        let significant = digits.drop { $0 == UInt8(ascii: "0") }
+        guard significant.count <= 18 else { throw .contentTooLarge }
+        return .length(significant.reduce(0) { $0 * 10 + UInt64($1 - 0x30) })
     }
 
     /// Whether another message may follow on this connection (RFC 9112 §9.3).

@@ -103,6 +103,35 @@ private func problem(_ bytes: [UInt8], byteLimit: Int = 1 << 20) -> GzipBody.Pro
         }
     }
 
+    /// Overhead that output pays for is no excess, however much there is: a stored block has five bytes of it
+    /// (RFC 1951 §3.2.4). What gives next to no output is refused as before.
+    @Test(
+        arguments: [
+            // bytes of each stored block, accepted
+            (100, true), (24, true), (10, false), (0, false),
+        ])
+    func storedBlocks(byteCount: Int, isAccepted: Bool) throws {
+        let (low, high) = (UInt8(byteCount & 255), UInt8(byteCount >> 8))
+        let block = [0, low, high, ~low, ~high] + [UInt8](repeating: 0x20, count: byteCount)
+        // An empty file has ten bytes of head.
+        var packed = Array(try gzip([]).prefix(10))
+        // 50 KB of overhead.
+        for _ in 0..<10_000 { packed += block }
+        let inflater = try Inflater(.gzip)
+        var isRefused = false
+        var output: [UInt8] = []
+        var offset = 0
+        do throws(CompressionError) {
+            while offset < packed.count {
+                output.removeAll(keepingCapacity: true)
+                _ = try inflater.inflate(packed.rawSpan, from: &offset, atMost: 1 << 20, into: &output)
+            }
+        } catch {
+            isRefused = error == .corrupt
+        }
+        #expect(isRefused == !isAccepted)
+    }
+
     @Test(arguments: [1, 100, 4095, 4096, 4097, 300_000])
     func outputStopsExactlyAtTheLimit(count: Int) throws {
         let packed = try gzip(Array(repeating: 0x78, count: count), level: 9)

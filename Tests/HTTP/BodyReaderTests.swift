@@ -36,6 +36,7 @@ private func readBody(
             (.length(5), "hello", "GET", "hello", "exactly"),
             (.chunked, "5$hello$0$$", "GET", "hello", "one chunk"),
             (.chunked, "1$h$004$ello$00$$", "GET", "hello", "leading zeros"),
+            (.chunked, "00000000000000005$hello$0000000000000000000$$", "GET", "hello", "of any number"),
             (.chunked, "A;name=\"x\"$0123456789$0 ;y$$", "GET", "0123456789", "extensions"),
             (.chunked, "b$\r\n0\r\n\r\nabcd$0$$", "", "\r\n0\r\n\r\nabcd", "content may look like an end"),
             (.chunked, "1$a$0$Digest: x$Other: y$$", "G", "a", "trailers"),

@@ -224,6 +224,10 @@ func readRequest(
             ("GET / HTTP/1.1$Host:$Connection: x, Close$$", .none, false, "empty Host is legal"),
             ("$GET / HTTP/1.1$Host: h$$", .none, true, "one empty line before"),
             ("PUT / HTTP/1.1$Host: h$Content-Length: 0012$$", .length(12), true, "leading zeros"),
+            (
+                "PUT / HTTP/1.1$Host: h$Content-Length: 00000000000000000000012$$", .length(12), true,
+                "of any number"
+            ),
             ("PUT / HTTP/1.1$Host: h$Transfer-Encoding: Chunked$$", .chunked, true, "case"),
         ] as [(String, BodyFraming, Bool, String)])
     func accepted(text: String, framing: BodyFraming, keepsAlive: Bool, reason: String) throws {
