@@ -216,6 +216,7 @@ final class AdminConnection: ChannelDelegate {
     ) {
         var head: [UInt8] = []
         head.append(statusLine: status)
+        head.append(dateLine: WallClock().now() / 1000)
         head.append(field: "Content-Type", text: type)
         head.append(field: "Content-Length", decimal: UInt64(body.count))
         head.append(field: "Cache-Control", "no-store")

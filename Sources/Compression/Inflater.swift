@@ -112,8 +112,8 @@ package final class Inflater {
     /// For each so many bytes of output, one byte of input more than they are is overhead: five bytes begin a
     /// stored block, and five or six end a flush. Bytes that do not become fewer have that all the way.
     private static let overheadShare = 4
-    /// Bytes of input that may give no output besides: descriptions of codes, and the ends of flushes, of which some
-    /// clients send one behind each fragment of a message.
+    /// Bytes of input that may give no output besides: descriptions of codes, and the ends of flushes, of
+    /// which some clients send one behind each fragment of a message.
     private static let excessByteLimit = 64 << 10
     private static let briefExcessByteLimit = 1 << 10
     /// The same with the head of a gzip file, which may hold a name and a comment.

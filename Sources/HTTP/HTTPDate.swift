@@ -26,6 +26,14 @@ extension [UInt8] {
         append(" GMT")
     }
 
+    /// Appends the line of a head that says when the response was made (RFC 9110 §6.6.1).
+    /// - Parameter seconds: Since 1970.
+    package mutating func append(dateLine seconds: Int64) {
+        append("Date: " as StaticString)
+        append(httpDate: seconds)
+        append("\r\n" as StaticString)
+    }
+
     private mutating func append(name index: Int, of names: StaticString) {
         // In bounds: `index` counts names of three letters.
         for place in 0..<3 { unsafe append(names.utf8Start[index * 3 + place]) }

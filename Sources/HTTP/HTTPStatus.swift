@@ -4,6 +4,7 @@ package enum HTTPStatus: UInt16, Sendable {
     case ok = 200
     case noContent = 204
     case notModified = 304
+    case permanentRedirect = 308
     case badRequest = 400
     case unauthorized = 401
     case forbidden = 403
@@ -33,6 +34,7 @@ package enum HTTPStatus: UInt16, Sendable {
         case .ok: "OK"
         case .noContent: "No Content"
         case .notModified: "Not Modified"
+        case .permanentRedirect: "Permanent Redirect"
         case .badRequest: "Bad Request"
         case .unauthorized: "Unauthorized"
         case .forbidden: "Forbidden"

@@ -97,9 +97,7 @@ final class SessionServices {
         dateTime = loop.now
         let seconds = clock.now() / 1000
         var line: [UInt8] = []
-        line.append("Date: ")
-        line.append(httpDate: seconds)
-        line.append("\r\n")
+        line.append(dateLine: seconds)
         context.dateLine = line
         context.wallSeconds = seconds
     }

@@ -2,6 +2,7 @@ import PandoBytes
 import PandoHTTP
 import PandoLoops
 import PandoReactor
+import PandoStorage
 
 /// A port without TLS that redirects every request to the port with TLS (`--http-redirect-port`), at one or
 /// more addresses. Confined to its loop.
@@ -129,7 +130,7 @@ private final class RedirectConnection: ChannelDelegate {
         do throws(HTTPError) {
             return try reader.read(bytes, from: &offset).map { redirection(of: $0) }
         } catch {
-            return Self.response("400 Bad Request")
+            return Self.response(error.status)
         }
     }
 
@@ -142,15 +143,21 @@ private final class RedirectConnection: ChannelDelegate {
         // through.
         var fields: [UInt8] = []
         fields.append(requestID: head.requestID)
-        guard let host = head.hostBytes else { return Self.response("400 Bad Request", fields) }
+        guard let host = head.hostBytes else { return Self.response(.badRequest, fields) }
         fields += Array("Location: https://".utf8) + host + Array(":\(securePort)".utf8)
         fields += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
         if let query = head.queryBytes { fields += Array("?".utf8) + query }
-        return Self.response("308 Permanent Redirect", fields + Array("\r\n".utf8))
+        return Self.response(.permanentRedirect, fields + Array("\r\n".utf8))
     }
 
-    private static func response(_ status: String, _ fields: [UInt8] = []) -> [UInt8] {
-        Array("HTTP/1.1 \(status)\r\n".utf8) + fields
-            + Array("Content-Length: 0\r\nConnection: close\r\n\r\n".utf8)
+    private static func response(_ status: HTTPStatus, _ fields: [UInt8] = []) -> [UInt8] {
+        var response: [UInt8] = []
+        response.append(statusLine: status)
+        response.append(dateLine: WallClock().now() / 1000)
+        response += fields
+        response.append(field: "Content-Length", "0")
+        response.append(field: "Connection", "close")
+        response.appendEndOfHead()
+        return response
     }
 }

@@ -639,14 +639,23 @@ def test_redirect(servers):
                 plain.sendall(f"{method} {target} HTTP/1.1\r\nHost: {host}\r\nContent-Length: 0\r\n\r\n".encode())
                 answer = b"".join(iter(lambda: plain.recv(4096), b"")).decode()
             assert answer.startswith("HTTP/1.1 308 "), answer
-            assert f"\r\nLocation: {expected}\r\n" in answer
+            assert f"\r\nLocation: {expected}\r\n" in answer and "\r\nDate: " in answer
     with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: id-7\r\n\r\n")
         assert b"\r\nX-Request-ID: id-7\r\n" in b"".join(iter(lambda: plain.recv(4096), b""))
-    for bad in (b"GET / HTTP/1.1\r\n\r\n", b"nonsense\r\n\r\n", b"GET / HTTP/1.0\r\n\r\n"):
+    for bad, status in [
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+        (b"nonsense\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.0\r\n\r\n", b"400"),
+        (b"GET /" + b"a" * 20_000, b"414"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nx: " + b"x" * 60_000, b"431"),
+        (b"A" * 30 + b" / HTTP/1.1\r\n\r\n", b"501"),
+        (b"GET / HTTP/2.0\r\n\r\n", b"505"),
+    ]:
         with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
             plain.sendall(bad)
-            assert b"".join(iter(lambda: plain.recv(4096), b"")).startswith(b"HTTP/1.1 400 ")
+            answer = b"".join(iter(lambda: plain.recv(4096), b""))
+            assert answer.startswith(b"HTTP/1.1 " + status) and b"\r\nDate: " in answer, (status, answer)
 
 
 # The guide
