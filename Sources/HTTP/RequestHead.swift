@@ -137,7 +137,9 @@ package final class RequestHead: Sendable {
 
     /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 §10.1.1).
     package var expectsContinue: Bool {
-        version == .http11 && framing != .none && fields.has(token: "100-continue", in: "expect")
+        // Without content there is nothing to wait for.
+        version == .http11 && framing != .none && framing != .length(0)
+            && fields.has(token: "100-continue", in: "expect")
     }
 
     private func text(_ range: Range<Int>) -> String {

@@ -50,6 +50,8 @@ struct UploadForm: Sendable {
             cursor.offset = end + 2 + delimiter.count
         }
         for _ in 0..<Self.partLimit {
+            // Transport padding (RFC 2046 §5.1.1).
+            while !cursor.isAtEnd, cursor.current == 0x20 || cursor.current == 0x09 { cursor.advance() }
             guard cursor.consume("\r\n"), let hasFile = readHead(&cursor),
                 let end = endOfPart(from: cursor.offset, in: cursor)
             else { return nil }

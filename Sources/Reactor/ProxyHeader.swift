@@ -49,7 +49,8 @@ package enum ProxyHeader {
         let addresses = bytes[fixedByteCount...]
         switch (bytes[12] & 0x0F, bytes[13]) {
         case (0, _): return .complete(source: nil)
-        case (1, 0x00): return .complete(source: SocketAddress.unknown)
+        // UNSPEC; and datagrams, which no connection carries: there is no address to be read from either.
+        case (1, 0x00), (1, 0x12), (1, 0x22), (1, 0x32): return .complete(source: SocketAddress.unknown)
         case (1, 0x11): return source(addresses, family: 4, byteCount: 4)
         case (1, 0x21): return source(addresses, family: 6, byteCount: 16)
         // A client on the proxy's own machine: a Unix socket has no address that limits could count.

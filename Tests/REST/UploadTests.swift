@@ -49,6 +49,7 @@ private func upload(_ method: String, _ target: String, _ fields: [String] = [ty
                 "behind a field that is no file"
             ),
             ("--b\r\n\(file)\r\n1\r\n--b\r\n\(file)\r\n2\r\n--b--", "1", "the first of two files"),
+            ("--b \t \r\n\(file)\r\n3\r\n--b  \r\n", "3", "spaces behind a delimiter (RFC 2046 §5.1.1)"),
             ("--b\r\n\r\n1\r\n--b\r\n\(file)\r\n2\r\n--b--", "2", "behind a part without lines"),
             ("for old readers\r\n--b\r\n\(file)\r\n1\r\n--b--\r\nand more", "1", "text around the parts"),
             ("--b\r\n\(file)\r\n\"x--b\"\r\n--b--", #""x--b""#, "a delimiter begins a line"),

@@ -28,6 +28,9 @@ private let v6: [UInt8] =
             ("LOCAL", header(0x20, 0x00, []), nil),
             ("LOCAL with addresses", header(0x20, 0x11, v4), nil),
             ("unspecified", header(0x21, 0x00, [1, 2, 3]), "unknown"),
+            ("UDP over IPv4", header(0x21, 0x12, v4), "unknown"),
+            ("UDP over IPv6", header(0x21, 0x22, v6), "unknown"),
+            ("Unix datagrams", header(0x21, 0x32, []), "unknown"),
             ("Unix", header(0x21, 0x31, [UInt8](repeating: 0, count: 216)), "unknown"),
         ] as [(String, [UInt8], String?)])
     func complete(name: String, bytes: [UInt8], source: String?) {
@@ -62,8 +65,7 @@ private let v6: [UInt8] =
     @Test(
         arguments: [
             ("version 1", header(0x11, 0x11, v4)), ("version 3", header(0x31, 0x11, v4)),
-            ("unknown command", header(0x22, 0x11, v4)), ("UDP", header(0x21, 0x12, v4)),
-            ("UDP over IPv6", header(0x21, 0x22, v6)), ("unknown family", header(0x21, 0x41, v4)),
+            ("unknown command", header(0x22, 0x11, v4)), ("unknown family", header(0x21, 0x41, v4)),
             ("too short for IPv4", header(0x21, 0x11, Array(v4.dropLast()))),
             ("too short for IPv6", header(0x21, 0x21, v4)),
             ("too short for Unix", header(0x21, 0x31, v6)), ("nothing for IPv4", header(0x21, 0x11, [])),

@@ -156,6 +156,9 @@ private func announced(_ line: String, _ byteCount: Int, _ fields: String...) ->
                     .client("123", "PUT /a 123"),
                 ]),
             HTTPConversation(
+                "nothing is asked for where there is no body",
+                [.client(announced("DELETE /a.json", 0, "Expect: 100-continue"), "DELETE /a null")]),
+            HTTPConversation(
                 "a large body is asked for when it is admitted",
                 [
                     .client(announced("PUT /a.json", 100 * kibibyte, "Expect: 100-continue"), "admit PUT /a"),
