@@ -80,7 +80,7 @@ import Testing
     /// Eight sessions on two databases: one floods, some hang up in the middle, others write now and then.
     /// Each session gets its replies in the order of its requests; a session with few requests waits for one
     /// round of the others at most; and every write is done that a session had posted before it disconnected.
-    @Test(arguments: 0..<20 as Range<UInt64>, [1, 16])
+    @Test(arguments: 0..<10 as Range<UInt64>, [1, 16])
     func orderPerSessionAndNoStarvation(seed: UInt64, lightRunCount: Int) throws {
         var random = SeededGenerator(seed: seed)
         let bench = try Self.bench(lightRunCount: lightRunCount)

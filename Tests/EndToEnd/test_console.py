@@ -893,10 +893,9 @@ def test_ctrl_s_in_the_rules_asks_once_to_publish_them(desk):
 
 def press_button(page, label, scope="#main"):
     """Presses the first button that is shown with this label."""
-    page.wait(f"""[...document.querySelectorAll('{scope} button')].some((one) => one.offsetParent && !one.disabled &&
-      (one.textContent === {json.dumps(label)} || one.getAttribute('aria-label') === {json.dumps(label)}))""", f"a button {label}")
-    page.run(f"""[...document.querySelectorAll('{scope} button')].find((one) => one.offsetParent && !one.disabled &&
-      (one.textContent === {json.dumps(label)} || one.getAttribute('aria-label') === {json.dumps(label)})).click()""")
+    page.wait(f"""(() => {{ const found = [...document.querySelectorAll('{scope} button')].find((one) => one.offsetParent && !one.disabled &&
+      (one.textContent === {json.dumps(label)} || one.getAttribute('aria-label') === {json.dumps(label)})); found?.click(); return !!found }})()""",
+              f"a button {label}")
 
 
 def press_write(page, place):

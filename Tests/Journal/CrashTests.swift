@@ -77,7 +77,7 @@ extension Entry {
 
     /// After a power cut every acknowledged entry is there, and no entry that was never written. What a
     /// recovery has returned stays, also after another power cut at once.
-    @Test(arguments: 0..<16 as Range<UInt64>, 0..<scripts.count)
+    @Test(arguments: 0..<8 as Range<UInt64>, 0..<scripts.count)
     func acknowledgedWritesSurviveCrash(seed: UInt64, scriptIndex: Int) throws {
         let script = Self.scripts[scriptIndex]
         let rehearsal = SimulatedDisk()

@@ -410,7 +410,7 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
 
     /// Whatever fails, and whenever the machine of the archive loses power: an update that succeeds has
     /// everything, and all that was ever archived can be restored.
-    @Test(arguments: 0..<60 as Range<UInt64>)
+    @Test(arguments: 0..<30 as Range<UInt64>)
     func survivesFailures(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let world = try World(segmentByteLimit: Int.random(in: 200...2000, using: &random))

@@ -103,7 +103,7 @@ struct JournalBatchTests {
     }
 
     /// Whatever is inserted, and where: the same bytes are written as if it had been copied.
-    @Test(arguments: 0..<50)
+    @Test(arguments: 0..<20)
     func insertedBytesAreWrittenAsCopiedOnes(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         var pending = (inserted: JournalBatch(), copied: JournalBatch())

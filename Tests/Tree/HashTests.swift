@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Against the definition, on random trees; long texts are passed to SHA-1 in pieces.
-    @Test(arguments: 0..<20) func definition(seed: Int) {
+    @Test(arguments: 0..<10) func definition(seed: Int) {
         var maker = TreeMaker(generator: SeededGenerator(seed: seed))
         for _ in 0..<20 {
             let tree = maker.tree()

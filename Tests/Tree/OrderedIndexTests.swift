@@ -190,12 +190,12 @@ import Testing
         }
     }
 
-    /// Built of 64 000 children, and after as many writes as there are children, each of which moves one to a
+    /// Built of 32 000 children, and after as many writes as there are children, each of which moves one to a
     /// random place.
     @Test(arguments: ["small integers", "times", "fractions", "names", "long texts"])
     func bytesForEachEntry(kind: String) {
         var random = SeededGenerator(seed: 7)
-        let count = 64_000
+        let count = 32_000
         var ids = PushIDGenerator()
         let keys = (0..<count).map { number in
             ids.next(

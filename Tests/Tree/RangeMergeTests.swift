@@ -306,7 +306,7 @@ import Testing
 
 @Suite struct RangeMergeProperties {
     /// Whatever the client has and however it divided it, the entries change it to the server's tree.
-    @Test(arguments: 0..<40)
+    @Test(arguments: 0..<20)
     func converges(block: Int) throws {
         for round in 0..<250 {
             let seed = block * 1000 + round

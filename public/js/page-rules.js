@@ -52,7 +52,7 @@ const editor = CodeMirror(frame, {
 const errorList = h("ol.errors", {role: "alert"})
 const state = h("span.hint", {role: "status"})
 const publishButton = button("Publish", publish, ".primary")
-let namespace, published, checkTimer
+let namespace, published, checkTimer, loaded
 let [badLines, marks] = [[], []]
 const storage = () => `pando.rules.${namespace}` // of the draft
 const draft = () => editor.getValue()
@@ -174,7 +174,7 @@ async function showVersions() {
 
 editor.on("change", changed)
 editor.on("inputRead", (_, {text}) => /[\w.$]$/.test(text.at(-1)) && editor.showHint())
-playground.connect(draft, mark)
+playground.connect(async () => (await loaded, draft()), mark)
 styles[1].addEventListener("load", () => editor.refresh())
 const title = h("h2")
 const denials = denialPanel()
@@ -188,7 +188,7 @@ export async function show({parameters: {line, column = 1, index, at = ""}}) {
 	denials.look().catch(() => {})
 	if (namespace !== session.namespace) {
 		playground.load()
-		await load()
+		await (loaded = load())
 	}
 	history.replaceState(null, "", link("rules"))
 	if (line) goTo(Number(line), Number(column))

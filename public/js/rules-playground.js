@@ -40,7 +40,7 @@ function show({auth, ...item}) {
 	ask()
 }
 
-const evaluate = ({allowed, outcome, ...item}) => session.evaluate({...item, rules: source()})
+const evaluate = async ({allowed, outcome, ...item}) => session.evaluate({...item, rules: await source()})
 
 async function ask() {
 	let answer
