@@ -50,8 +50,7 @@ package final class SystemDisk: Disk {
     /// - Throws: ``DiskFailure``; one that ``DiskFailure/isTaken`` where there is anything of that name.
     package init(new directory: String) throws(DiskFailure) {
         self.directory = directory
-        let isNew = try check(unsafe pando_disk_make_directory(directory), .makeDirectory, directory) != 0
-        guard isNew else { throw failure(-pando_disk_exists(), .makeDirectory, directory) }
+        try check(unsafe pando_disk_make_new_directory(directory), .makeDirectory, directory)
         descriptor = try check(unsafe pando_disk_open_directory(directory), .open, directory)
         overwritesInPlace = pando_disk_overwrites_in_place(descriptor) != 0
     }

@@ -40,11 +40,18 @@ int pando_disk_make_directory(const char *path) {
     int is_new = mkdir(path, 0700) == 0;
     if (!is_new && errno != EEXIST) return -errno;
     int directory = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (directory < 0) return -errno;
+    // A symbolic link to nothing is there, too.
+    if (directory < 0) return errno == ENOENT && !is_new ? -EEXIST : -errno;
     // Also where it exists: the process that made it may have ended before its name was durable, or because the sync failed.
     int result = sync_name(directory, is_new);
     close(directory);
     return result < 0 ? result : is_new;
+}
+
+int pando_disk_make_new_directory(const char *path) {
+    if (mkdir(path, 0700) != 0) return -errno;
+    int result = pando_disk_make_directory(path);
+    return result < 0 ? result : 0;
 }
 
 int pando_disk_open_directory(const char *path) {
@@ -255,10 +262,6 @@ int pando_disk_lacks_memory(int error) {
 
 int pando_disk_is_missing(int error) {
     return error == ENOENT;
-}
-
-int pando_disk_exists(void) {
-    return EEXIST;
 }
 
 int pando_disk_is_taken(int error) {

@@ -106,7 +106,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         #expect(lines.first?.hasPrefix(status) == true && lines.last == "close after flush", "\(lines)")
         #expect(lines.contains { $0.hasPrefix("log ") && $0.hasSuffix(" /.ws \(status)") }, "\(lines)")
         #expect(lines.contains { $0.contains("\"error\"") }, "\(lines)")
-        #expect(driver.output.heads.first?.contains("\r\nDate: Sat, 28 Nov 2026 02:00:00 GMT\r\n") == true)
+        #expect(driver.output.heads.first?.contains("\r\nDate: Sat, 28 Nov 2026 02:00:00 GMT") == true)
         #expect(!isUpgraded && driver.machine.hasEnded)
     }
 

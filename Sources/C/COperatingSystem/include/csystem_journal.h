@@ -11,6 +11,8 @@ enum { PANDO_DISK_READ = 0, PANDO_DISK_READ_WRITE = 1, PANDO_DISK_CREATE = 2 };
 /// Makes the directory (mode 0700), or finds it, and makes its name durable: a sync of its parent, or of the whole file
 /// system where the parent cannot be read. 1 for a new one, 0 for one that exists.
 int pando_disk_make_directory(const char *path);
+/// The same for one that must not exist: EEXIST for whatever is there, also a symbolic link to nothing. 0.
+int pando_disk_make_new_directory(const char *path);
 /// A descriptor of the directory, for the functions below.
 int pando_disk_open_directory(const char *path);
 /// 1 on file systems that are known to write over a file's bytes in the same disk blocks: ext2, ext3, ext4. 0 on all
@@ -61,8 +63,6 @@ int pando_disk_lacks_descriptors(int error);
 int pando_disk_lacks_memory(int error);
 /// Whether the error is ENOENT: there is no file of that name.
 int pando_disk_is_missing(int error);
-/// The value of EEXIST.
-int pando_disk_exists(void);
 /// Whether the error is EEXIST: there is something of that name.
 int pando_disk_is_taken(int error);
 /// Whether the error is ENOTDIR: what should be a directory is something else.
