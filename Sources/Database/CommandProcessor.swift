@@ -282,7 +282,8 @@ final class CommandProcessor {
         }
         let changesData = delta.changesData
         // Held only while there are pins: what the commit changes is copied then.
-        let noted = changesData && !pins.isEmpty ? (delta.changedPaths, root: database.engine.root) : nil
+        let isNoted = changesData && pins.hasPins(of: database.id)
+        let noted = isNoted ? (delta.changedPaths, root: database.engine.root) : nil
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant {

@@ -196,6 +196,8 @@ package struct OutputBatch: Sendable {
 
     private static let itemWeight = 512
     private static let recipientWeight = 64
+    /// A recipient whose message a loop makes for it alone weighs as much as so many others: as an item.
+    static let recipientsOfItem = itemWeight / recipientWeight
 
     var isEmpty: Bool { items.isEmpty && open == nil }
 }

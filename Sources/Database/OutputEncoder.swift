@@ -39,8 +39,11 @@ struct OutputEncoder {
     /// Pushes up to so many bytes are encoded here even then.
     private static let tinyByteCount = 512
 
-    /// The most different tags of one push whose messages are all encoded here: at most 2 MiB.
-    private static let tagLimit = 64
+    /// The most different tags of one push whose messages are all encoded here, however large they are, and
+    /// however small; between these limits, those whose messages have so many bytes together. Recipients with
+    /// one tag share its message then.
+    private static let (tagLimit, smallTagLimit) = (64, 1024)
+    private static let taggedByteCount = 2 << 20
     /// Recipients of one push from which on the time of its request is measured.
     private static let manyRecipientsCount = 64
     /// The buffer keeps no more capacity than this between messages.
@@ -107,10 +110,10 @@ struct OutputEncoder {
     private mutating func encode(_ push: Push) {
         let untagged = push.recipients
         if push.taggedRecipients.count > Self.manyRecipientsCount { mayHaveTakenLong = true }
-        guard let groups = TagGroups(push.taggedRecipients, atMost: Self.tagLimit) else {
-            return encode(withManyTags: push)
-        }
         if push.body.isHeavier(than: largeByteCount) {
+            guard let groups = TagGroups(push.taggedRecipients, atMost: Self.tagLimit) else {
+                return encode(withManyTags: push)
+            }
             if !untagged.isEmpty { sendLarge(.push(push.body, tag: nil), to: untagged) }
             for group in groups.all {
                 sendLarge(.push(push.body, tag: group.tag), to: [groups.sessions(of: group)])
@@ -120,6 +123,10 @@ struct OutputEncoder {
         message.removeAll(keepingCapacity: message.capacity <= Self.keptByteCount)
         message.append(pushHead: push.body)
         let headCount = message.count
+        let limit = min(Self.smallTagLimit, max(Self.tagLimit, Self.taggedByteCount / headCount))
+        guard let groups = TagGroups(push.taggedRecipients, atMost: limit) else {
+            return encode(withManyTags: push)
+        }
         if untagged.contains(where: { !$0.isEmpty }) {
             message.append(pushTail: nil)
             send(to: untagged)
@@ -149,7 +156,7 @@ struct OutputEncoder {
         fannedOutByteCount &+= recipientCount &* tagged.byteCount
         for loop in batches.indices {
             batches[loop].sharedByteCount += tagged.byteCount
-            batches[loop].recipientCount += recipientCount / batches.count
+            batches[loop].recipientCount += recipientCount / batches.count * OutputBatch.recipientsOfItem
             batches[loop].append(.tagged(tagged))
         }
     }

@@ -11,7 +11,9 @@ import Synchronization
 //     a worker               weighs it: from now on it counts in SnapshotPin.liveByteCount
 //     the last pin is gone   it counts no more
 //
-// Not noticed: small values that writes replace one by one.
+// Not noticed: small values that writes replace one by one, all but the first locations of a write of many,
+// and all but the first pins of a location. Counted too much: what was written below a location after its
+// snapshot, and replaced; and, for a REST read with a query, children that its response does not have.
 
 /// Stands for the snapshot that one output holds: the output owns it.
 package final class SnapshotPin: Sendable {
@@ -90,11 +92,13 @@ struct SnapshotPins {
     /// Added pins, or writes, after which those that are gone are removed, and as many again as are left: a
     /// write does more while there are pins.
     private static let sweptCount = 16
+    /// Pins of one location: further ones are not noticed. A write there looks at each, in about 100 ns.
+    private static let pinLimit = 256
     /// Values that print to fewer bytes do not count.
     private static let leastByteCount = 16 << 10
 
-    /// Whether there is none. Every write asks.
-    var isEmpty: Bool { databases.isEmpty }
+    /// Whether a database has any. Every write asks.
+    func hasPins(of database: UInt32) -> Bool { !databases.isEmpty && databases[database] != nil }
 
     /// An output holds the data of a location as it is now. O(log n), and O(n) to move in memory.
     mutating func add(_ pin: SnapshotPin, at path: Path, in database: UInt32) {
@@ -102,7 +106,9 @@ struct SnapshotPins {
         if places.pins[path] == nil {
             places.paths.insert(path, at: Self.position(of: path, in: places.paths))
         }
-        places.pins[path, default: []].append(WeakPin(pin: pin))
+        if places.pins[path, default: []].count < Self.pinLimit {
+            places.pins[path, default: []].append(WeakPin(pin: pin))
+        }
         places.addedCount += 1
         if places.addedCount > Self.sweptCount + places.leftCount { Self.removeGone(from: &places) }
         databases[database] = places

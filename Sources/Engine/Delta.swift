@@ -49,24 +49,18 @@ package struct Delta: Sendable {
         }
     }
 
-    /// The locations whose data changes. O(changes), with a limit: where there are very many, the location
-    /// above all of them.
+    /// Locations whose data changes: of very many, the first ones, and none whose priority alone changes.
+    /// O(changes), with a limit.
     package var changedPaths: [Path] {
         switch kind {
         case .nothing, .denied, .listen, .unlisten, .queue, .unqueue: []
-        case .put(let change): [Self.location(of: change)]
-        case .write(let base, let changes):
-            changes.count > Self.listedPathLimit ? [base] : changes.map { Self.location(of: $0) }
-        case .endSession(let changes, _):
-            changes.count > Self.listedPathLimit ? [.root] : changes.map { Self.location(of: $0) }
+        case .put(let change): change.path.namesPriority ? [] : [change.path]
+        case .write(_, let changes), .endSession(let changes, _):
+            changes.lazy.map(\.path).filter { !$0.namesPriority }.prefix(Self.listedPathLimit).map { $0 }
         }
     }
 
     private static let listedPathLimit = 64
-
-    private static func location(of change: Change) -> Path {
-        change.path.namesPriority ? change.path.parent : change.path
-    }
 
     /// Whether the delta has to be in the journal before its effects may leave, unless they turn out
     /// redundant.
