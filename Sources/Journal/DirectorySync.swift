@@ -35,7 +35,7 @@ func syncFiles<Storage: Disk>(_ listing: DirectoryListing, of disk: Storage) thr
 /// Makes files durable.
 /// - Parameter isExpected: Whether a file may fail to be opened like this; then it is left out.
 /// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs.
-/// - Complexity: O(files). Those that are on disk take no time.
+/// - Complexity: O(files); for one that is on disk, a flush of the disk's cache.
 private func syncFiles<Storage: Disk>(
     _ names: [String], of disk: Storage, except isExpected: (DiskFailure) -> Bool
 ) throws(DiskFailure) {

@@ -83,9 +83,10 @@ extension FileWindow {
         do throws(DiskFailure) {
             let name = try copy(tail, on: disk)
             tail.copy = name.text
-            let names = try disk.list().compactMap { TornTailName($0) }.sorted()
+            // One that cannot be removed, or is gone, keeps no server from starting.
+            let names = ((try? disk.list()) ?? []).compactMap { TornTailName($0) }.sorted()
             for old in names.dropLast(TornTail.copyCountLimit) where old != name {
-                try disk.remove(old.text)
+                try? disk.remove(old.text)
             }
         } catch {
             guard error.isShortage else { throw error }

@@ -186,6 +186,6 @@ extension TornTail {
                 "They are not kept\(shortage.map { ": \($0)" } ?? "")"
             }
         return
-            "\(byteCount) bytes at the end of the journal were cut off: of \(segment.text), from byte \(byteOffset) on, which is from sequence \(sequence) on. They are incomplete or unsynced writes of the last process, of which --durability always has acknowledged none; or the disk has damaged the last writes (so it is where that process was idle when it ended): then acknowledged ones are missing, and a backup or the archive may have them. \(kept)"
+            "\(byteCount) bytes at the end of the journal were cut off: those of \(segment.text), from byte \(byteOffset) on, where sequence \(sequence) begins. They are writes that the last process had not finished or not synced; with --durability always, none of them was acknowledged. But if that process was idle when it ended, the disk has damaged its last writes: then acknowledged writes are missing, and a backup or the archive may have them. \(kept)"
     }
 }

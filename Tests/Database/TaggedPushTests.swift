@@ -48,24 +48,22 @@ import Testing
     }
 
     /// However many tags there are, each recipient gets the same message; only who makes it differs.
-    @Test(arguments: [1, 64, 105, 500]) func everyRecipientGetsTheMessageForItsTag(tagCount: Int) throws {
+    @Test(arguments: [1, 64, 1024, 1025]) func everyRecipientGetsTheMessageForItsTag(tagCount: Int) throws {
         let untagged = Bench.session(9999)
-        // 2 MiB of messages for 104 tags.
-        let text = String(repeating: "x", count: 20_000)
-        let tags = (0..<1000).map { Int64($0 % tagCount) * 7 }
-        let batches = Self.encode(Self.push(.string(Text(text)), tags: tags, untagged: [untagged]), queues: 2)
+        let tags = (0..<2200).map { Int64($0 % tagCount) * 7 }
+        let batches = Self.encode(Self.push(.string("text"), tags: tags, untagged: [untagged]), queues: 2)
         // A single recipient has its message in the batch of its own loop.
         #expect(
             batches.flatMap { Self.messages($0, for: untagged) } == [
-                #"{"t":"d","d":{"a":"d","b":{"p":"q/k","d":"\#(text)"}}}"#
+                #"{"t":"d","d":{"a":"d","b":{"p":"q/k","d":"text"}}}"#
             ])
         for batch in batches {
-            for (index, tag) in tags.enumerated() {
-                let expected = #"{"t":"d","d":{"a":"d","b":{"p":"q/k","d":"\#(text)","t":\#(tag)}}}"#
+            for (index, tag) in tags.enumerated() where index % 37 == 0 {
+                let expected = #"{"t":"d","d":{"a":"d","b":{"p":"q/k","d":"text","t":\#(tag)}}}"#
                 #expect(Self.messages(batch, for: Bench.session(UInt32(index + 1))) == [expected])
             }
             let taggedCount = batch.items.count { if case .tagged = $0 { true } else { false } }
-            #expect(taggedCount == (tagCount > 104 ? 1 : 0))
+            #expect(taggedCount == (tagCount > 1024 ? 1 : 0))
         }
     }
 

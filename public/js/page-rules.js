@@ -174,7 +174,7 @@ async function showVersions() {
 
 editor.on("change", changed)
 editor.on("inputRead", (_, {text}) => /[\w.$]$/.test(text.at(-1)) && editor.showHint())
-playground.connect(async () => (await loaded, draft()), mark)
+playground.connect(() => loaded.then(draft), mark)
 styles[1].addEventListener("load", () => editor.refresh())
 const title = h("h2")
 const denials = denialPanel()

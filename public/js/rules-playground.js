@@ -69,11 +69,11 @@ export async function runAll() {
 	}
 	draw()
 	const failed = cases.filter(({outcome}) => outcome !== "holds").length
-	return {failed, words: failed ? `${failed} of ${cases.length} cases do not hold with these rules.` : cases.length ? `All ${cases.length} cases hold.` : "There are no cases."}
+	return {failed, words: failed ? `${failed} of ${cases.length} cases do not hold.` : cases.length ? `All ${cases.length} cases hold.` : "No cases."}
 }
 
 export function changed() {
-	for (const item of cases) item.outcome = undefined
+	for (const item of cases) delete item.outcome
 	draw()
 }
 
@@ -84,10 +84,10 @@ function draw() {
 	fill(list, table(["user", "does", "must be", "and it", ""], cases.map(item => {
 		const does = `${item.method} ${visible(item.path)}`
 		const small = (label, run) => button(label, () => { run(); draw() }, ".small", {label: `${label}: ${userOf(item)}, ${does}`})
-		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => Object.assign(item, {allowed: !item.allowed, outcome: undefined})),
+		return [userOf(item), does, small(item.allowed ? "allowed" : "denied", () => { item.allowed = !item.allowed; delete item.outcome }),
 			h("span", {class: item.outcome === "holds" ? "good" : "problem"}, visible(item.outcome ?? "", 200)),
 			[small("Show", () => show(item)), " ", small("Remove", () => cases.splice(cases.indexOf(item), 1))]]
-	}), "Keep a question as a case: it is run before you publish."))
+	}), "A question kept as a case is run before you publish."))
 }
 
 export function load() {

@@ -398,6 +398,7 @@ package struct HTTPConnection {
 
     /// The response to bytes that are not the head of a request.
     mutating func refuseHead(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        client.forget()
         if context.settings.logsAccess {
             let began = input.headBegan ?? context.now
             output.log(LoggedRequest(unreadableSince: began, isSecure: context.socket.isSecure))

@@ -19,6 +19,9 @@ struct RequestClient {
         return isSecure
     }
 
+    /// A request comes of which nothing is known: its client need not be that of the one before.
+    mutating func forget() { forwardedFor = [] }
+
     /// Why a `--dev` server does not serve the request; nil where it does, and for other servers.
     mutating func refusal(of head: RequestHead, _ settings: borrowing ConnectionSettings) -> ForeignRequest? {
         settings.isDevelopment ? filter.refusal(of: head, allowing: settings.allowedOrigins) : nil
