@@ -165,7 +165,7 @@ import Testing
                 start: Bound(value: .integer(0), key: .key(Key(index: tag)), isInclusive: true))
             clients.listen("q", query, tag: Int64(tag))
         }
-        clients.held.engine.tree.updater.budget.writeLimit = 75_000
+        clients.held.engine.tree.updater.budget.writeLimit = 10_000
         return clients
     }
 

@@ -177,9 +177,9 @@ import Testing
             (.value, 5, 10, 3, 256 + 3 * 8 + 10, "few children: all may be visited for the next one"),
             (.value, 5, 300, 3, 256 + 3 * 8, "many have an index, or are left to another thread"),
             (.key, 5, 10, 3, 256 + 3 * 8, "the next key is found"),
-            (.value, nil, 10, nil, 256 + 20 * 8 + 10, "those before leave, and those now enter"),
-            (.value, 5, 10, nil, 256 + 10 * 8 + 10, "without an index all are visited"),
-            (.key, 5, 300, nil, 256 + 10 * 8, "by key only those of the window"),
+            (.value, nil, 10, nil, 256 + 10 + 10, "those before, and those now"),
+            (.value, 5, 10, nil, 256 + 5 + 10, "without an index all are visited"),
+            (.key, 5, 300, nil, 256 + 5 + 5, "by key only those of the window"),
         ] as [(ChildOrder, Int?, Int, Int?, Int, String)])
     func costOfWindows(
         order: ChildOrder, limit: Int?, childCount: Int, altered: Int?, visits: Int, reason: String

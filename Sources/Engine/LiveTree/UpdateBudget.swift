@@ -12,8 +12,7 @@ struct UpdateBudget {
     /// What is left for the step in progress; negative where its last view took more.
     private(set) var left = 0
 
-    /// To find and move a child of a window, or to take it in and to push it, takes as long as to visit so
-    /// many children.
+    /// To find and move a child of a window takes as long as to visit so many children.
     private static let visitsPerMovedChild = 8
     /// To make and print a push takes as long as to visit so many children.
     static let visitsPerPush = 256
@@ -47,9 +46,9 @@ struct UpdateBudget {
             return visitsPerPush + alteredCount * visitsPerMovedChild
                 + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
         }
-        // All children of before leave, and those of now enter.
-        let movedCount = count + min(view.query.limit?.count ?? .max, childCount)
-        let isFoundByRank = view.query.limit != nil && (view.query.order == .key || indexes.hasIndexes)
-        return visitsPerPush + movedCount * visitsPerMovedChild + (isFoundByRank ? 0 : childCount)
+        guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
+            return visitsPerPush + count + childCount
+        }
+        return visitsPerPush + count + min(limit.count, childCount)
     }
 }
