@@ -155,7 +155,7 @@ final class CommandProcessor {
         let profiled = profiler.startTime.map { (operation: copy operation, began: $0) }
         let lacksIndex = operation.lacksIndex(in: database)
         let readPath = operation.readPath
-        defer { pin(encoder.takePins(), at: readPath, in: database) }
+        defer { pinOutputs(at: readPath, in: database) }
         do throws(JournalRefusal) {
             let result = try perform(operation, session, credential, in: database)
             if database.engine.takeRuleStepCount() > Self.lightRuleStepCount { encoder.noteLongWork() }
@@ -188,8 +188,10 @@ final class CommandProcessor {
         encoder.encode(result, number, to: session)
     }
 
-    /// Outputs that were just made hold the data of a location as it is now.
-    private func pin(_ outputs: [SnapshotPin], at path: Path?, in database: StoredDatabase) {
+    /// The large messages that were just made for one client hold the data of a location as it is now.
+    /// - Parameter path: nil where they hold none.
+    func pinOutputs(at path: Path?, in database: StoredDatabase) {
+        let outputs = encoder.takePins()
         guard let path else { return }
         for pin in outputs { pins.add(pin, at: path, in: database.id) }
     }

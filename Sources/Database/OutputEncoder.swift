@@ -97,10 +97,13 @@ struct OutputEncoder {
     }
 
     /// Encodes what one session has not been sent yet, which may be very many pushes: some of them here, and
-    /// those behind them by a worker, unless they are tiny.
+    /// those behind them by a worker, unless they are tiny. They are of many locations, so they have no pins.
     mutating func encode(catchUp pushes: [Push]) {
-        let before = sentByteCount
-        defer { largeByteCount = LargeMessage.byteCount }
+        let (before, pinCount) = (sentByteCount, pins.count)
+        defer {
+            largeByteCount = LargeMessage.byteCount
+            pins.removeSubrange(pinCount...)
+        }
         for push in pushes {
             if sentByteCount &- before > Self.caughtUpByteCount { largeByteCount = Self.tinyByteCount }
             encode(streams.isEmpty ? push : divert(push))

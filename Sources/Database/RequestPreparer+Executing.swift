@@ -173,6 +173,7 @@ extension RequestPreparer {
                 as: request.credential, at: processor.clock.now())
             processor.catchUp(request.session)
             processor.encoder.encode(result, request.number, to: request.session)
+            processor.pinOutputs(at: write.target.path, in: database)
         case .rest(let session, let call, _):
             guard case .data(_, _, let credential) = call.action,
                 database.engine.mayRead(

@@ -12,8 +12,9 @@ import Synchronization
 //     the last pin is gone   it counts no more
 //
 // Not noticed: small values that writes replace one by one, all but the first locations of a write of many,
-// and all but the first pins of a location. Counted too much: what was written below a location after its
-// snapshot, and replaced; and, for a REST read with a query, children that its response does not have.
+// all but the first pins of a location, and replies with a limit or with what a session catches up with.
+// Counted too much: what was written below a location after its snapshot, and replaced; and, for a REST read
+// with the ends of a query, children that its response does not have.
 
 /// Stands for the snapshot that one output holds: the output owns it.
 package final class SnapshotPin: Sendable {

@@ -30,7 +30,7 @@ struct CheckpointReader<Storage: Disk>: ~Copyable {
     }
 
     /// The same for a file of any name, such as a backup.
-    /// - Parameter fromDisk: Whether to read it from the disk also where the system has it in memory.
+    /// - Parameter fromDisk: Drops the system's copy of the file in memory first, so that the disk is read.
     static func open(
         fileNamed name: String, on disk: Storage, fromDisk: Bool = false
     ) throws(JournalError) -> CheckpointReader {

@@ -14,6 +14,7 @@ package enum OfflineCommit {
     /// - Parameters:
     ///   - journal: Of the same directory; it holds the lock.
     ///   - time: Milliseconds since 1970.
+    ///   - isArchived: Whether a server archives the journal (``BackupUse/isRemembered(in:)``).
     ///   - progress: Called after each record with the bytes encoded so far, and with all of them while they
     ///     are read again.
     /// - Returns: The header of the checkpoint.
@@ -21,15 +22,14 @@ package enum OfflineCommit {
     ///   the change has taken effect.
     package static func commit(
         _ state: RecoveredState, to path: String, behind journal: borrowing Journal<SystemDisk>,
-        at time: Int64,
-        progress: (_ byteCount: Int) -> Void
+        at time: Int64, isArchived: Bool, progress: (_ byteCount: Int) -> Void
     ) throws(StorageError) -> CheckpointHeader {
         let disk: SystemDisk
         do throws(DiskFailure) { disk = try SystemDisk(directory: path, create: false) } catch {
             throw StorageError(error)
         }
         return try commit(
-            state, to: disk, behind: journal, at: time, isArchived: isArchived(path), progress: progress)
+            state, to: disk, behind: journal, at: time, isArchived: isArchived, progress: progress)
     }
 
     /// The same on any disk.
@@ -47,16 +47,6 @@ package enum OfflineCommit {
         }
         _ = try? removeSuperseded(by: header, behind: journal.recovery, isArchived: isArchived, on: disk)
         return header
-    }
-
-    /// Whether a server archives the journal of a data directory; also where it cannot be read in which
-    /// directory.
-    package static func isArchived(_ path: String) -> Bool {
-        do throws(BackupPlace.Unreadable) {
-            return try BackupPlace.read(.archive, in: path) != nil
-        } catch {
-            return true
-        }
     }
 
     /// Writes `state` as a checkpoint, with a second thread for the disk.

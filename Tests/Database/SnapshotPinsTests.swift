@@ -87,6 +87,27 @@ import Testing
         #expect(!pins.hasPins(of: 1), "writes elsewhere have found that the other is gone")
     }
 
+    /// What a write of very many locations leaves in place is not kept, nor what a priority leaves.
+    @Test func onlyChangedLocationsAreNoted() {
+        let root = Self.root(["a/x": .integer(1), "b": Self.large()])
+        let engine = Engine(root: root, access: .open)
+        let writes = (0..<100).map { Write(Target(Path(["a", Key(index: $0)])), Draft(.integer(7))) }
+        for (operation, count): (PandoEngine.Operation, Int) in [
+            (.merge(base: .root, writes), 64),
+            (.put(Write(Target("b", isPriority: true), Draft(.integer(1)))), 0),
+            (.put(Write(Target("a/x"), Draft(.integer(2)))), 1),
+        ] {
+            let paths = engine.decide(
+                Command(session: SessionID(1), credential: .admin, time: 1, operation: operation)
+            ).changedPaths
+            var pins = SnapshotPins()
+            let pin = SnapshotPin()
+            pins.add(pin, at: "b", in: 1)
+            #expect(paths.count == count && Self.write(paths, root, &pins) == 0)
+            #expect(pin.byteCount == 0 && pins.hasPins(of: 1))
+        }
+    }
+
     /// Random pins and writes: each pin keeps exactly the large values, at its location or below it, that
     /// were replaced while it was there, those below another one not twice.
     @Test(arguments: 0..<40 as Range<UInt64>) func pinsAgainstAModel(seed: UInt64) {

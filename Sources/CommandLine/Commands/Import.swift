@@ -78,10 +78,12 @@ struct Import: ParsableCommand {
         guard var directory = consume directory else { return }
         if merge, !node.isEmpty, node.isLeaf { throw notMergeable }
         directory.put(node, at: target, merging: merge)
+        let isArchived = BackupUse.archive.isRemembered(in: dataOptions.data)
         let header: CheckpointHeader
         do throws(StorageError) {
             header = try OfflineCommit.commit(
                 directory.state, to: dataOptions.data, behind: directory.journal, at: Offline.milliseconds,
+                isArchived: isArchived,
                 progress: { progress.update("writing", done: $0, of: nil) })
         } catch {
             progress.abandon()
@@ -91,7 +93,7 @@ struct Import: ParsableCommand {
         progress.finish(
             "imported \(file) to \(target) of \(namespaceOptions.namespace), which is sequence \(header.sequence)"
         )
-        if !quiet, OfflineCommit.isArchived(dataOptions.data) {
+        if !quiet, isArchived {
             printError(
                 "an import is in no journal, so the archive of this directory has a gap before it: a restore from the archive needs a backup that is made from now on (with --backup-to, the next start makes one)"
             )

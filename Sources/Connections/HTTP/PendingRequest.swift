@@ -46,7 +46,10 @@ final class PendingRequest {
         self.response = response
         self.namespace = namespace
         self.began = began
-        if request?.method.isRead == true { pin = SnapshotPin() }
+        // A read with a limit, or of keys alone, holds little of its location.
+        if let request, request.method.isRead, !request.isShallow, request.query?.limit == nil {
+            pin = SnapshotPin()
+        }
     }
 
     /// As whom it acts.

@@ -8,8 +8,8 @@ import PandoTree
 //                            ▲                └─▶ not all of them: another step
 //                            └─ between two steps the caller has time for others
 //
-// Until the sweep comes to a window, the window is as it was before the write: it awaits the sweep. A write
-// or a listen that comes to it before updates it first, or has it replaced (``QueryView``).
+// Until the sweep reaches a window, the window is as it was before the write: it awaits the sweep. If another
+// write or a listen needs the window earlier, that updates it, or has it replaced (``QueryView``).
 
 /// The windows and live aggregates below a location that are to be updated.
 struct ViewSweep: Sendable {

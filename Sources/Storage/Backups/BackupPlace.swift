@@ -19,6 +19,15 @@ package enum BackupUse: String, CaseIterable, Sendable {
     /// The file of the data directory that remembers which directory it uses.
     package var recordName: String { (self == .backups ? PlaceFile.backups : .archive).rawValue }
 
+    /// Whether a data directory remembers a directory for this use; also where it cannot be read which one.
+    package func isRemembered(in dataDirectory: String) -> Bool {
+        do throws(BackupPlace.Unreadable) {
+            return try BackupPlace.read(self, in: dataDirectory) != nil
+        } catch {
+            return true
+        }
+    }
+
     /// Whether a directory holds anything of the kind.
     func isUsed(_ names: [String]) -> Bool {
         switch self {
