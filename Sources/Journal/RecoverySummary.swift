@@ -34,4 +34,10 @@ package struct RecoverySummary: Equatable, Sendable {
     package var tornByteCount: Int { tornTail?.byteCount ?? 0 }
     /// Prepared bytes at the end that were never used, and were truncated as well.
     package var unfilledByteCount = 0
+
+    /// Notes that the journal ends behind ``lastSequence``, at an offset in its last segment.
+    mutating func noteTornTail(_ byteCount: Int, at byteOffset: Int, of segment: SegmentName) {
+        tornTail = TornTail(
+            segment: segment, byteOffset: byteOffset, sequence: lastSequence.successor, byteCount: byteCount)
+    }
 }

@@ -26,14 +26,6 @@ package struct TornTail: Equatable, Sendable {
     static let copyCountLimit = 4
 }
 
-extension RecoverySummary {
-    /// Notes that the journal ends behind ``lastSequence``, at an offset in its last segment.
-    mutating func noteTornTail(_ byteCount: Int, at byteOffset: Int, of segment: SegmentName) {
-        tornTail = TornTail(
-            segment: segment, byteOffset: byteOffset, sequence: lastSequence.successor, byteCount: byteCount)
-    }
-}
-
 /// The name of such a copy, `journal-00000001-0000000000000001.log.torn-4096-1a2b3c4d`: where the bytes were,
 /// and their checksum. So a start that is repeated after a crash writes the same file again.
 struct TornTailName: Comparable {

@@ -33,7 +33,7 @@ final class PendingRequest {
     var isAdmitted = false
     /// The client sends the body behind a `100 Continue` (RFC 9110 §10.1.1).
     var expectsContinue = false
-    /// Of the data that the response holds until it is printed; nil for a request that reads none.
+    /// Of the data that the response holds until it is printed; nil where that is little.
     private(set) var pin: SnapshotPin?
     /// What is wrong with its body, which is not read then.
     var bodyProblem: RESTError?
