@@ -19,6 +19,7 @@ from transports import DEADLINE
 
 PAGES = pathlib.Path(__file__).parent / "browser"
 START_DEADLINE = 60  # seconds until a browser listens; the first start of a profile is slow on a busy machine
+LEFT = "Inspected target navigated or closed"  # what a command answers whose page is left while it runs
 FLAGS = [
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
     "--remote-debugging-port=0", "--disable-background-networking", "--disable-component-update", "--disable-sync",
@@ -135,7 +136,12 @@ class Browser:
 
     def evaluate(self, expression):
         """The value of an expression in the page; None while there is no page."""
-        result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        try:
+            result = self.call("Runtime.evaluate", expression=expression, returnByValue=True)
+        except AssertionError as error:
+            if LEFT not in str(error):
+                raise
+            return None
         return None if "exceptionDetails" in result else result["result"].get("value")
 
     def kill(self):
