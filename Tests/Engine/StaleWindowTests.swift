@@ -21,7 +21,7 @@ import Testing
         Key(unchecked: Text("k\(Int.random(in: 0..<count, using: &random))"))
     }
 
-    private static func list(_ random: inout SeededGenerator, _ writeCount: Int, keys keyCount: Int) -> Node {
+    static func list(_ random: inout SeededGenerator, _ writeCount: Int, keys keyCount: Int) -> Node {
         var list = Node.empty
         for _ in 0..<writeCount { list.set(node(&random), at: Path([key(&random, of: keyCount)])) }
         return list
@@ -30,14 +30,14 @@ import Testing
     // MARK: In the end
 
     /// Of one location.
-    private static let queries: [Query] =
+    static let queries: [Query] =
         (0..<8).map { Query(#"{"i":"n","sp":\#($0)}"#) } + [
             Query(#"{"i":"n","ep":12}"#), Query(#"{"i":".key","sp":"k1"}"#),
             Query(#"{"i":"n","l":5,"vf":"r"}"#),
             Query(#"{"i":"n","l":7,"vf":"l"}"#),
         ]
 
-    private static func operation(_ random: inout SeededGenerator) -> PandoEngine.Operation {
+    static func operation(_ random: inout SeededGenerator) -> PandoEngine.Operation {
         switch Int.random(in: 0..<8, using: &random) {
         case 0: return .put(Write(Target("q"), Draft(list(&random, 40, keys: 50))))
         case 1:
@@ -146,7 +146,7 @@ import Testing
     // MARK: Steps are bounded
 
     /// A thousand children, the values of which ascend from an offset.
-    private static func thousand(from offset: Int) -> Node {
+    static func thousand(from offset: Int) -> Node {
         .children(
             Children(
                 ascending: (0..<1000).map {
@@ -155,7 +155,7 @@ import Testing
     }
 
     /// A hundred windows over these children, for a budget that lasts for five.
-    private static func windowsOfAThousand() -> WindowClients {
+    static func windowsOfAThousand() -> WindowClients {
         let clients = WindowClients(
             root: .children(Children(ascending: [.init(key: "q", node: thousand(from: 1))])))
         clients.held.engine.tree.indexByteLimit = 0
@@ -165,7 +165,7 @@ import Testing
                 start: Bound(value: .integer(0), key: .key(Key(index: tag)), isInclusive: true))
             clients.listen("q", query, tag: Int64(tag))
         }
-        clients.held.engine.tree.updater.budget.writeLimit = 10_000
+        clients.held.engine.tree.updater.budget.writeLimit = 150_000
         return clients
     }
 
@@ -223,6 +223,16 @@ import Testing
             testDescription: "a write above more filtered listens than are visited: later steps update them",
             clients: { windowsOfManyLocations(5000, over: objects(5000)) }, path: "l", node: { .empty },
             inWrite: 0...0, inStep: 0...65, stepCount: 51...1000),
+        StepCase(
+            testDescription: "a child in more windows than a write may mark: later steps update them",
+            clients: WindowLimitTests.windowsOfOneLocation, path: "q/999/n", node: { .integer(5000) },
+            inWrite: 0...0,
+            inStep: 0...65, stepCount: 9...1000),
+        StepCase(
+            testDescription: "all children of more windows than a write may mark: later steps update them",
+            clients: WindowLimitTests.windowsOfOneLocation, path: "q", node: { thousand(from: 2) },
+            inWrite: 0...0,
+            inStep: 0...65, stepCount: 9...1000),
     ]
 
     /// However many windows a write alters, it updates few of them itself, each later step does, and in the

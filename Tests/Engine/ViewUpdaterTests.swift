@@ -173,13 +173,13 @@ import Testing
     @Test(
         arguments: [
             // order   limit  children  altered  visits                because
-            (.value, nil, 10, 3, 256 + 3 * 8, "a push, and the children that moved"),
-            (.value, 5, 10, 3, 256 + 3 * 8 + 10, "few children: all may be visited for the next one"),
-            (.value, 5, 300, 3, 256 + 3 * 8, "many have an index, or are left to another thread"),
-            (.key, 5, 10, 3, 256 + 3 * 8, "the next key is found"),
-            (.value, nil, 10, nil, 256 + 10 + 10, "those before, and those now"),
-            (.value, 5, 10, nil, 256 + 5 + 10, "without an index all are visited"),
-            (.key, 5, 300, nil, 256 + 5 + 5, "by key only those of the window"),
+            (.value, nil, 10, 3, 256 + 3 * 16, "a push, and the children that moved"),
+            (.value, 5, 10, 3, 256 + 3 * 16 + 10, "few children: all may be visited for the next one"),
+            (.value, 5, 300, 3, 256 + 3 * 16, "many have an index, or are left to another thread"),
+            (.key, 5, 10, 3, 256 + 3 * 16, "the next key is found"),
+            (.value, nil, 10, nil, 256 + 20 * 16 + 10, "those before leave, and those now enter"),
+            (.value, 5, 10, nil, 256 + 10 * 16 + 10, "without an index all are visited"),
+            (.key, 5, 300, nil, 256 + 10 * 16, "by key only those of the window"),
         ] as [(ChildOrder, Int?, Int, Int?, Int, String)])
     func costOfWindows(
         order: ChildOrder, limit: Int?, childCount: Int, altered: Int?, visits: Int, reason: String
@@ -197,7 +197,9 @@ import Testing
         budget.beginWrite()
         budget.spend(99)
         #expect(!budget.isUsedUp)
+        #expect(budget.hasTime(for: 100) && !budget.hasTime(for: 101), "no view takes more than a write may")
         budget.spend(1000)
+        #expect(!budget.hasTime(for: 1))
         #expect(budget.isUsedUp, "the last view may take more")
         budget.beginSweepStep()
         let query = Query(order: .value)

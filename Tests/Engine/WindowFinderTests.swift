@@ -70,8 +70,21 @@ import Testing
             let expected = ranges.filter { values.mayTouch($0.view.window) }
                 .sorted { $0.number < $1.number }
                 .map { ObjectIdentifier($0.view) }
-            let found = finder.views(touchedBy: altered).map(ObjectIdentifier.init)
-            #expect(found == expected, "seed \(seed), step \(number)")
+            func find(_ viewLimit: Int, exceptWhere isLeftOut: (QueryView) -> Bool = { _ in false })
+                -> [ObjectIdentifier]?
+            {
+                var budget = UpdateBudget()
+                budget.viewLimit = viewLimit
+                budget.beginWrite()
+                let found = finder.views(touchedBy: altered, exceptWhere: isLeftOut, spending: &budget)
+                #expect(budget.viewsLeft == viewLimit - (found?.count ?? 0))
+                return found?.map(ObjectIdentifier.init)
+            }
+            #expect(find(expected.count) == expected, "seed \(seed), step \(number)")
+            guard let first = expected.first else { continue }
+            #expect(find(expected.count - 1) == nil, "there is one more")
+            let others = find(expected.count - 1, exceptWhere: { ObjectIdentifier($0) == first })
+            #expect(others == Array(expected.dropFirst()), "what is left out does not count")
         }
     }
 

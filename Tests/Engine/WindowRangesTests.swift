@@ -35,7 +35,16 @@ import Testing
             }
             #expect(ranges.checkInvariants() == all.count)
             var found: [[Int]] = []
-            ranges.forEach(atAnyOf: wanted) { found.append([$0.number, $1]) }
+            var left = all.count
+            let isComplete = ranges.forEach(atAnyOf: wanted, &left) { range, first, _ in
+                found.append([range.number, first])
+            }
+            #expect(isComplete && left <= all.count - found.count, "each range is compared once")
+            if !found.isEmpty {
+                var fewer = all.count - left - 1
+                let isComplete = ranges.forEach(atAnyOf: wanted, &fewer) { _, _, _ in }
+                #expect(!isComplete, "the comparisons do not suffice")
+            }
             let expected = all.compactMap { range -> [Int]? in
                 let first = wanted.firstIndex { place in
                     (range.low.map { IndexPlace.compare($0, place) <= 0 } ?? true)

@@ -4,8 +4,9 @@ import PandoTree
 
 extension FanOut {
     /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
-    /// their recipients. When the budget of the write is used up, other threads find the windows anew, and
-    /// compute the aggregates.
+    /// their recipients. When the budget of the write is used up, or does not last for one of them, other
+    /// threads find the windows anew, and compute the aggregates. Where too many are touched, none is updated,
+    /// and all there await the sweep.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
     ///   - afterRemovals: Of changes that were done as one (``JoinedChanges/Result/afterRemovals``).
@@ -25,8 +26,11 @@ extension FanOut {
         // Many windows are found by their ranges; of few, each is asked.
         let touchesAll = isWhole && known == nil
         let asksEach = !touchesAll && details.finder.isEmpty
-        var views = touchesAll || asksEach ? details.views : details.finder.views(touchedBy: altered)
-        let mayAwaitSweep = updater.sweeps.scope?.base.contains(node.path) == true
+        // Where there are more, those that await the sweep wait for their turn in it.
+        let mayVisitAll = asksEach || details.views.count <= updater.budget.viewsLeft
+        guard var views = Self.views(touchedBy: touchesAll || asksEach ? nil : altered, details, updater)
+        else { return sweep(node.path) }
+        let mayAwaitSweep = mayVisitAll && updater.sweeps.scope?.base.contains(node.path) == true
         if mayAwaitSweep, !touchesAll, !asksEach {
             let awaiting = details.views.filter { $0.awaitsSweep(updater) }
             views = awaiting + views.filter { !$0.awaitsSweep(updater) }
@@ -37,12 +41,12 @@ extension FanOut {
             view.checkedSweep = updater.sweeps.lastNumber
             // What awaits the sweep is replaced, as by a write above.
             let isWhole = isWhole || isSwept
-            let hasTime = !updater.budget.isUsedUp
-            if hasTime {
-                updater.budget.spend(
-                    UpdateBudget.cost(
-                        of: view, isWhole ? nil : altered.count, over: value, updater.indexes))
-            }
+            let cost = UpdateBudget.cost(
+                of: view, isWhole ? nil : altered.count, over: value, updater.indexes)
+            // An aggregate that takes long is left to another thread by itself.
+            let hasTime =
+                view.aggregate == nil ? updater.budget.hasTime(for: cost) : !updater.budget.isUsedUp
+            if hasTime { updater.budget.spend(cost) }
             if view.aggregate != nil {
                 if let body = view.recompute(over: value, updater, hasTime: hasTime) {
                     push(body, to: view, updater)
@@ -67,6 +71,28 @@ extension FanOut {
             updater.resized.note(view)
             if let body { push(body, to: view, updater) }
         }
+    }
+
+    /// The views of a location that a write may touch; nil where these are more than it may mark.
+    /// - Parameter altered: Nil for all views.
+    private static func views(
+        touchedBy altered: [ChildChange]?, _ details: ListenerDetails, _ updater: ViewUpdater
+    ) -> [QueryView]? {
+        if let altered {
+            return details.finder.views(
+                touchedBy: altered, exceptWhere: { $0.isStale(updater) }, spending: &updater.budget)
+        }
+        // Few are asked one by one, and do not count.
+        guard !details.finder.isEmpty else { return details.views }
+        guard details.views.count <= updater.budget.viewsLeft else { return nil }
+        updater.budget.viewsLeft -= details.views.count
+        return details.views
+    }
+
+    /// Later steps update all views at a location.
+    private mutating func sweep(_ path: Path) {
+        guard let base = sweptBase else { return sweptBase = path }
+        sweptBase = Path(Array(base.keys[..<base.sharedDepth(with: path)]))
     }
 
     /// Adds a push for all recipients of a view: they count, too, for what the write may do.

@@ -18,6 +18,9 @@ struct FanOut {
     /// Nodes of the listener trie that may still be visited below changes (``ListenerSearch/nodesLeft``).
     private var nodesLeft: Int
     var pushes: [Push] = []
+    /// A location where, or below which, more windows are touched than a write may mark: later steps update
+    /// them. Nil for none.
+    var sweptBase: Path?
     /// Changes with too many nodes below them; none of these was visited.
     private(set) var unvisited: [Alteration] = []
 

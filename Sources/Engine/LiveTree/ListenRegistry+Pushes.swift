@@ -64,6 +64,7 @@ extension ListenRegistry {
     /// All pushes of a write, when its changes were added.
     private func pushes(of fanOut: consuming FanOut, in tree: Node, _ updater: ViewUpdater) -> [Push] {
         if !fanOut.unvisited.isEmpty { addPushes(to: &fanOut, in: tree, updater) }
+        if let base = fanOut.sweptBase { updater.sweeps.begin(below: base, filteredListens) }
         return fanOut.pushes
     }
 

@@ -9,23 +9,40 @@ struct UpdateBudget {
     /// Of one step of a ``ViewSweep``: a fraction of a millisecond. A window that takes more by itself is
     /// left to another thread, too.
     var sweepStepLimit = 1 << 14
+    /// Views of one write at locations with so many that they are found by their ranges: to mark each of them
+    /// for another thread takes a fraction of a millisecond. Where more are touched, later steps update them
+    /// (``ViewSweep``).
+    var viewLimit = 2048
+    /// Ranges of windows, and altered children in them, that a write compares: one or two milliseconds. Where
+    /// there are more, later steps update the windows.
+    var comparisonLimit = 1 << 15
+    /// What is left of them for the write in progress.
+    var viewsLeft = 0
+    var comparisonsLeft = 0
     /// What is left for the step in progress; negative where its last view took more.
     private(set) var left = 0
 
-    /// To find and move a child of a window takes as long as to visit so many children.
-    private static let visitsPerMovedChild = 8
+    /// To find and move a child of a window, or to take it in and to push it, takes as long as to visit so
+    /// many children.
+    private static let visitsPerMovedChild = 16
     /// To make and print a push takes as long as to visit so many children.
     static let visitsPerPush = 256
     /// To encode a push for one more recipient with a tag takes as long as to visit so many children.
     static let visitsPerRecipient = 16
 
     /// A write is about to update views.
-    mutating func beginWrite() { left = writeLimit }
+    mutating func beginWrite() {
+        (left, viewsLeft, comparisonsLeft) = (writeLimit, viewLimit, comparisonLimit)
+    }
 
     /// A step of a sweep is about to update views.
     mutating func beginSweepStep() { left = sweepStepLimit }
 
     var isUsedUp: Bool { left <= 0 }
+
+    /// Whether a write updates a view of this cost itself: not when the view takes more than all that a write
+    /// may.
+    func hasTime(for cost: Int) -> Bool { !isUsedUp && cost <= writeLimit }
 
     mutating func spend(_ visits: Int) { left -= visits }
 
@@ -46,9 +63,9 @@ struct UpdateBudget {
             return visitsPerPush + alteredCount * visitsPerMovedChild
                 + (view.query.limit == nil || view.query.order == .key ? 0 : visitedCount)
         }
-        guard let limit = view.query.limit, view.query.order == .key || indexes.hasIndexes else {
-            return visitsPerPush + count + childCount
-        }
-        return visitsPerPush + count + min(limit.count, childCount)
+        // All children of before leave, and those of now enter.
+        let movedCount = count + min(view.query.limit?.count ?? .max, childCount)
+        let isFoundByRank = view.query.limit != nil && (view.query.order == .key || indexes.hasIndexes)
+        return visitsPerPush + movedCount * visitsPerMovedChild + (isFoundByRank ? 0 : childCount)
     }
 }

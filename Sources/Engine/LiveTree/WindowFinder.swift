@@ -68,9 +68,16 @@ struct WindowFinder {
 
     /// The views whose windows one of the children was in, is in, or has to enter, in the order in which the
     /// views came.
+    /// - Parameters:
+    ///   - isLeftOut: Views that are stale already need not be found.
+    ///   - budget: Its views and comparisons are spent.
+    /// - Returns: Nil where the budget does not last for all of them.
     /// - Complexity: The number of fields of each child that some order uses, and, for each of these orders,
     ///   at most (windows / 64 + 64 × views found) × log(children) comparisons.
-    func views(touchedBy altered: [ChildChange]) -> [QueryView] {
+    func views(
+        touchedBy altered: [ChildChange], exceptWhere isLeftOut: (QueryView) -> Bool = { _ in false },
+        spending budget: inout UpdateBudget
+    ) -> [QueryView]? {
         var children: [AlteredChild] = []
         for change in altered {
             if !change.old.isEmpty { children.append(AlteredChild(key: change.key, node: change.old)) }
@@ -78,9 +85,9 @@ struct WindowFinder {
         }
         // A write names its children in any order.
         if children.count > 1 { children.sort { $0.key < $1.key } }
-        var found: [Int: QueryView] = [:]
+        var found = Found(viewLimit: budget.viewsLeft, comparisonsLeft: budget.comparisonsLeft)
         for order in Self.ordersOfAllChildren {
-            find(children.indices, of: children, by: order, &found)
+            find(children.indices, of: children, by: order, isLeftOut, &found)
         }
         /// By order, the indices of the children that have data in it; ascending.
         var withData: [ChildOrder: [Int]] = [:]
@@ -90,11 +97,36 @@ struct WindowFinder {
                 if withData[order]?.last != index { withData[order, default: []].append(index) }
             }
         }
-        for (order, indices) in withData { find(indices, of: children, by: order, &found) }
-        for windows in withoutValue.values { findWithoutValue(children, withData, in: windows, &found) }
-        if found.count < 2 { return Array(found.values) }
+        // Which of them exceeds the budget does not matter: either one does, or none.
+        for (order, indices) in withData { find(indices, of: children, by: order, isLeftOut, &found) }
+        for windows in withoutValue.values {
+            findWithoutValue(children, withData, in: windows, isLeftOut, &found)
+        }
+        budget.comparisonsLeft = max(0, found.comparisonsLeft)
+        guard !found.isExceeded else { return nil }
+        budget.viewsLeft -= found.views.count
+        if found.views.count < 2 { return Array(found.views.values) }
         // The order of a hash table would differ from machine to machine.
-        return found.sorted { $0.key < $1.key }.map(\.value)
+        return found.views.sorted { $0.key < $1.key }.map(\.value)
+    }
+
+    /// The views that were found so far, by number, and what may still be done to find more.
+    private struct Found {
+        private(set) var views: [Int: QueryView] = [:]
+        let viewLimit: Int
+        var comparisonsLeft: Int
+
+        init(viewLimit: Int, comparisonsLeft: Int) {
+            (self.viewLimit, self.comparisonsLeft) = (viewLimit, comparisonsLeft)
+        }
+
+        var isExceeded: Bool { comparisonsLeft < 0 || views.count > viewLimit }
+
+        mutating func insert(_ range: WindowRanges.Range, _ comparisonsLeft: inout Int) {
+            views[range.number] = range.view
+            // Too many: nothing more is compared.
+            if views.count > viewLimit { comparisonsLeft = -1 }
+        }
     }
 
     /// A child before a write, or after it.
@@ -105,20 +137,25 @@ struct WindowFinder {
 
     private func find(
         _ indices: some Sequence<Int>, of children: [AlteredChild], by order: ChildOrder,
-        _ found: inout [Int: QueryView]
+        _ isLeftOut: (QueryView) -> Bool, _ found: inout Found
     ) {
-        guard let windows = byOrder[order] else { return }
+        guard !found.isExceeded, let windows = byOrder[order] else { return }
         var values = indices.map { index in
             let (key, value) = (children[index].key, order.value(of: children[index].node))
             return (place: IndexPlace(value, .key(key)), value: value, key: key)
         }
         if values.count > 1 { values.sort { IndexPlace.compare($0.place, $1.place) < 0 } }
-        windows.forEach(atAnyOf: values.map(\.place)) { range, first in
+        var left = found.comparisonsLeft
+        let isComplete = windows.forEach(atAnyOf: values.map(\.place), &left) { range, first, left in
+            if isLeftOut(range.view) { return }
             for (place, value, key) in values[first...] {
+                left -= 1
+                if left < 0 { return }
                 if let high = range.high, IndexPlace.compare(high, place) < 0 { return }
-                if range.view.window.admits(value, key) { return found[range.number] = range.view }
+                if range.view.window.admits(value, key) { return found.insert(range, &left) }
             }
         }
+        found.comparisonsLeft = isComplete ? left : -1
     }
 
     /// - Parameters:
@@ -127,20 +164,25 @@ struct WindowFinder {
     ///   - windows: Those of ``withoutValue`` of one number of fields.
     private func findWithoutValue(
         _ children: [AlteredChild], _ withData: [ChildOrder: [Int]], in windows: WindowRanges,
-        _ found: inout [Int: QueryView]
+        _ isLeftOut: (QueryView) -> Bool, _ found: inout Found
     ) {
-        guard let none = windows.first?.view.query.order.value(of: .empty) else { return }
+        guard !found.isExceeded, let none = windows.first?.view.query.order.value(of: .empty) else { return }
         let places = children.map { IndexPlace(none, .key($0.key)) }
-        windows.forEach(atAnyOf: places) { range, first in
+        var left = found.comparisonsLeft
+        let isComplete = windows.forEach(atAnyOf: places, &left) { range, first, left in
+            if isLeftOut(range.view) { return }
             let window = range.view.window
             let others = withData[window.query.order] ?? []
             var index = Self.firstIndex(from: first, notIn: others)
             while index < places.count {
+                left -= 1
+                if left < 0 { return }
                 if let high = range.high, IndexPlace.compare(high, places[index]) < 0 { return }
-                if window.admits(none, children[index].key) { return found[range.number] = range.view }
+                if window.admits(none, children[index].key) { return found.insert(range, &left) }
                 index = Self.firstIndex(from: index + 1, notIn: others)
             }
         }
+        found.comparisonsLeft = isComplete ? left : -1
     }
 
     /// The first number from `start` on that is not among ascending ones. O(log numbers).

@@ -117,20 +117,29 @@ struct WindowRanges {
     }
 
     /// Calls `body` for each range that has one of some places, with the index of the first place in it.
-    /// - Parameter places: In ascending order.
+    /// - Parameters:
+    ///   - places: In ascending order.
+    ///   - comparisonsLeft: Ranges that may still be compared.
+    /// - Returns: Whether all were visited; false when `comparisonsLeft` is used up.
     /// - Complexity: O((pages + 64 × ranges that have one) × log places), at most.
-    func forEach(atAnyOf places: [IndexPlace], _ body: (Range, _ first: Int) -> Void) {
+    func forEach(
+        atAnyOf places: [IndexPlace], _ comparisonsLeft: inout Int,
+        _ body: (Range, _ first: Int, _ comparisonsLeft: inout Int) -> Void
+    ) -> Bool {
         for page in pages {
             let first = Self.firstIndex(notBefore: page.ranges[0].low, in: places)
-            guard first < places.count else { return }
+            guard first < places.count else { return true }
             if let high = page.high, IndexPlace.compare(high, places[first]) < 0 { continue }
             for range in page.ranges {
+                comparisonsLeft -= 1
+                if comparisonsLeft < 0 { return false }
                 let first = Self.firstIndex(notBefore: range.low, in: places)
                 guard first < places.count else { break }
                 if let high = range.high, IndexPlace.compare(high, places[first]) < 0 { continue }
-                body(range, first)
+                body(range, first, &comparisonsLeft)
             }
         }
+        return true
     }
 
     /// The index of the first place that is not before a beginning; that of the first one for none.
