@@ -5,8 +5,8 @@ import PandoTree
 extension FanOut {
     /// Updates the windows and live aggregates of a node that the changes touch, and adds the pushes for
     /// their recipients. When the budget of the write is used up, or does not last for one of them, other
-    /// threads find the windows anew, and compute the aggregates. Where too many are touched, none is updated,
-    /// and all there await the sweep.
+    /// threads find the windows anew, and compute the aggregates. Where too many are touched, none is
+    /// updated, and all there await the sweep.
     /// - Parameters:
     ///   - inside: The changes strictly below the node.
     ///   - afterRemovals: Of changes that were done as one (``JoinedChanges/Result/afterRemovals``).
