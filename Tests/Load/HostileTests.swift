@@ -171,6 +171,145 @@ import Testing
         #expect(burst.array == frames)
     }
 
+    /// The texts of a burst's frames, whose masking key is 0.
+    private static func texts(of burst: SharedBytes) -> [[UInt8]] {
+        let bytes = burst.array
+        var texts: [[UInt8]] = []
+        var start = 0
+        while start + 2 <= bytes.count, bytes[start] == 0x81 {
+            let short = Int(bytes[start + 1] & 0x7F)
+            let lengthByteCount = short == 126 ? 2 : short == 127 ? 8 : 0
+            let end = start + 2 + lengthByteCount
+            let length =
+                lengthByteCount == 0 ? short : bytes[(start + 2)..<end].reduce(0) { $0 << 8 | Int($1) }
+            texts.append(Array(bytes[(end + 4)..<(end + 4 + length)]))
+            start = end + 4 + length
+        }
+        return start == bytes.count ? texts : []
+    }
+
+    private static let measured = Set([
+        "windows-behind", "growing-windows", "many-orders", "long-paths", "resuming-readers", "late-polls",
+    ])
+
+    @Test func requestsOfWebSocketsAreJSONAndAreCounted() throws {
+        let site = try Self.plan().site
+        let attackers = allAttackers(connections: 1, halfMessages: 1).filter {
+            Self.measured.contains($0.name)
+        }
+        #expect(attackers.count == Self.measured.count)
+        for attacker in attackers {
+            for role in attacker.roles(at: site, share: 1) where role.opening == .webSocket {
+                for burst in role.bursts {
+                    let texts = Self.texts(of: burst)
+                    #expect(texts.count == role.requests.count, "\(attacker.name)")
+                    let bodies = try [texts.first, texts.last].compactMap(\.self).map {
+                        text -> [String: Any] in
+                        let object = try JSONSerialization.jsonObject(with: Data(text)) as? [String: Any]
+                        return try #require((object?["d"] as? [String: Any])?["b"] as? [String: Any])
+                    }
+                    for body in bodies {
+                        let path = try #require(body["p"] as? String)
+                        #expect(path.hasPrefix("/pando-load/x/"), "\(attacker.name): all data is the run's")
+                        #expect(
+                            path.split(separator: "/").count < 32, "\(attacker.name): a path may be so deep")
+                    }
+                }
+            }
+        }
+    }
+
+    /// The windows that share a query would share the work.
+    @Test(arguments: ["windows-behind", "growing-windows", "many-orders"])
+    func windowsAreAllDifferent(name: String) throws {
+        let site = try Self.plan().site
+        let attacker = try #require(allAttackers(connections: 1, halfMessages: 1).first { $0.name == name })
+        let listens = try #require(attacker.roles(at: site, share: 1).first)
+        #expect(listens.bursts.count == listens.connections)
+        var queries: Set<String> = []
+        for text in listens.bursts.flatMap(Self.texts) {
+            let text = String(decoding: text, as: UTF8.self)
+            let (start, end) = (text.range(of: #""q":{"#), text.range(of: #"},"t":"#))
+            queries.insert(String(text[try #require(start).upperBound..<(try #require(end).lowerBound)]))
+        }
+        #expect(queries.count == listens.connections * listens.requests.count)
+    }
+
+    @Test func connectionsTakeBurstsInTurn() throws {
+        let bursts = [SharedBytes([1]), SharedBytes([2])]
+        let role = AttackRole(connections: 3, opening: .tcp, bursts: bursts, reading: .nothing, next: .hold)
+        let context = AttackContext(role, at: try Self.plan().site, on: try EventLoop())
+        #expect((0..<3).map { _ in context.takeBurst()?.array } == [[1], [2], [1]])
+        let silent = AttackRole(connections: 1, opening: .tcp, reading: .nothing, next: .hold)
+        #expect(AttackContext(silent, at: try Self.plan().site, on: try EventLoop()).takeBurst() == nil)
+    }
+
+    @Test func requestsOfEventStreamsAndTimedReads() throws {
+        let site = try Self.plan().site
+        func texts(_ attacker: any Attacker) -> [String] {
+            attacker.roles(at: site, share: 1).filter { $0.opening == .tcp }.flatMap(\.bursts)
+                .map { String(decoding: $0.array, as: UTF8.self) }
+        }
+        let path = "/pando-load/x/data/children100k.json?ns=default"
+        let streams = texts(DroppedStreams())
+        #expect(
+            Set(streams).count == DroppedStreams.queryCount && streams.count == 2 * DroppedStreams.queryCount)
+        for text in streams {
+            #expect(text.hasPrefix("GET \(path)&orderBy=%22$key%22&limitToLast=500"))
+            #expect(text.contains("\r\nAccept: text/event-stream\r\n") && text.hasSuffix("\r\n\r\n"))
+        }
+        let reads = texts(TimedReads())
+        #expect(reads.count == 2 && Set(reads).count == 2)
+        #expect(reads.allSatisfy { $0.hasPrefix("GET \(path)") && $0.contains("&timeout=1ms HTTP/1.1\r\n") })
+    }
+
+    // MARK: Long polling
+
+    private static let startResponse = """
+        HTTP/1.1 200 OK\r\nContent-Type: text/javascript\r\nContent-Length: 95\r\n\r\n\
+        function pLPCommand(c,a){}
+        pLPCommand('start','5124373','k2Jd83hf0Q');
+        pRTLPCB(0,[{"t":"c"}]);
+
+        """
+
+    /// Whole, and in pieces of every length.
+    @Test func credentialsOfASession() throws {
+        let bytes = Array(Self.startResponse.utf8)
+        for pieceByteCount in 1...bytes.count {
+            var start = PollingStart()
+            var found: [PollingStart.Credentials] = []
+            for offset in stride(from: 0, to: bytes.count, by: pieceByteCount) {
+                let piece = Array(bytes[offset..<min(bytes.count, offset + pieceByteCount)])
+                if let credentials = try start.read(piece.rawSpan) { found.append(credentials) }
+            }
+            #expect(found == [.init(id: "5124373", password: "k2Jd83hf0Q")], "\(pieceByteCount)")
+        }
+    }
+
+    @Test(arguments: [
+        "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\npLPCommand('close');",
+        "HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\n{}",
+        "no HTTP\r\n\r\n",
+    ])
+    func responsesWithoutASession(text: String) {
+        var start = PollingStart()
+        #expect(throws: (any Error).self) { try start.read(Array(text.utf8).rawSpan) }
+    }
+
+    @Test func aPollHasTheListen() throws {
+        let site = try Self.plan().site
+        let roles = LatePolls().roles(at: site, share: 1).filter { $0.opening != .webSocket }
+        #expect(roles.map(\.opening) == [.polling(every: LatePolls.pause), .polling(every: nil)])
+        let data = String(decoding: try #require(roles.first?.bursts.first).array, as: UTF8.self)
+        #expect(data.hasPrefix("&seg0=0&ts0=1&d0="))
+        let text = data.dropFirst("&seg0=0&ts0=1&d0=".count)
+            .replacing("-", with: "+").replacing("_", with: "/").replacing(".", with: "=")
+        let message = String(decoding: try #require(Data(base64Encoded: String(text))), as: UTF8.self)
+        #expect(message == #"{"t":"d","d":{"r":1,"a":"q","b":{"p":"/pando-load/x/polled","h":""}}}"#)
+    }
+
     @Test(arguments: PreparedData.allCases)
     func preparedDataIsJSON(data: PreparedData) throws {
         let site = try Self.plan().site
@@ -182,7 +321,8 @@ import Testing
             children += (value as? [String: Any])?.count ?? 1
         }
         let expected: [PreparedData: Int] = [
-            .children20k: 20_000, .children200k: 200_000, .windows: 1000, .large5MB: 5, .large12MB: 12,
+            .children20k: 20_000, .children100k: 100_000, .children200k: 200_000, .windows: 1000,
+            .large5MB: 5, .large12MB: 12,
             .small1KB: 1,
         ]
         #expect(children == expected[data])

@@ -14,10 +14,12 @@ protocol AttackConnectionDelegate: AnyObject {
 /// A connection of an attacker: opens, sends the burst of its role, and goes on as ``AttackRole/next`` says.
 /// Confined to its loop.
 ///
-///     (upgrading) ─▶ attacking ─▶ over
+///     (upgrading, or starting a session) ─▶ attacking ─▶ over
 final class AttackConnection: ChannelDelegate {
     private enum Stage {
         case upgrading(ClientHandshake, ResponseHeadReader)
+        /// By long polling: its response has the session's id and password.
+        case starting(PollingStart)
         case attacking, over
     }
 
@@ -31,29 +33,40 @@ final class AttackConnection: ChannelDelegate {
     /// Not unowned: bytes may come, and timers fire, when it has ended. It forgets its connections at its
     /// end.
     private let delegate: any AttackConnectionDelegate
+    private let burst: SharedBytes?
     private var stage: Stage
     private var writtenByteCount = 0
     /// Bytes that a paced connection may read now.
     private var allowance = 0
+    /// Of a session by long polling.
+    private var credentials: PollingStart.Credentials?
+    private var pollCount = 0
 
     init(_ channel: Channel, _ context: AttackContext, delegate: any AttackConnectionDelegate) {
         self.channel = channel
         self.context = context
         self.delegate = delegate
-        guard context.role.opening == .webSocket else {
+        burst = context.takeBurst()
+        switch context.role.opening {
+        case .tcp:
             stage = .attacking
             // Not from inside the call that is about to hand the channel out.
             context.loop.schedule(after: .zero) { [weak self] in self?.attack() }
-            return
+        case .polling:
+            stage = .starting(PollingStart())
+            var request: [UInt8] = []
+            request.append(polling: PollingStart.parameters, at: context.site)
+            write(request)
+        case .webSocket:
+            let handshake = ClientHandshake(
+                nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)),
+                deflate: context.site.target.compresses ? .withoutTakeover : nil)
+            stage = .upgrading(handshake, ResponseHeadReader())
+            var request: [UInt8] = []
+            handshake.appendRequest(
+                target: context.site.realtimeTarget, host: context.site.target.host, to: &request)
+            write(request)
         }
-        let handshake = ClientHandshake(
-            nonce: (.random(in: 0 ... .max), .random(in: 0 ... .max)),
-            deflate: context.site.target.compresses ? .withoutTakeover : nil)
-        stage = .upgrading(handshake, ResponseHeadReader())
-        var request: [UInt8] = []
-        handshake.appendRequest(
-            target: context.site.realtimeTarget, host: context.site.target.host, to: &request)
-        write(request)
     }
 
     private var isAttacking: Bool {
@@ -77,11 +90,13 @@ final class AttackConnection: ChannelDelegate {
             frame.append(clientFrame: text)
             write(frame)
         }
-        send()
+        if case .polling(let pause) = context.role.opening { poll(every: pause) } else { send() }
         switch context.role.reading {
         case .nothing: channel.pauseReading()
         case .everything: break
-        case .paced(let bytesPerSecond): pace(bytesPerSecond)
+        case .paced(let bytesPerSecond, let wait):
+            if wait > .zero { channel.pauseReading() }
+            pace(bytesPerSecond, after: max(wait, Self.pacingTick))
         }
         if case .hangUp(let wait) = context.role.next { hangUp(at: .now + wait) }
     }
@@ -92,10 +107,24 @@ final class AttackConnection: ChannelDelegate {
     }
 
     private func send() {
-        guard let burst = context.burst else { return }
+        guard let burst else { return }
         writtenByteCount += burst.count
         context.sentBurst(burst.count)
         channel.write(burst)
+    }
+
+    private func poll(every pause: Duration?) {
+        guard isAttacking, channel.isOpen, let credentials else { return }
+        pollCount += 1
+        var request: [UInt8] = []
+        // The request that started the session had the first number.
+        var parameters = "ser=\(pollCount + 1)&id=\(credentials.id)&pw=\(credentials.password)"
+        if pollCount == 1, let burst { parameters += String(decoding: burst.array, as: UTF8.self) }
+        request.append(polling: parameters, at: context.site)
+        context.sentBurst(request.count)
+        write(request)
+        guard let pause else { return }
+        context.loop.schedule(after: pause) { [weak self] in self?.poll(every: pause) }
     }
 
     /// Subtracts what waits in this process: it was not sent.
@@ -112,13 +141,13 @@ final class AttackConnection: ChannelDelegate {
         }
     }
 
-    private func pace(_ bytesPerSecond: Int) {
-        context.loop.schedule(after: Self.pacingTick) { [weak self] in
+    private func pace(_ bytesPerSecond: Int, after wait: Duration) {
+        context.loop.schedule(after: wait) { [weak self] in
             guard let self, isAttacking, channel.isOpen else { return }
             let grown = Double(bytesPerSecond) * (Self.pacingTick / .seconds(1))
             allowance = min(allowance + Int(grown), bytesPerSecond)
             if allowance > 0 { channel.resumeReading() }
-            pace(bytesPerSecond)
+            pace(bytesPerSecond, after: Self.pacingTick)
         }
     }
 
@@ -126,19 +155,10 @@ final class AttackConnection: ChannelDelegate {
 
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         context.read(bytes.byteCount)
-        if case .upgrading(let handshake, var head) = stage {
-            var offset = 0
-            do {
-                guard let response = try head.read(bytes.bytes, from: &offset) else {
-                    stage = .upgrading(handshake, head)
-                    return
-                }
-                try handshake.check(response)
-            } catch {
-                return channel.close()
-            }
-            stage = .attacking
-            return attack()
+        do {
+            if try begin(bytes.bytes) { return attack() }
+        } catch {
+            return channel.close()
         }
         if case .paced = context.role.reading {
             allowance -= bytes.byteCount
@@ -149,6 +169,29 @@ final class AttackConnection: ChannelDelegate {
         {
             send()
         }
+    }
+
+    /// Reads the response to the request that opens the connection.
+    /// - Returns: Whether it is complete with these bytes.
+    private func begin(_ bytes: RawSpan) throws -> Bool {
+        var offset = 0
+        switch stage {
+        case .attacking, .over: return false
+        case .upgrading(let handshake, var head):
+            guard let response = try head.read(bytes, from: &offset) else {
+                stage = .upgrading(handshake, head)
+                return false
+            }
+            try handshake.check(response)
+        case .starting(var start):
+            credentials = try start.read(bytes)
+            guard credentials != nil else {
+                stage = .starting(start)
+                return false
+            }
+        }
+        stage = .attacking
+        return true
     }
 
     func channelDidDrain(_ channel: Channel) {

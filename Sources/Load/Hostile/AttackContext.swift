@@ -6,8 +6,9 @@ final class AttackContext {
     let role: AttackRole
     let site: HostileSite
     let loop: EventLoop
-    /// What each connection sends; its messages are compressed where the server is to have such.
-    let burst: SharedBytes?
+    /// Their messages are compressed where the server is to have such.
+    private let bursts: [SharedBytes]
+    private var takenBurstCount = 0
     var count: AttackCount
 
     init(_ role: AttackRole, at site: HostileSite, on loop: EventLoop) {
@@ -15,8 +16,15 @@ final class AttackContext {
         self.site = site
         self.loop = loop
         let isCompressed = site.target.compresses && role.opening == .webSocket
-        burst = isCompressed ? role.burst.map { compressing($0) } : role.burst
+        bursts = isCompressed ? role.bursts.map { compressing($0) } : role.bursts
         count = AttackCount(role: role.requests.unit)
+    }
+
+    /// What a new connection sends.
+    func takeBurst() -> SharedBytes? {
+        guard !bursts.isEmpty else { return nil }
+        defer { takenBurstCount += 1 }
+        return bursts[takenBurstCount % bursts.count]
     }
 
     func sentBurst(_ byteCount: Int) {

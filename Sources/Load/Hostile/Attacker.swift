@@ -24,13 +24,19 @@ extension Attacker {
 
 /// The behaviour of connections of an attacker.
 struct AttackRole: Sendable {
-    enum Opening: Sendable { case tcp, webSocket }
+    enum Opening: Sendable, Equatable {
+        case tcp, webSocket
+        /// A session by long polling (realtime §1.5). The burst is data of its first poll's URL. Then it
+        /// polls without data each time that `every` has passed, or, with nil, never again; its
+        /// ``AttackRole/next`` is `hold`.
+        case polling(every: Duration?)
+    }
 
     enum Reading: Sendable {
         case nothing
         case everything
-        /// Bytes a second, of each connection.
-        case paced(Int)
+        /// Bytes a second, of each connection; before that nothing for some time.
+        case paced(Int, after: Duration = .zero)
     }
 
     /// What a connection does when it has sent its burst.
@@ -48,10 +54,23 @@ struct AttackRole: Sendable {
 
     var connections: Int
     var opening: Opening
-    /// Sent when the connection is open; the connections share its memory.
-    var burst: SharedBytes?
-    /// The requests in ``burst``: their number and name.
+    /// Each connection sends one of them when it is open; they take them in turn, and share their memory.
+    var bursts: [SharedBytes] = []
+    /// The requests in a burst: their number and name.
     var requests: (count: Int, unit: String) = (0, "")
     var reading: Reading
     var next: Next
+}
+
+extension AttackRole {
+    /// Connections that send the same.
+    init(
+        connections: Int, opening: Opening, burst: SharedBytes,
+        requests: (count: Int, unit: String) = (0, ""),
+        reading: Reading, next: Next
+    ) {
+        self.init(
+            connections: connections, opening: opening, bursts: [burst], requests: requests, reading: reading,
+            next: next)
+    }
 }

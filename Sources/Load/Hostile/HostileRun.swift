@@ -22,8 +22,8 @@ final class HostileRun {
     /// Added to the niceness of the bystander's thread where that is allowed: it needs little, and what it
     /// waits for a processor would count as the server's.
     private static let bystanderNiceness = -10
-    /// Descriptors that attackers' connections leave to everything else.
-    private static let descriptorReserve = 512
+    /// Descriptors that floods leave to everything else: the other attackers have some 1050 connections.
+    private static let descriptorReserve = 1536
 
     private let plan: HostilePlan
     private let loop: EventLoop

@@ -3,7 +3,7 @@ import PandoBytes
 /// Data that attackers and honest clients need, written before the first phase.
 enum PreparedData: String, CaseIterable, Sendable {
     /// Children with a member `x` each.
-    case children20k, children200k
+    case children20k, children100k, children200k
     /// Children with a number each.
     case windows
     /// Strings of 1 MB.
@@ -19,9 +19,11 @@ enum PreparedData: String, CaseIterable, Sendable {
     /// Without the leading slash.
     func path(at site: HostileSite) -> String { "\(site.root)/data/\(rawValue)" }
 
-    private var childCount: Int {
+    /// Children, or strings; 0 of a single string.
+    var childCount: Int {
         switch self {
         case .children20k: 20_000
+        case .children100k: 100_000
         case .children200k: 200_000
         case .windows: 1000
         case .large5MB: 5
@@ -40,7 +42,7 @@ enum PreparedData: String, CaseIterable, Sendable {
     /// How many writes there are. They are sent one by one, so that not all of them are in memory.
     var writeCount: Int {
         switch self {
-        case .children20k, .children200k, .windows:
+        case .children20k, .children100k, .children200k, .windows:
             (childCount + Self.childrenPerWrite - 1) / Self.childrenPerWrite
         case .large5MB, .large12MB: childCount
         case .small1KB: 1
@@ -56,23 +58,41 @@ enum PreparedData: String, CaseIterable, Sendable {
         case .large5MB, .large12MB:
             body.append(stringOf: Self.largeChildByteCount)
             return Write(method: "PUT", path: "\(path(at: site))/c\(index)", body: body)
-        case .children20k, .children200k, .windows:
+        case .children20k, .children100k, .children200k, .windows:
             let start = index * Self.childrenPerWrite
-            for child in start..<min(childCount, start + Self.childrenPerWrite) {
-                body.append(child == start ? "{" : ",")
-                body.append(#""c"#)
-                body.append(decimal: Int64(child))
-                body.append(self == .windows ? #"":"# : #"":{"x":"#)
-                body.append(decimal: Int64(child))
-                if self != .windows { body.append("}") }
-            }
-            body.append("}")
+            let children = start..<min(childCount, start + Self.childrenPerWrite)
+            if self == .windows { body.append(numbers: children) } else { body.append(children: children) }
             return Write(method: "PATCH", path: path(at: site), body: body)
         }
     }
 }
 
 extension [UInt8] {
+    /// Appends an object with children `c0`, `c1` … that have their number as a member `x`.
+    mutating func append(children: Range<Int>) {
+        append(members: children) { output, child in
+            output.append(#"{"x":"#)
+            output.append(decimal: Int64(child))
+            output.append("}")
+        }
+    }
+
+    /// The same with the number as their value.
+    mutating func append(numbers children: Range<Int>) {
+        append(members: children) { $0.append(decimal: Int64($1)) }
+    }
+
+    private mutating func append(members: Range<Int>, _ appendValue: (inout [UInt8], Int) -> Void) {
+        append("{")
+        for member in members {
+            append(member == members.lowerBound ? #""c"# : #","c"#)
+            append(decimal: Int64(member))
+            append(#"":"#)
+            appendValue(&self, member)
+        }
+        append("}")
+    }
+
     /// Appends a JSON string.
     mutating func append(stringOf byteCount: Int) {
         append(UInt8(ascii: #"""#))

@@ -135,14 +135,18 @@ final class RESTLink: ChannelDelegate {
 
 extension [UInt8] {
     /// Appends the head of a REST request.
-    /// - Parameter contentByteCount: Length of the body, which the caller appends; nil for none.
+    /// - Parameters:
+    ///   - parameters: Further ones of the query, each behind a `&`.
+    ///   - isStream: For an event stream.
+    ///   - contentByteCount: Length of the body, which the caller appends; nil for none.
     mutating func append(
         restRequest method: StaticString, _ site: HostileSite, path: String, parameters: String = "",
-        isAnonymous: Bool = false, contentByteCount: Int? = nil
+        isAnonymous: Bool = false, isStream: Bool = false, contentByteCount: Int? = nil
     ) {
         append(requestLine: method, target: site.restTarget(path) + parameters)
         append(field: "Host", text: site.target.host)
         if !isAnonymous, let token = site.token { append(field: "Authorization", text: "Bearer \(token)") }
+        if isStream { append(field: "Accept", "text/event-stream") }
         if let contentByteCount { append(field: "Content-Length", decimal: UInt64(contentByteCount)) }
         appendEndOfHead()
     }

@@ -11,5 +11,7 @@ func allAttackers(connections: Int, halfMessages: Int) -> [any Attacker] {
         LargeGets(), UnreadOutput(), Pings(), ControlPings(), HalfMessages(limit: halfMessages),
         HalfBodies(limit: halfMessages), BigMessages(), BigBodies(), ManyWindows(),
         DeepListens(), CoverUncover(),
+        WindowsBehind(), GrowingWindows(), ManyOrders(), LongPaths(), ResumingReaders(), LatePolls(),
+        DroppedStreams(), TimedReads(),
     ]
 }

@@ -128,44 +128,6 @@ struct BigBodies: Attacker {
     }
 }
 
-/// Listens to thousands of query windows of one node, in which another client writes.
-struct ManyWindows: Attacker {
-    static let windowCount = 50_000
-    /// Each changes the first child of all query windows that begin behind the other children.
-    static let writeCount = 2
-
-    let name = "many-windows"
-    let summary = "50 000 filtered listens of one client at a node where another writes"
-    let needs: Set<PreparedData> = [.windows]
-
-    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
-        let path = PreparedData.windows.path(at: site)
-        let listens = realtimeBurst(of: Self.windowCount) { output, number in
-            output.append(realtimeRequest: "q", number: number, path: path) {
-                $0.append(#","q":{"i":".value","sp":"#)
-                $0.append(decimal: Int64(number))
-                $0.append(#","sin":true,"l":1,"vf":"l"},"t":"#)
-                $0.append(decimal: Int64(number))
-                $0.append(#","h":"""#)
-            }
-        }
-        let writes = realtimeBurst(of: Self.writeCount) { output, number in
-            output.append(realtimeRequest: "p", number: number, path: "\(path)/last") {
-                $0.append(#","d":"#)
-                $0.append(decimal: Int64(Self.windowCount + number))
-            }
-        }
-        return [
-            AttackRole(
-                connections: 1, opening: .webSocket, burst: listens, requests: (Self.windowCount, "listens"),
-                reading: .everything, next: .hold),
-            AttackRole(
-                connections: 1, opening: .webSocket, burst: writes, requests: (Self.writeCount, "writes"),
-                reading: .everything, next: .sendAgainWhenAnswered),
-        ]
-    }
-}
-
 extension [UInt8] {
     /// Appends a client's frame with the masking key 0, so that the payload is unchanged.
     mutating func append(clientFrame text: [UInt8]) {

@@ -25,6 +25,51 @@ struct LargeGets: Attacker {
     }
 }
 
+/// Clients that leave large responses and many changes unread, and then read on, as on a slow link, and go on
+/// with what they asked for.
+///
+/// What such a client had missed was once looked up and printed as soon as it read on, before the requests of
+/// all others and charged to nobody: 1.8 s for forty of them.
+struct ResumingReaders: Attacker {
+    static let connectionCount = 60
+    static let requestCount = 50
+    /// More than the locations that a server keeps for a client that reads slowly.
+    static let writeCount = 600
+    static let silence: Duration = .seconds(1)
+    static let bytesPerSecond = 2_000_000
+
+    let name = "resuming-readers"
+    let summary = "60 clients with pipelined gets of 5 MB that read nothing for 1 s, then 2 MB/s"
+    let needs: Set<PreparedData> = [.large5MB]
+
+    func roles(at site: HostileSite, share: Int) -> [AttackRole] {
+        let (large, changing) = (PreparedData.large5MB.path(at: site), "\(site.root)/resumed")
+        let burst = realtimeBurst(of: Self.requestCount) { output, number in
+            if number <= 2 {
+                output.append(realtimeRequest: "q", number: number, path: number == 1 ? changing : large) {
+                    $0.append(#","h":"""#)
+                }
+            } else {
+                output.append(realtimeRequest: "g", number: number, path: large) { $0.append(#","q":{}"#) }
+            }
+        }
+        let writes = realtimeBurst(of: Self.writeCount) { output, number in
+            output.append(realtimeRequest: "p", number: number, path: "\(changing)/\(number)/written") {
+                $0.append(#","d":{".sv":"timestamp"}"#)
+            }
+        }
+        return [
+            AttackRole(
+                connections: Self.connectionCount, opening: .webSocket, burst: burst,
+                requests: (Self.requestCount, "requests"),
+                reading: .paced(Self.bytesPerSecond, after: Self.silence), next: .hold),
+            AttackRole(
+                connections: 1, opening: .webSocket, burst: writes, requests: (Self.writeCount, "writes"),
+                reading: .everything, next: .sendAgainWhenAnswered),
+        ]
+    }
+}
+
 /// Clients that request less than would disconnect one of them, and read nothing.
 struct UnreadOutput: Attacker {
     static let connectionCount = 120
