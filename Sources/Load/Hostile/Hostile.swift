@@ -13,9 +13,9 @@ struct Hostile: ParsableCommand {
             broken: the bystander's p99 or its longest wait, the server's memory in a phase or after it, an honest client \
             disconnected, an acknowledged write lost, the server gone.
 
-              pando-load hostile                               about a minute
+              pando-load hostile                               about two minutes
               pando-load hostile --only pings,unread-output    two attackers
-              pando-load hostile --seconds-per-phase 90        half an hour
+              pando-load hostile --seconds-per-phase 90        three quarters of an hour
 
             Attackers: \(attackerWords).
 
