@@ -28,7 +28,9 @@ extension FanOut {
         let asksEach = !touchesAll && details.finder.isEmpty
         // Where there are more, those that await the sweep wait for their turn in it.
         let mayVisitAll = asksEach || details.views.count <= updater.budget.viewsLeft
-        guard var views = Self.views(touchedBy: touchesAll || asksEach ? nil : altered, details, updater)
+        guard
+            var views = Self.views(
+                at: node.path, touchedBy: touchesAll || asksEach ? nil : altered, details, updater)
         else { return sweep(node.path) }
         let mayAwaitSweep = mayVisitAll && updater.sweeps.scope?.base.contains(node.path) == true
         if mayAwaitSweep, !touchesAll, !asksEach {
@@ -76,11 +78,12 @@ extension FanOut {
     /// The views of a location that a write may touch; nil where these are more than it may mark.
     /// - Parameter altered: Nil for all views.
     private static func views(
-        touchedBy altered: [ChildChange]?, _ details: ListenerDetails, _ updater: ViewUpdater
+        at path: Path, touchedBy altered: [ChildChange]?, _ details: ListenerDetails, _ updater: ViewUpdater
     ) -> [QueryView]? {
         if let altered {
+            let sweep = updater.sweeps.number(at: path)
             return details.finder.views(
-                touchedBy: altered, exceptWhere: { $0.isStale(updater) }, spending: &updater.budget)
+                touchedBy: altered, exceptWhere: { $0.isStale(inSweep: sweep) }, spending: &updater.budget)
         }
         // Few are asked one by one, and do not count.
         guard !details.finder.isEmpty else { return details.views }

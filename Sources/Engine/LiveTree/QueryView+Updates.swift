@@ -48,7 +48,11 @@ extension QueryView {
     // MARK: Stale windows
 
     /// Whether the view may not show the last writes.
-    func isStale(_ updater: ViewUpdater) -> Bool { awaitsReplacement || awaitsSweep(updater) }
+    func isStale(_ updater: ViewUpdater) -> Bool { isStale(inSweep: updater.sweeps.number(at: path)) }
+
+    /// As ``isStale(_:)``, where many views of one location are asked: O(1).
+    /// - Parameter number: Of the sweep at the view's location (``SweepSchedule/number(at:)``).
+    func isStale(inSweep number: Int) -> Bool { awaitsReplacement || checkedSweep < number }
 
     /// Has another thread find the window anew. Until then it is not updated any more.
     func requestReplacement(_ updater: ViewUpdater) {
@@ -60,10 +64,7 @@ extension QueryView {
 
     /// Whether a write may have altered the view, and the sweep has not come to it yet.
     func awaitsSweep(_ updater: ViewUpdater) -> Bool {
-        guard let scope = updater.sweeps.scope, checkedSweep < scope.number, !awaitsReplacement else {
-            return false
-        }
-        return scope.base.contains(path)
+        !awaitsReplacement && checkedSweep < updater.sweeps.number(at: path)
     }
 
     /// A window that awaits the sweep is replaced instead: what another thread finds is up to date.

@@ -22,6 +22,13 @@ struct SweepSchedule {
         sweep = next
     }
 
+    /// The number of the sweep at a location or above it; 0 for none. A view there with a lesser
+    /// ``QueryView/checkedSweep`` awaits it. O(depth).
+    func number(at path: Path) -> Int {
+        guard let scope, scope.base.contains(path) else { return 0 }
+        return scope.number
+    }
+
     /// - Returns: Whether a step is due, once.
     mutating func takeDue() -> Bool { exchange(&isDue, with: false) }
 

@@ -15,7 +15,7 @@ struct UpdateBudget {
     var viewLimit = 2048
     /// Ranges of windows, and altered children in them, that a write compares: one or two milliseconds. Where
     /// there are more, later steps update the windows.
-    var comparisonLimit = 1 << 15
+    var comparisonLimit = 1 << 13
     /// What is left of them for the write in progress.
     var viewsLeft = 0
     var comparisonsLeft = 0

@@ -126,17 +126,20 @@ struct WindowRanges {
         atAnyOf places: [IndexPlace], _ comparisonsLeft: inout Int,
         _ body: (Range, _ first: Int, _ comparisonsLeft: inout Int) -> Void
     ) -> Bool {
-        for page in pages {
-            let first = Self.firstIndex(notBefore: page.ranges[0].low, in: places)
+        // Spans lend their elements: to copy a range costs more than to compare it.
+        let pages = pages.span
+        for pageIndex in pages.indices {
+            let ranges = pages[pageIndex].ranges.span
+            let first = Self.firstIndex(notBefore: ranges[0].low, in: places)
             guard first < places.count else { return true }
-            if let high = page.high, IndexPlace.compare(high, places[first]) < 0 { continue }
-            for range in page.ranges {
+            if let high = pages[pageIndex].high, IndexPlace.compare(high, places[first]) < 0 { continue }
+            for index in ranges.indices {
                 comparisonsLeft -= 1
                 if comparisonsLeft < 0 { return false }
-                let first = Self.firstIndex(notBefore: range.low, in: places)
+                let first = Self.firstIndex(notBefore: ranges[index].low, in: places)
                 guard first < places.count else { break }
-                if let high = range.high, IndexPlace.compare(high, places[first]) < 0 { continue }
-                body(range, first, &comparisonsLeft)
+                if let high = ranges[index].high, IndexPlace.compare(high, places[first]) < 0 { continue }
+                body(ranges[index], first, &comparisonsLeft)
             }
         }
         return true
