@@ -34,10 +34,17 @@ extension Text {
 
     /// Whether the text is this one. O(its bytes); nothing is allocated.
     package func equals(_ literal: StaticString) -> Bool {
-        guard utf8Count == literal.utf8CodeUnitCount else { return false }
-        return withBytes { bytes in
-            // In bounds: both have the same number of bytes.
-            bytes.indices.allSatisfy { unsafe bytes[$0] == literal.utf8Start[$0] }
-        }
+        utf8Count == literal.utf8CodeUnitCount && withBytes { $0.equals(literal) }
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether the bytes are this text. O(its bytes).
+    @inlinable
+    package func equals(_ literal: StaticString) -> Bool {
+        guard count == literal.utf8CodeUnitCount else { return false }
+        // In bounds: both have the same number of bytes.
+        for index in indices where unsafe self[index] != literal.utf8Start[index] { return false }
+        return true
     }
 }

@@ -48,13 +48,6 @@ extension Span<UInt8> {
         return index
     }
 
-    static func == (bytes: Self, text: StaticString) -> Bool {
-        guard bytes.count == text.utf8CodeUnitCount else { return false }
-        // In bounds: both have the same count.
-        for index in bytes.indices where unsafe bytes[index] != text.utf8Start[index] { return false }
-        return true
-    }
-
     /// Whether the bytes are `text`, ASCII case ignored. `text` must be lower case.
     package func equals(ignoringCase text: StaticString) -> Bool {
         guard count == text.utf8CodeUnitCount else { return false }
@@ -65,12 +58,12 @@ extension Span<UInt8> {
 
     /// Whether the bytes begin with `text`.
     package func hasPrefix(_ text: StaticString) -> Bool {
-        count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount) == text
+        count >= text.utf8CodeUnitCount && extracting(..<text.utf8CodeUnitCount).equals(text)
     }
 
     /// Whether the bytes end with `text`.
     package func hasSuffix(_ text: StaticString) -> Bool {
-        count >= text.utf8CodeUnitCount && extracting((count - text.utf8CodeUnitCount)...) == text
+        count >= text.utf8CodeUnitCount && extracting((count - text.utf8CodeUnitCount)...).equals(text)
     }
 
     /// Whether the bytes begin with `text`, ASCII case ignored. `text` must be lower case.

@@ -7,7 +7,7 @@ package enum HTTPVersion: Comparable, Sendable {
 /// - Returns: nil when the bytes are not a version.
 /// - Throws: ``HTTPError/unsupportedVersion`` for any other well-formed version.
 func parseVersion(_ bytes: Span<UInt8>) throws(HTTPError) -> HTTPVersion? {
-    guard bytes.count == 8, bytes.extracting(0..<5) == "HTTP/" else { return nil }
+    guard bytes.count == 8, bytes.extracting(0..<5).equals("HTTP/") else { return nil }
     let (major, minor) = (bytes[5], bytes[7])
     guard isDigit(major), bytes[6] == UInt8(ascii: "."), isDigit(minor) else { return nil }
     switch (major, minor) {

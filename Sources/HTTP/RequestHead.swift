@@ -7,19 +7,19 @@ package enum HTTPMethod: Sendable {
     case other
 
     init(_ token: Span<UInt8>) {
-        if token == "GET" {
+        if token.equals("GET") {
             self = .get
-        } else if token == "PUT" {
+        } else if token.equals("PUT") {
             self = .put
-        } else if token == "POST" {
+        } else if token.equals("POST") {
             self = .post
-        } else if token == "PATCH" {
+        } else if token.equals("PATCH") {
             self = .patch
-        } else if token == "DELETE" {
+        } else if token.equals("DELETE") {
             self = .delete
-        } else if token == "HEAD" {
+        } else if token.equals("HEAD") {
             self = .head
-        } else if token == "OPTIONS" {
+        } else if token.equals("OPTIONS") {
             self = .options
         } else {
             self = .other

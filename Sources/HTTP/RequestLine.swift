@@ -37,7 +37,7 @@ struct RequestLine {
         isAsterisk = targetEnd - start == 1 && bytes[start] == UInt8(ascii: "*")
         if isAsterisk {
             // Only for this method.
-            guard bytes.extracting(method) == "OPTIONS" else { throw .malformedTarget }
+            guard bytes.extracting(method).equals("OPTIONS") else { throw .malformedTarget }
             (authority, path, query) = (nil, start..<start, nil)
             return
         }
