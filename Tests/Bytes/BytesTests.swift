@@ -10,7 +10,9 @@ func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
     @Test(
         arguments: [
             // text         bytes  prefix
-            ("", 0, ""), ("", 3, ""), ("abc", 4, "abc"), ("abc", 3, "abc"), ("abc", 2, "ab"), ("abc", 0, ""),
+            ("", 0, ""), ("", 3, ""), ("", -1, ""), ("abc", -1, ""), ("abc", .min, ""),
+            ("a long one in a storage of its own", -1, ""), ("abc", 4, "abc"), ("abc", 3, "abc"),
+            ("abc", 2, "ab"), ("abc", 0, ""),
             ("aé", 3, "aé"), ("aé", 2, "a"), ("é", 1, ""), ("€€", 5, "€"), ("€€", 3, "€"), ("€", 2, ""),
             ("🐵🐵", 7, "🐵"), ("🐵", 3, ""), ("e\u{301}\u{301}", 4, "e\u{301}"),
             ("e\u{301}\u{301}", 3, "e\u{301}"),
