@@ -467,7 +467,7 @@ import Testing
         let owners = BackupOwners(
             of: world.backups.compactMap { BackupName($0) }, on: world.disk,
             timeline: try #require(world.timeline))
-        #expect(owners.own.map(\.text) == [ancestor, own])
+        #expect(owners.own.map(\.name.text) == [ancestor, own])
         #expect(owners.unreadable.map(\.name.text) == [damaged])
         #expect(world.metrics.unreadableBackups.value == 1)
         #expect(
@@ -516,6 +516,27 @@ import Testing
         #expect(isWrittenAgain)
         #expect(world.backups == [BackupName(try world.job(at: 61_000, sequence: 10).header).text])
         #expect(world.metrics.unreadableBackups.value == 0)
+    }
+
+    /// The rotation of backups and that of the archive need the same headers.
+    @Test func headerOfEachBackupIsReadOnce() throws {
+        let world = World()
+        let disk = PartlyFailingDisk(base: world.disk)
+        world.options.archiveKeepTime = .seconds(3600)
+        let names = try (1...3 as ClosedRange<Int64>).map { number in
+            let header = try world.job(at: number * 3_600_000, sequence: UInt64(number)).header
+            world.disk.add(BackupName(header).text, header.bytes)
+            return BackupName(header).text
+        }
+        var trims: [ArchiveTrim] = []
+        var writer = BackupWriter<PartlyFailingDisk>(
+            world.options, open: { disk }, trimArchive: { trims.append($0) },
+            test: RestoreTest(run: { _ in .passed("fine") }, clean: { _ in }), metrics: world.metrics,
+            logger: Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }, cancelled: world.cancelled)
+        let isWritten = writer.write(try world.job(at: 4 * 3_600_000, sequence: 9))
+        #expect(isWritten)
+        #expect(trims.map { $0.backups.map(\.header.sequence.rawValue).sorted() } == [[1, 2, 3, 9]])
+        for name in names { #expect(disk.opened.count { $0 == name } == 1, "\(name)") }
     }
 
     /// A restore test of the archive begins with a backup of this data directory.
@@ -861,16 +882,18 @@ import Testing
     }
 }
 
-/// A disk on which one file cannot be read, and one cannot be removed.
+/// A disk on which one file cannot be read, and one cannot be removed, and that notes what is opened.
 private final class PartlyFailingDisk: ForwardingDisk, @unchecked Sendable {
     // Used by one thread.
     let base: SimulatedDisk
     var unreadable: String?
     var unremovable: String?
+    private(set) var opened: [String] = []
 
     init(base: SimulatedDisk) { self.base = base }
 
     func open(_ name: String, _ mode: OpenMode) throws(DiskFailure) -> SimulatedDisk.File {
+        opened.append(name)
         if name == unreadable { throw failure(.open, name) }
         return try base.open(name, mode)
     }

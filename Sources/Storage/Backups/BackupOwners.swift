@@ -3,8 +3,8 @@ import PandoJournal
 /// Scheduled backups, by the data directory that each is of. The header says that, not the name: an empty
 /// data directory, as where a disk is not mounted, begins with timeline 1 and sequence 1 like any other.
 struct BackupOwners {
-    /// Of one data directory, or of those that it was restored from. Sorted by time.
-    private(set) var own: [BackupName] = []
+    /// Of one data directory, or of those that it was restored from, and their headers. Sorted by time.
+    private(set) var own: [(name: BackupName, header: CheckpointHeader)] = []
     /// Of other data directories, and whose. Sorted by time.
     private(set) var foreign: [(name: BackupName, directory: DirectoryID)] = []
     /// Those of which it is not known whose they are, and why: the header is damaged, or it cannot be read
@@ -20,11 +20,11 @@ struct BackupOwners {
         let directories = Set(timeline.ancestors.map(\.directory) + [timeline.directory])
         for name in names.sorted() {
             do throws(JournalError) {
-                let directory = try readCheckpointHeader(name.text, on: disk).directory
-                if directories.contains(directory) {
-                    own.append(name)
+                let header = try readCheckpointHeader(name.text, on: disk)
+                if directories.contains(header.directory) {
+                    own.append((name, header))
                 } else {
-                    foreign.append((name, directory))
+                    foreign.append((name, header.directory))
                 }
             } catch {
                 if case .disk = error { hasReadFailures = true }

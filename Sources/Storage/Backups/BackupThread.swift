@@ -220,7 +220,7 @@ package final class BackupThread: Sendable {
         }
         // One that is named after a time to come does not say how old it is.
         let now = Environment.machine.wallMilliseconds
-        let newest = owners.own.last(where: { !$0.isAhead(of: now) })
+        let newest = owners.own.last(where: { !$0.name.isAhead(of: now) })?.name
         if let newest { metrics.lastSuccessTime.set(Int(newest.milliseconds / 1000)) }
         readTestRecord(on: disk, metrics)
         return newest

@@ -164,7 +164,7 @@ package struct BackupWriter<Storage: Disk> {
         }
         var job = job
         let now = Environment.machine.wallMilliseconds
-        let earlier = (try? owners(on: disk, header))?.own.filter {
+        let earlier = (try? owners(on: disk, header))?.own.map(\.name).filter {
             $0.timeline == name.timeline && $0.isBefore(name, at: now)
                 && $0.sequence >= archived.lowerBound
         }.max { $0.isBefore($1, at: now) }
@@ -216,7 +216,7 @@ package struct BackupWriter<Storage: Disk> {
         do {
             let found = try owners(on: disk, header)
             note(found.unreadable)
-            let names = found.own
+            let names = found.own.map(\.name)
             let now = Environment.machine.wallMilliseconds
             note(ahead: names.filter { $0.isAhead(of: now) })
             let tested =
@@ -230,11 +230,13 @@ package struct BackupWriter<Storage: Disk> {
                 try disk.syncDirectory()
                 logger.info("backups removed: \(removed.joined(separator: ", "))")
             }
-            let kept = Set(names).subtracting(superfluous)
             // One of them may need the segments.
             guard !found.hasReadFailures else { return }
-            try noteSuperfluousInArchive(
-                behind: kept, tested.flatMap { kept.contains($0) ? $0 : nil }, on: disk, header, at: now)
+            let removable = Set(superfluous)
+            noteSuperfluousInArchive(
+                behind: found.own.filter { !removable.contains($0.name) }.map {
+                    ArchiveTrim.Backup(name: $0.name, header: $0.header)
+                }, tested, header, at: now)
         } catch {
             metrics.removalFailures.add()
             logger.warning("old backups cannot be removed now; the next backup tries again: \(error)")
@@ -274,24 +276,17 @@ package struct BackupWriter<Storage: Disk> {
     }
 
     /// Says what has become superfluous in the archive.
-    /// - Parameter header: Of the newest backup, which is of this data directory.
-    /// - Complexity: One read of each backup's header.
+    /// - Parameters:
+    ///   - kept: The backups of this data directory that are kept.
+    ///   - tested: The newest that has passed a restore test, whether it is still there or not.
+    ///   - header: Of the newest backup, which is of this data directory.
     private func noteSuperfluousInArchive(
-        behind kept: Set<BackupName>, _ tested: BackupName?, on disk: Storage, _ header: CheckpointHeader,
-        at now: Int64
-    ) throws(JournalError) {
+        behind kept: [ArchiveTrim.Backup], _ tested: BackupName?, _ header: CheckpointHeader, at now: Int64
+    ) {
         guard options.archiveKeepTime > .zero, let trimArchive else { return }
-        var backups: [ArchiveTrim.Backup] = []
-        for name in kept {
-            do throws(JournalError) {
-                backups.append(
-                    ArchiveTrim.Backup(name: name, header: try readCheckpointHeader(name.text, on: disk)))
-            } catch {
-                if case .disk = error { throw error }
-                // It is damaged: no restore can begin with it.
-            }
-        }
+        let isKept = kept.contains { $0.name == tested }
         trimArchive(
-            ArchiveTrim(backups: backups, tested: tested, header: header, time: now, options: options))
+            ArchiveTrim(
+                backups: kept, tested: isKept ? tested : nil, header: header, time: now, options: options))
     }
 }
