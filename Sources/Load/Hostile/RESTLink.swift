@@ -1,6 +1,7 @@
 import PandoBytes
 import PandoHTTP
 import PandoReactor
+import PandoTraffic
 
 /// REST requests over one persistent connection, each with a closure for its response. Connects with the
 /// first request. Confined to its loop.
@@ -8,13 +9,6 @@ final class RESTLink: ChannelDelegate {
     /// Called once: with the status and the body, or with nil when the connection ended before or could not
     /// be made.
     typealias ReplyHandler = (_ statusCode: Int?, _ body: [UInt8]) -> Void
-
-    private static let bodyByteLimit: UInt64 = 256 << 20
-
-    private enum Stage {
-        case head(ResponseHeadReader)
-        case body(statusCode: Int, BodyReader)
-    }
 
     /// The connection ended while replies were missing.
     var onCut: (String) -> Void = { _ in }
@@ -24,8 +18,7 @@ final class RESTLink: ChannelDelegate {
     private var channel: Channel?
     private var isConnecting = false
     private var unsent: [[UInt8]] = []
-    private var stage = Stage.head(ResponseHeadReader())
-    private var body: [UInt8] = []
+    private var responses = ResponseReader()
     /// By number; replies come in the order of the requests.
     private var handlers: [Int: ReplyHandler] = [:]
     private var nextNumber = 0
@@ -65,7 +58,7 @@ final class RESTLink: ChannelDelegate {
         do {
             try site.target.connect(on: loop) { [self] channel in
                 (isConnecting, self.channel) = (false, channel)
-                (stage, body) = (.head(ResponseHeadReader()), [])
+                responses = ResponseReader()
                 for text in unsent { channel.write(text.rawSpan) }
                 unsent = []
                 return self
@@ -90,38 +83,13 @@ final class RESTLink: ChannelDelegate {
     func received(_ bytes: inout MutableRawSpan, on channel: Channel) {
         var offset = 0
         do {
-            while try readPart(bytes.bytes, &offset) {}
-        } catch {
-            channel.reset()
-        }
-    }
-
-    /// - Returns: false when the bytes are used up.
-    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
-        switch stage {
-        case .head(var reader):
-            guard offset < bytes.byteCount else { return false }
-            guard let head = try reader.read(bytes, from: &offset) else {
-                stage = .head(reader)
-                return false
-            }
-            stage = .body(
-                statusCode: head.statusCode, try BodyReader(head.framing, byteLimit: Self.bodyByteLimit))
-            return true
-        case .body(let statusCode, var reader):
-            let event = try reader.next(bytes, from: &offset)
-            stage = .body(statusCode: statusCode, reader)
-            switch event {
-            case nil: return false
-            case .data(let range)?: body.append(bytes.extracting(range))
-            case .end?:
-                stage = .head(ResponseHeadReader())
-                let whole = exchange(&body, with: [])
+            while let (head, body) = try responses.next(bytes.bytes, from: &offset) {
                 let handler = handlers.removeValue(forKey: answeredCount)
                 answeredCount += 1
-                handler?(statusCode, whole)
+                handler?(head.statusCode, body)
             }
-            return true
+        } catch {
+            channel.reset()
         }
     }
 

@@ -4,19 +4,11 @@ import PandoReactor
 
 /// The REST interface: requests on one HTTP/1.1 connection that is kept.
 final class RESTClient: StreamClient {
-    private static let bodyByteLimit: UInt64 = 256 << 20
-
-    private enum Stage {
-        case head(ResponseHeadReader)
-        case body(statusCode: Int, BodyReader)
-    }
-
-    private var stage = Stage.head(ResponseHeadReader())
-    private var body: [UInt8] = []
+    private var responses = ResponseReader()
     private let putting = StampedRequest()
 
     override func opened() {
-        (stage, body) = (.head(ResponseHeadReader()), [])
+        responses = ResponseReader()
         up()
     }
 
@@ -57,40 +49,13 @@ final class RESTClient: StreamClient {
     override func read(_ bytes: RawSpan) -> Int {
         var offset = 0
         do {
-            while try readPart(bytes, &offset) {}
+            while let (head, body) = try responses.next(bytes, from: &offset) {
+                let isRight = (200...299).contains(head.statusCode)
+                replied(isRight ? .ok : .refused("status \(head.statusCode)"), body.rawSpan)
+            }
         } catch {
             fail("no HTTP: \(error)")
         }
         return bytes.byteCount
-    }
-
-    /// - Returns: false when the bytes are used up.
-    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
-        switch stage {
-        case .head(var reader):
-            guard offset < bytes.byteCount else { return false }
-            guard let head = try reader.read(bytes, from: &offset) else {
-                stage = .head(reader)
-                return false
-            }
-            let framed = try BodyReader(head.framing, byteLimit: Self.bodyByteLimit)
-            stage = .body(statusCode: head.statusCode, framed)
-            return true
-        case .body(let statusCode, var reader):
-            guard let event = try reader.next(bytes, from: &offset) else {
-                stage = .body(statusCode: statusCode, reader)
-                return false
-            }
-            stage = .body(statusCode: statusCode, reader)
-            switch event {
-            case .data(let range): body.append(bytes.extracting(range))
-            case .end:
-                stage = .head(ResponseHeadReader())
-                let whole = exchange(&body, with: [])
-                let isRight = (200...299).contains(statusCode)
-                replied(isRight ? .ok : .refused("status \(statusCode)"), whole.rawSpan)
-            }
-            return true
-        }
     }
 }

@@ -17,19 +17,10 @@ protocol PollConnectionDelegate: AnyObject {
 /// on a connection that was used before, and that ends before the first byte of the response, is repeated on
 /// a new connection.
 final class PollConnection: ChannelDelegate {
-    /// The longest response that is accepted.
-    private static let bodyByteLimit: UInt64 = 256 << 20
-
-    private enum Stage {
-        case head(ResponseHeadReader)
-        case body(ResponseHead, BodyReader)
-    }
-
     /// Released at the end: it references this object.
     var session: (any PollConnectionDelegate)?
     private var channel: Channel?
-    private var stage = Stage.head(ResponseHeadReader())
-    private var body: [UInt8] = []
+    private var responses = ResponseReader()
     private var request: [UInt8] = []
     /// Responses that this TCP connection has had, and whether the next one has begun.
     private var responseCount = 0
@@ -56,7 +47,7 @@ final class PollConnection: ChannelDelegate {
     private func connect() {
         guard let session else { return }
         let loop = session.loop
-        (stage, body, responseCount, hasBegun) = (.head(ResponseHeadReader()), [], 0, false)
+        (responses, responseCount, hasBegun) = (ResponseReader(), 0, false)
         do {
             try Connector.connect(to: session.address, on: loop) { [self] channel in
                 guard self.session != nil else {
@@ -87,42 +78,17 @@ final class PollConnection: ChannelDelegate {
         hasBegun = true
         var offset = 0
         do {
-            while session != nil, try readPart(bytes.bytes, &offset) {}
+            while session != nil, let (head, body) = try responses.next(bytes.bytes, from: &offset) {
+                replied(head, body)
+            }
         } catch {
             session?.failed(self, "no HTTP: \(error)")
         }
     }
 
-    /// - Returns: false when the bytes are used up.
-    private func readPart(_ bytes: RawSpan, _ offset: inout Int) throws(HTTPError) -> Bool {
-        switch stage {
-        case .head(var reader):
-            guard offset < bytes.byteCount else { return false }
-            guard let head = try reader.read(bytes, from: &offset) else {
-                stage = .head(reader)
-                return false
-            }
-            stage = .body(head, try BodyReader(head.framing, byteLimit: Self.bodyByteLimit))
-            return true
-        case .body(let head, var reader):
-            guard let event = try reader.next(bytes, from: &offset) else {
-                stage = .body(head, reader)
-                return false
-            }
-            stage = .body(head, reader)
-            switch event {
-            case .data(let range): body.append(bytes.extracting(range))
-            case .end: replied(head)
-            }
-            return true
-        }
-    }
-
-    private func replied(_ head: ResponseHead) {
-        stage = .head(ResponseHeadReader())
+    private func replied(_ head: ResponseHead, _ body: [UInt8]) {
         responseCount += 1
         hasBegun = false
-        let whole = exchange(&body, with: [])
         guard isBusy, let session else {
             self.session?.failed(self, "a reply to no request")
             return
@@ -132,7 +98,7 @@ final class PollConnection: ChannelDelegate {
             channel = nil
         }
         // Busy until the messages are delivered: requests meanwhile use the other connection, as in the SDK.
-        session.read(whole.rawSpan, statusCode: head.statusCode, from: self)
+        session.read(body.rawSpan, statusCode: head.statusCode, from: self)
     }
 
     /// The response has been handled.
