@@ -14,18 +14,9 @@ import Testing
     /// Loops that do their own work, loops that hand it over, and a database thread, all at once: each
     /// message is processed once, those of one loop in their order, and none is forgotten.
     @Test(arguments: [1, 2, 4]) func everyMessageIsProcessedOnceAndInOrder(loopCount: Int) throws {
-        let executor = try DatabaseExecutor()
         let wakeups = try (0..<loopCount).map { _ in try WakeupEvent() }
         let outputs = wakeups.map { Mailbox<OutputBatch>(signalling: $0) }
-        executor.open(
-            DatabaseHost(
-                DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
-                requestBackpressure: Backpressure(byteLimit: 1 << 30),
-                outputs: OutputQueues(
-                    outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
-                services: DatabaseServices(
-                    logger: Logger(label: "test"), preparation: PreparationWorkers(start: { _ in }),
-                    post: { [executor] in executor.post($0) })))
+        let executor = try Self.open(outputs)
         let database = try NamedThread.start("database") { executor.serve() }
         let logs = (0..<loopCount).map { _ in Log() }
         // Many rounds: after each one nothing more comes that could wake a thread that was forgotten.
@@ -60,17 +51,7 @@ import Testing
 
     /// Health checks and the stop ask, from other threads, how long the databases have been held.
     @Test func unfinishedTurnIsSeenWhileItLasts() throws {
-        let executor = try DatabaseExecutor()
-        let outputs = [Mailbox<OutputBatch>(signalling: try WakeupEvent())]
-        executor.open(
-            DatabaseHost(
-                DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
-                requestBackpressure: Backpressure(byteLimit: 1 << 30),
-                outputs: OutputQueues(
-                    outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
-                services: DatabaseServices(
-                    logger: Logger(label: "test"), preparation: PreparationWorkers(start: { _ in }),
-                    post: { [executor] in executor.post($0) })))
+        let executor = try Self.open([Mailbox(signalling: try WakeupEvent())])
         #expect(executor.unfinishedTurn() == nil)
         let seen = Mutex<[Duration?]>([])
         executor.post(
@@ -87,6 +68,21 @@ import Testing
 
     private static let roundCount = 200
     private static let countInRound = 40
+
+    /// An executor that holds a host without a journal, for loops with these outputs.
+    private static func open(_ outputs: [Mailbox<OutputBatch>]) throws -> DatabaseExecutor {
+        let executor = try DatabaseExecutor()
+        executor.open(
+            DatabaseHost(
+                DatabaseOptions(), recovered: RecoveredState(access: .open), journal: nil,
+                requestBackpressure: Backpressure(byteLimit: 1 << 30),
+                outputs: OutputQueues(
+                    outputs, pool: BufferPool(atMost: 1), backpressure: Backpressure(byteLimit: 1 << 30)),
+                services: DatabaseServices(
+                    logger: Logger(label: "test"), preparation: PreparationWorkers(start: { _ in }),
+                    post: { [executor] in executor.post($0) })))
+        return executor
+    }
 
     /// What a loop does: a few messages a tick.
     private static func send(

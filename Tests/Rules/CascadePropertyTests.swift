@@ -61,18 +61,6 @@ private struct Model {
     }
 }
 
-extension Node {
-    fileprivate func at(_ path: [String]) -> Node { self[Path(path.map { Key(unchecked: Text($0)) })] }
-
-    /// The path of everything in the node, itself included; nothing when it is empty.
-    fileprivate var locations: [[String]] {
-        isEmpty
-            ? []
-            : [[]]
-                + children.entries.flatMap { entry in entry.node.locations.map { [entry.key.string] + $0 } }
-    }
-}
-
 @Test(arguments: 0..<300 as Range<UInt64>)
 func decisionsAgreeWithModel(seed: UInt64) throws {
     var generator = SeededGenerator(seed: seed)

@@ -11,6 +11,19 @@ extension SeededGenerator {
     mutating func pick<T>(_ choices: [T]) -> T { choices[Int.random(in: 0..<choices.count, using: &self)] }
 }
 
+extension Node {
+    /// The node at a path of the models, which is plain keys.
+    func at(_ path: [String]) -> Node { self[Path(path.map { Key(unchecked: Text($0)) })] }
+
+    /// The path of everything in the node, itself included; nothing when it is empty.
+    var locations: [[String]] {
+        isEmpty
+            ? []
+            : [[]]
+                + children.entries.flatMap { entry in entry.node.locations.map { [entry.key.string] + $0 } }
+    }
+}
+
 /// Loads a whole document.
 func load(_ document: String) throws(InvalidRules) -> Ruleset {
     try Ruleset(loading: Array(document.utf8))

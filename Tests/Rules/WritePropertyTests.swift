@@ -47,17 +47,6 @@ private struct Model {
     }
 }
 
-extension Node {
-    fileprivate func at(_ path: [String]) -> Node { self[Path(path.map { Key(unchecked: Text($0)) })] }
-
-    fileprivate var locations: [[String]] {
-        isEmpty
-            ? []
-            : [[]]
-                + children.entries.flatMap { entry in entry.node.locations.map { [entry.key.string] + $0 } }
-    }
-}
-
 @Test(arguments: 0..<16 as Range<UInt64>)
 func writesOfManyPathsAgreeWithModel(seed: UInt64) throws {
     var writer = ExpressionWriter(generator: SeededGenerator(seed: seed))

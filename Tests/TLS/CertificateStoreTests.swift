@@ -54,6 +54,14 @@ final class Folder {
         return locations
     }
 
+    /// Whether a client with a certificate of `issuer.pem` is an administrator; nil where the handshake
+    /// fails.
+    func isAdministrator(of store: CertificateStore) throws -> Bool? {
+        let pair = try Pair(store.context, try clientContext(identity: "client"))
+        pair.exchange()
+        return pair.server.tls.facts?.isAdministrator
+    }
+
     func pair() -> CertificateLocations {
         var locations = CertificateLocations()
         folder.write(fixture("localhost.pem"), to: "cert.pem")
@@ -260,12 +268,7 @@ final class Folder {
         locations.directory = directory.path
         locations.clientIssuers = folder.path + "/ca.pem"
         let store = try CertificateStore(locations)
-        func isAdministrator() throws -> Bool? {
-            let pair = try Pair(store.context, try clientContext(identity: "client"))
-            pair.exchange()
-            return pair.server.tls.facts?.isAdministrator
-        }
-        #expect(try isAdministrator() == true)
+        #expect(try isAdministrator(of: store) == true)
         folder.write(fixture("stranger.pem"), to: "ca.pem")
         let away = directory.path + "-away"
         switch missing {
@@ -279,7 +282,7 @@ final class Folder {
         defer { _ = unsafe rename(away, directory.path) }
         let messages = store.reload(at: now)
         #expect(messages.contains { $0.text.contains("issuers of administrators' certificates were read") })
-        #expect(try isAdministrator() == nil, "refused: the issuer is unknown now")
+        #expect(try isAdministrator(of: store) == nil, "refused: the issuer is unknown now")
     }
 
     @Test func theClientsIssuersChange() throws {
@@ -287,15 +290,10 @@ final class Folder {
         folder.write(fixture("issuer.pem"), to: "ca.pem")
         locations.clientIssuers = folder.path + "/ca.pem"
         let store = try CertificateStore(locations)
-        func isAdministrator() throws -> Bool? {
-            let pair = try Pair(store.context, try clientContext(identity: "client"))
-            pair.exchange()
-            return pair.server.tls.facts?.isAdministrator
-        }
-        #expect(try isAdministrator() == true)
+        #expect(try isAdministrator(of: store) == true)
         folder.write(fixture("stranger.pem"), to: "ca.pem")
         #expect(store.reload(at: now).map(\.level) == [.notice])
-        #expect(try isAdministrator() == nil, "refused: the issuer is unknown now")
+        #expect(try isAdministrator(of: store) == nil, "refused: the issuer is unknown now")
         folder.write([], to: "ca.pem")
         #expect(store.reload(at: now).map(\.level) == [.error])
     }

@@ -345,11 +345,7 @@ import Testing
         for index in 10_000..<13_000 { server.set(.integer(1), at: Path(trusted: "o\(index)/tags/0")) }
         var client = server
         client.set(.integer(0), at: "o11000/tags/0")
-        var count = 0
-        let claim = CompoundHashBuilder(client) { _ in
-            count += 1
-            return count % 100 == 0
-        }.claim
+        let claim = claim(of: client, leavesInRange: 100)
         #expect(try #require(server.rangeMerges(against: claim)).map(\.node.children.count) == [100])
         server.set(server[Path("o10500/tags")].with(priority: .number(1)), at: "o10500/tags")
         #expect(try #require(server.rangeMerges(against: claim)).count > 1)
@@ -414,11 +410,7 @@ import Testing
                 ascending: entries.map {
                     .init(key: $0.key, node: Int($0.key.string)! % 20 < 10 ? .integer(-1) : $0.node)
                 }))
-        var count = 0
-        let claim = CompoundHashBuilder(client) { _ in
-            count += 1
-            return count % 10 == 0
-        }.claim
+        let claim = claim(of: client, leavesInRange: 10)
         let merges = try #require(server.rangeMerges(against: claim))
         #expect(merges.count == 10_001)
         #expect(merges.dropLast().allSatisfy { $0.node.children.count == 10 })
@@ -431,14 +423,19 @@ import Testing
         for index in 10_000..<20_000 { server.set(.integer(1), at: Path(trusted: "-K\(index)/text")) }
         var client = server
         client.set(.integer(0), at: "-K15000/text")
-        var count = 0
-        let claim = CompoundHashBuilder(client) { _ in
-            count += 1
-            return count % 100 == 0
-        }.claim
+        let claim = claim(of: client, leavesInRange: 100)
         let merges = try #require(server.rangeMerges(against: claim))
         #expect(merges.map(\.node.children.count) == [100, 0])
         #expect(merges.last == RangeMerge(start: "-K19999/text", end: ".priority", node: .empty))
+    }
+
+    /// What a client claims whose ranges have so many leaves each.
+    private func claim(of client: Node, leavesInRange leafCount: Int) -> CompoundHash {
+        var count = 0
+        return CompoundHashBuilder(client) { _ in
+            count += 1
+            return count % leafCount == 0
+        }.claim
     }
 
     private func leaves(of node: Node, at path: Path = .root) -> [(Path, Node)] {
