@@ -180,12 +180,15 @@ private final class HeldChannel: @unchecked Sendable {
         #expect(owned < 400_000, "\(owned) bytes")
     }
 
-    /// What is written inside `received` while records of earlier output wait for the socket leaves behind
-    /// them, and is not lost.
-    @Test func repliesToAClientThatDoesNotRead() throws {
-        let log = Log<Event>()
-        let piece = SharedBytes(pattern(0..<60_000))
-        let host = try secureHost(.init(), log) { delegate, channel in
+    private static let waitingPieceByteCount = 60_000
+
+    /// A server that answers 1 with 1, 2 with output until records of it wait for the socket, whose number of
+    /// pieces it logs as `opened`, and anything else with `reply`.
+    private static func hostWithWaitingRecords(
+        _ log: Log<Event>, reply: @escaping @Sendable (Channel) -> Void
+    ) throws -> Host {
+        let piece = SharedBytes(pattern(0..<waitingPieceByteCount))
+        return try secureHost(.init(), log) { delegate, channel in
             var pieceCount = 0
             /// One piece a tick, until the kernel accepts no more of one: then the queue is empty, and its
             /// records wait.
@@ -199,11 +202,16 @@ private final class HeldChannel: @unchecked Sendable {
                 switch array(bytes.bytes) {
                 case [1]: channel.write([1].rawSpan)
                 case [2]: fill()
-                default: channel.write(pattern(0..<100).rawSpan)
+                default: reply(channel)
                 }
             }
         }
-        defer { host.stop() }
+    }
+
+    /// A client that reads nothing until records wait for its socket and it has sent one more request: the
+    /// 100 bytes of the response to that come whole, behind all others.
+    /// - Returns: The client, still connected.
+    private static func askBehindWaitingRecords(of host: Host, _ log: Log<Event>) throws -> SecureClient {
         let held = HeldChannel()
         let client = try SecureClient(host.address, log) { delegate, channel in
             held.channel = channel
@@ -214,7 +222,6 @@ private final class HeldChannel: @unchecked Sendable {
                 channel.write([2].rawSpan)
             }
         }
-        defer { client.stop() }
         var pieceCount = 0
         log.wait("records that wait") { events in
             for case .opened(let count) in events { pieceCount = count }
@@ -223,8 +230,19 @@ private final class HeldChannel: @unchecked Sendable {
         client.loop.submit { held.channel?.write([3].rawSpan) }
         log.wait("the request behind them") { $0.contains(.received(0, [3])) }
         client.loop.submit { held.channel?.resumeReading() }
-        let count = 1 + pieceCount * 60_000 + 100
+        let count = 1 + pieceCount * waitingPieceByteCount + 100
         #expect(log.waitForBytes(count, of: 1).suffix(100) == pattern(0..<100)[...])
+        return client
+    }
+
+    /// What is written inside `received` while records of earlier output wait for the socket leaves behind
+    /// them, and is not lost.
+    @Test func repliesToAClientThatDoesNotRead() throws {
+        let log = Log<Event>()
+        let host = try Self.hostWithWaitingRecords(log) { $0.write(pattern(0..<100).rawSpan) }
+        defer { host.stop() }
+        let client = try Self.askBehindWaitingRecords(of: host, log)
+        defer { client.stop() }
         #expect(host.on { $0.ownedOutputByteCount } == 0)
     }
 
@@ -363,56 +381,20 @@ private final class HeldChannel: @unchecked Sendable {
         let second = try Host { _, _ in }
         defer { second.stop() }
         let target = second.loop
-        let piece = SharedBytes(pattern(0..<60_000))
-        let host = try secureHost(.init(), log) { delegate, channel in
-            var pieceCount = 0
-            /// As above.
-            func fill() {
-                guard channel.outboundByteCount == 0 else { return log.add(.opened(pieceCount)) }
-                channel.write(piece)
-                pieceCount += 1
-                channel.loop.schedule(after: .milliseconds(1)) { fill() }
+        let host = try Self.hostWithWaitingRecords(log) { channel in
+            channel.write(pattern(0..<100).rawSpan)
+            guard let (socket, unsent) = channel.detach() else {
+                Issue.record("an open channel was not detached")
+                return
             }
-            delegate.onReceived = { bytes, channel in
-                switch array(bytes.bytes) {
-                case [1]: channel.write([1].rawSpan)
-                case [2]: fill()
-                default:
-                    channel.write(pattern(0..<100).rawSpan)
-                    guard let (socket, unsent) = channel.detach() else {
-                        Issue.record("an open channel was not detached")
-                        return
-                    }
-                    target.submit {
-                        _ = try? Channel.adopt(socket, on: target) { channel in
-                            channel.write(unsent.rawSpan)
-                            return Scripted(2, log: log)
-                        }
-                    }
+            target.submit {
+                _ = try? Channel.adopt(socket, on: target) { channel in
+                    channel.write(unsent.rawSpan)
+                    return Scripted(2, log: log)
                 }
             }
         }
         defer { host.stop() }
-        let held = HeldChannel()
-        let client = try SecureClient(host.address, log) { delegate, channel in
-            held.channel = channel
-            channel.write([1].rawSpan)
-            delegate.onReceived = { bytes, channel in
-                guard array(bytes.bytes) == [1] else { return }
-                channel.pauseReading()
-                channel.write([2].rawSpan)
-            }
-        }
-        defer { client.stop() }
-        var pieceCount = 0
-        log.wait("records that wait") { events in
-            for case .opened(let count) in events { pieceCount = count }
-            return pieceCount > 0
-        }
-        client.loop.submit { held.channel?.write([3].rawSpan) }
-        log.wait("the request behind them") { $0.contains(.received(0, [3])) }
-        client.loop.submit { held.channel?.resumeReading() }
-        let count = 1 + pieceCount * 60_000 + 100
-        #expect(log.waitForBytes(count, of: 1).suffix(100) == pattern(0..<100)[...])
+        try Self.askBehindWaitingRecords(of: host, log).stop()
     }
 }
