@@ -38,20 +38,12 @@ import Testing
     /// Whole frames, as ``LargeMessage`` cuts them.
     private func pieces(of frames: [UInt8], atLeast byteCount: Int) -> [SharedBytes] {
         var (pieces, piece): ([SharedBytes], [UInt8]) = ([], [])
-        var start = 0
-        while start < frames.count {
-            let code = Int(frames[start + 1])
-            let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
-            let length =
-                lengthCount == 0
-                ? code : frames[(start + 2)..<(start + 2 + lengthCount)].reduce(0) { $0 << 8 | Int($1) }
-            let end = start + 2 + lengthCount + length
-            piece += frames[start..<end]
+        for frame in wholeFrames(in: frames) {
+            piece += frame
             if piece.count >= byteCount {
                 pieces.append(SharedBytes(piece))
                 piece = []
             }
-            start = end
         }
         if !piece.isEmpty { pieces.append(SharedBytes(piece)) }
         return pieces
