@@ -200,19 +200,21 @@ def test_a_file_that_cannot_be_read(tmp_path, file, code):
     assert not (tmp_path / "data").exists()
 
 
-def test_kill_9_at_any_moment_of_an_import_leaves_all_or_nothing(tmp_path, filled):
-    """The moments are spread over how long an undisturbed import takes."""
-    value, old = {"rows": many(20_000)}, exported(filled)
-    file = write(tmp_path / "in.json", value)
-    shutil.copytree(filled, tmp_path / "copy")
+def kill_at_any_moment(directory, original, command, new):
+    """A command that makes a data directory hold `new` replaces all or nothing when it is killed.
+
+    The moments are spread over how long an undisturbed run takes. Each run has a copy of the `original` directory,
+    for which `command` gives the arguments.
+    """
+    old = exported(original)
+    shutil.copytree(original, directory / "copy")
     began = time.monotonic()
-    assert run("import", "--data", tmp_path / "copy", "--replace", file).returncode == 0
-    duration = time.monotonic() - began
-    seen, count = set(), 16
+    assert run(*command(directory / "copy")).returncode == 0
+    duration, count, seen = time.monotonic() - began, 16, set()
     for number in range(count):
-        data = tmp_path / f"data{number}"
-        shutil.copytree(filled, data)
-        process = subprocess.Popen([str(server_module.BINARY), "import", "--data", str(data), "--replace", str(file)],
+        data = directory / f"data{number}"
+        shutil.copytree(original, data)
+        process = subprocess.Popen([str(server_module.BINARY), *map(str, command(data))],
                                    stderr=subprocess.DEVNULL, env=server_module.clean_environment())
         try:
             process.wait(duration * number / (count - 2))
@@ -220,15 +222,22 @@ def test_kill_9_at_any_moment_of_an_import_leaves_all_or_nothing(tmp_path, fille
             process.send_signal(signal.SIGKILL)
         process.wait()
         found = exported(data)
-        assert found in (old, value), f"half an import, killed after {number}/{count}"
+        assert found in (old, new), f"half of it, killed after {number}/{count}"
         seen.add(found == old)
         assert run("check", "data", data).returncode == 0
         # The next one is not hindered by what the last has left.
         assert run("namespace", "create", "--data", data, "other").returncode == 0
         assert exported(data) == found
         assert not list(data.glob("*.new"))
+        assert run("check", "data", data).returncode == 0
         shutil.rmtree(data)
     assert True in seen
+
+
+def test_kill_9_at_any_moment_of_an_import_leaves_all_or_nothing(tmp_path, filled):
+    value = {"rows": many(20_000)}
+    file = write(tmp_path / "in.json", value)
+    kill_at_any_moment(tmp_path, filled, lambda data: ("import", "--data", data, "--replace", file), value)
 
 
 @pytest.mark.parametrize("command", ["import", "export"])
@@ -254,19 +263,14 @@ def test_a_full_disk_changes_nothing(tmp_path, filled, command):
     assert run("check", "data", filled).returncode == 0
 
 
-def test_a_bit_that_the_disk_changes_is_found_before_the_import_counts(tmp_path, filled, disk_faults):
+@pytest.mark.parametrize("fault", [{"FAULT_FLIPPED_BIT": ".chk"}, {"FAULT_BEHIND_CACHE": ".chk.new"}], ids=["written", "behind the cache"])
+def test_a_bit_that_the_disk_changes_is_found_before_the_import_counts(tmp_path, filled, disk_faults, fault):
+    """Also where the bytes in memory are good: the import is read back from the disk."""
     file, before = write(tmp_path / "in.json", {"rows": many(500)}), exported(filled)
-    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_FLIPPED_BIT=".chk")
+    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, **fault)
     assert done.returncode == DISK_FAILURE and "is read back otherwise" in done.stderr, done
     assert exported(filled) == before
     assert run("check", "data", filled).returncode == 0
-
-
-def test_the_import_is_read_back_from_the_disk_and_not_from_memory(tmp_path, filled, disk_faults):
-    file, before = write(tmp_path / "in.json", {"rows": many(500)}), exported(filled)
-    done = run_on_bad_disk(disk_faults, "import", "--data", filled, "--replace", file, FAULT_BEHIND_CACHE=".chk.new")
-    assert done.returncode == DISK_FAILURE and "is read back otherwise" in done.stderr, done
-    assert exported(filled) == before
 
 
 def test_imports_in_a_row_keep_two_checkpoints(tmp_path, filled):

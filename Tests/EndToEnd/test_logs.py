@@ -26,6 +26,34 @@ def lines(server):
     return [json.loads(line) for line in server.stderr(limit=1 << 30).splitlines()]
 
 
+class UnreadLog:
+    """Standard error of a server as a pipe that is read only when the server ends."""
+
+    def __init__(self, server, byte_count=64 << 10):
+        self.server, self.byte_count = server, byte_count
+
+    def __enter__(self):
+        os.mkfifo(self.server.stderr_path)
+        self.reader = os.open(self.server.stderr_path, os.O_RDONLY | os.O_NONBLOCK)
+        fcntl.fcntl(self.reader, fcntl.F_SETPIPE_SZ, self.byte_count)
+        return self
+
+    def lines_of_all(self):
+        """Ends the server, and reads everything that it has logged."""
+        os.set_blocking(self.reader, True)
+        parts = []
+        drain = threading.Thread(target=lambda: parts.extend(iter(lambda: os.read(self.reader, 1 << 16), b"")))
+        drain.start()
+        assert self.server.terminate() == 0
+        drain.join()
+        return b"".join(parts).decode().splitlines()
+
+    def __exit__(self, *_):
+        self.server.kill()
+        os.close(self.reader)
+        os.unlink(self.server.stderr_path)
+
+
 def test_json_from_the_first_line_to_the_last(servers):
     server = servers(memory=True, arguments=["--log-format", "json"])
     assert server.terminate() == 0
@@ -86,9 +114,7 @@ def test_a_log_that_is_not_read_delays_no_request(servers, form):
     server = servers(
         start=False, memory=True,
         arguments=["--log-format", form, "--access-log", "--admin-listen", port])
-    os.mkfifo(server.stderr_path)
-    reader = os.open(server.stderr_path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
+    with UnreadLog(server) as log:
         server.start()
         count, path = 5000, "/" + "k" * 700
         request = f"GET {path}.json HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n".encode()
@@ -106,17 +132,7 @@ def test_a_log_that_is_not_read_delays_no_request(servers, form):
         admin.request("GET", "/metrics")
         dropped = int(re.search(r"^pando_log_lines_dropped_total (\d+)$", admin.getresponse().read().decode(), re.MULTILINE)[1])
         assert dropped > 0
-        os.set_blocking(reader, True)
-        parts = []
-        drain = threading.Thread(target=lambda: parts.extend(iter(lambda: os.read(reader, 1 << 16), b"")))
-        drain.start()
-        assert server.terminate() == 0
-        drain.join()
-    finally:
-        server.kill()
-        os.close(reader)
-        os.unlink(server.stderr_path)
-    found = b"".join(parts).decode().splitlines()
+        found = log.lines_of_all()
     if form == "json":
         found = [json.loads(line)["message"] for line in found]
     requests = [line for line in found if line.endswith("request")]
@@ -133,27 +149,14 @@ def test_a_log_that_is_not_read_delays_no_client(servers, tmp_path):
     rules = tmp_path / "rules.json"
     rules.write_text(json.dumps({"rules": node}))
     server = servers(start=False, memory=True, arguments=["--rules", rules, "--log-level", "debug"])
-    os.mkfifo(server.stderr_path)
-    reader = os.open(server.stderr_path, os.O_RDONLY | os.O_NONBLOCK)
-    try:
-        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+    with UnreadLog(server, byte_count=4096) as log:
         server.start()
         with Wire(server.port) as rest:
             began = time.monotonic()
             for _ in range(10):
                 assert rest.ask("GET", "/a/b/c/d/e/f/g/h.json?ns=default").status == 401
             assert time.monotonic() - began < 2, "a line that waits for standard error takes 3 s"
-        os.set_blocking(reader, True)
-        parts = []
-        drain = threading.Thread(target=lambda: parts.extend(iter(lambda: os.read(reader, 1 << 16), b"")))
-        drain.start()
-        assert server.terminate() == 0
-        drain.join()
-    finally:
-        server.kill()
-        os.close(reader)
-        os.unlink(server.stderr_path)
-    found = b"".join(parts).decode().splitlines()
+        found = log.lines_of_all()
     assert len([line for line in found if "read of /a/b/c/d/e/f/g/h is refused" in line]) > 2
     assert any("stopping" in line for line in found)
 

@@ -1,6 +1,6 @@
 """The table of protocol cases, in files by subject."""
 
-import importlib
+from subjects import rows_of_all
 
 SUBJECTS = (
     "connection listens writes transactions queries windows data_model limits server_values merges "
@@ -9,11 +9,4 @@ SUBJECTS = (
 
 
 def all_cases():
-    """Every row of every subject; names are unique within a subject."""
-    rows = []
-    for subject in SUBJECTS:
-        cases = importlib.import_module(f"cases.{subject}").CASES
-        names = [row.name for row in cases]
-        assert len(names) == len(set(names)), f"duplicate names in {subject}: {sorted(names)}"
-        rows += [(subject, row) for row in cases]
-    return rows
+    return rows_of_all(__name__, SUBJECTS, "CASES")
