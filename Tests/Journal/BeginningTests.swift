@@ -165,19 +165,14 @@ import Testing
         }
     }
 
-    /// A power cut before any operation, also at the start that follows, leaves all of it or all of the
-    /// earlier state.
-    @Test func powerCutAtEveryStepIsRecovered() throws {
-        let before = try makeDisk(Self.old.map { [$0] })
-        let files = before.contents
-        func run(_ disk: SimulatedDisk) throws {
-            try writeCheckpoint(Self.header(4), of: Self.new, on: disk)
-            disk.killProcess()
-            _ = try recover(disk)
-        }
+    /// Runs something with a power cut before each of its disk operations, and gives what is recovered then
+    /// to `check`, eight times each: with other parts of what was not synced.
+    private static func recoverAfterEachCrash(
+        of run: (SimulatedDisk) throws -> Void, _ files: [String: [UInt8]],
+        _ check: ([Entry], RecoverySummary, Comment) -> Void
+    ) throws {
         let rehearsal = SimulatedDisk(files: files)
         try run(rehearsal)
-        var seen: Set<Bool> = []
         for crashPoint in 0...rehearsal.operationCount {
             for seed in 0..<8 as Range<UInt64> {
                 let disk = SimulatedDisk(files: files)
@@ -185,11 +180,25 @@ import Testing
                 try? run(disk)
                 disk.losePower(seed: seed)
                 disk.crashPoint = nil
-                let entries = try recover(disk).entries
-                #expect(
-                    entries == Self.old || entries == Self.new, "crash before \(crashPoint), seed \(seed)")
-                seen.insert(entries == Self.new)
+                let (entries, summary) = try recover(disk)
+                check(entries, summary, "crash before \(crashPoint), seed \(seed)")
             }
+        }
+    }
+
+    /// A power cut before any operation, also at the start that follows, leaves all of it or all of the
+    /// earlier state.
+    @Test func powerCutAtEveryStepIsRecovered() throws {
+        let files = try makeDisk(Self.old.map { [$0] }).contents
+        func run(_ disk: SimulatedDisk) throws {
+            try writeCheckpoint(Self.header(4), of: Self.new, on: disk)
+            disk.killProcess()
+            _ = try recover(disk)
+        }
+        var seen: Set<Bool> = []
+        try Self.recoverAfterEachCrash(of: run, files) { entries, _, context in
+            #expect(entries == Self.old || entries == Self.new, context)
+            seen.insert(entries == Self.new)
         }
         #expect(seen.count == 2)
     }
@@ -209,18 +218,8 @@ import Testing
         let rehearsal = SimulatedDisk(files: files)
         try run(rehearsal)
         #expect(rehearsal.fileNames.filter { $0.hasPrefix("journal-00000001") }.isEmpty)
-        for crashPoint in 0...rehearsal.operationCount {
-            for seed in 0..<8 as Range<UInt64> {
-                let disk = SimulatedDisk(files: files)
-                disk.crashPoint = crashPoint
-                try? run(disk)
-                disk.losePower(seed: seed)
-                disk.crashPoint = nil
-                let (entries, summary) = try recover(disk)
-                #expect(
-                    entries == (summary.timeline == 2 ? Self.new : Self.old),
-                    "crash before \(crashPoint), seed \(seed)")
-            }
+        try Self.recoverAfterEachCrash(of: run, files) { entries, summary, context in
+            #expect(entries == (summary.timeline == 2 ? Self.new : Self.old), context)
         }
     }
 

@@ -79,6 +79,12 @@ import Testing
     /// 2025-11-24 was a Monday.
     static let monday: Int64 = 20_416 * day
 
+    /// A backup at this hour since that Monday.
+    static func name(_ hour: Double) -> BackupName {
+        BackupName(
+            milliseconds: monday + Int64(hour * Double(Self.hour)), timeline: 1, sequence: SequenceNumber(1))
+    }
+
     @Test(
         arguments: [
             // keep     hours since that Monday         kept                  because
@@ -94,15 +100,10 @@ import Testing
             ("2,2,3", [-200, -30, -20, 1, 2, 3], [-200, -20, 2, 3], "all together"),
         ] as [(String, [Double], [Double], String)])
     func retention(keep: String, hours: [Double], kept: [Double], reason: String) throws {
-        func name(_ hours: Double) -> BackupName {
-            BackupName(
-                milliseconds: Self.monday + Int64(hours * Double(Self.hour)), timeline: 1,
-                sequence: SequenceNumber(1))
-        }
-        let names = hours.map(name)
+        let names = hours.map(Self.name)
         let superfluous = try #require(BackupRetention(keep)).superfluous(
             among: names.shuffled(), at: .max)
-        #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)), "\(reason)")
+        #expect(Set(names).subtracting(superfluous) == Set(kept.map(Self.name)), "\(reason)")
         #expect(superfluous == superfluous.sorted())
     }
 
@@ -117,15 +118,10 @@ import Testing
     func retentionKeepsWhatPassedARestoreTest(
         keep: String, hours: [Double], tested: Double, kept: [Double]
     ) throws {
-        func name(_ hours: Double) -> BackupName {
-            BackupName(
-                milliseconds: Self.monday + Int64(hours * Double(Self.hour)), timeline: 1,
-                sequence: SequenceNumber(1))
-        }
-        let names = hours.map(name)
+        let names = hours.map(Self.name)
         let superfluous = try #require(BackupRetention(keep)).superfluous(
-            among: names.shuffled(), tested: name(tested), at: .max)
-        #expect(Set(names).subtracting(superfluous) == Set(kept.map(name)))
+            among: names.shuffled(), tested: Self.name(tested), at: .max)
+        #expect(Set(names).subtracting(superfluous) == Set(kept.map(Self.name)))
     }
 
     /// A day between two hourly backups counts as two hours: a clock that jumps makes nothing old.
@@ -137,11 +133,7 @@ import Testing
             ("1,7,4", [1, 25, 9000], [72, 48, 0]), ("1,0,4", [1, 9000], [336, 0]), ("24,7,4", [5], [0]),
         ] as [(String, [Double], [Int64])])
     func ages(keep: String, hours: [Double], ages: [Int64]) throws {
-        let names = hours.map {
-            BackupName(
-                milliseconds: Self.monday + Int64($0 * Double(Self.hour)), timeline: 1,
-                sequence: SequenceNumber(1))
-        }
+        let names = hours.map(Self.name)
         let found = try #require(BackupRetention(keep)).ages(
             of: names.shuffled(), every: Self.hour, at: .max)
         #expect(names.map { (found[$0]?.milliseconds ?? -1) / Self.hour } == ages)

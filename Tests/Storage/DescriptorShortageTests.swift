@@ -38,13 +38,7 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = JournalBatch()
-            entries.append(
-                entry: [
-                    JournalRecord(
-                        .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount))
-                ])
-            var requests: [JournalRequest] = [.entries(entries, upTo: 1)]
+            var requests: [JournalRequest] = [.entries(oneEntry(byteCount), upTo: 1)]
             #expect(try writer.process(&requests))
         }
 

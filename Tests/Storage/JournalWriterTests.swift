@@ -8,6 +8,17 @@ import Testing
 
 @testable import PandoStorage
 
+/// One entry of so many bytes.
+func oneEntry(_ byteCount: Int) -> JournalBatch {
+    var entries = JournalBatch()
+    entries.append(
+        entry: [
+            JournalRecord(
+                .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount))
+        ])
+    return entries
+}
+
 /// The journal thread's work without its thread: what it waits for, and what it asks for.
 @Suite struct JournalWriterTests {
     final class Asked: @unchecked Sendable {
@@ -57,13 +68,7 @@ import Testing
         }
 
         func write(_ byteCount: Int) throws {
-            var entries = JournalBatch()
-            entries.append(
-                entry: [
-                    JournalRecord(
-                        .delta, namespace: 1, timestamp: 1, payload: [UInt8](repeating: 1, count: byteCount))
-                ])
-            _ = try process([.entries(entries, upTo: 1)])
+            _ = try process([.entries(oneEntry(byteCount), upTo: 1)])
         }
     }
 

@@ -84,17 +84,22 @@ import Testing
         #expect(seen.count == 2, "some before the name, some behind it: \(seen)")
     }
 
+    /// What the disk returns is not what was written, and that is found.
+    private static func expectReadBackOtherwise(_ disk: some Disk, restores: Bool) {
+        do throws(StorageError) {
+            try change(disk, restores: restores, to: "new")
+            Issue.record("it was not found")
+        } catch {
+            #expect(error.exitCode == 74 && error.description.contains("is read back otherwise"), "\(error)")
+        }
+    }
+
     /// One bit of the new checkpoint is another one on the disk: it is found before anything is replaced.
     @Test(arguments: [10, 40, 60, 80], [false, true])
     func changedBitIsFoundBeforeAnythingIsReplaced(byteOffset: Int, restores: Bool) throws {
         let base = SimulatedDisk(files: try Self.files())
         let disk = FlippingDisk(base, byteOffset)
-        do throws(StorageError) {
-            try Self.change(disk, restores: restores, to: "new")
-            Issue.record("it was not found")
-        } catch {
-            #expect(error.exitCode == 74 && error.description.contains("is read back otherwise"), "\(error)")
-        }
+        Self.expectReadBackOtherwise(disk, restores: restores)
         base.killProcess()
         #expect(!base.fileNames.contains { $0.hasSuffix(".new") || $0.hasSuffix(".damaged") })
         #expect(try Self.names(on: base) == ["old"])
@@ -105,12 +110,7 @@ import Testing
     func bitThatIsAnotherOnTheDiskThanInMemoryIsFound(restores: Bool) throws {
         let base = SimulatedDisk(files: try Self.files())
         let disk = RottenDisk(base)
-        do throws(StorageError) {
-            try Self.change(disk, restores: restores, to: "new")
-            Issue.record("it was not found")
-        } catch {
-            #expect(error.exitCode == 74 && error.description.contains("is read back otherwise"), "\(error)")
-        }
+        Self.expectReadBackOtherwise(disk, restores: restores)
         base.killProcess()
         #expect(try Self.names(on: base) == ["old"])
     }
