@@ -31,7 +31,7 @@ func node(_ json: String) -> Node {
 }
 
 /// An ``HTTPConnection`` on a scripted socket.
-struct HTTPDriver {
+struct HTTPDriver: ConnectionDriver {
     static let id = SessionID(7)
 
     var base: SocketDriver<HTTPConnection>
@@ -52,50 +52,19 @@ struct HTTPDriver {
         }
     }
 
-    var machine: HTTPConnection { base.machine }
-
-    mutating func event(_ body: (inout HTTPConnection, inout ConnectionContext) -> Void) -> [String] {
-        let lines = base.event(body)
-        return lines + takeAll()
-    }
-
-    mutating func receive(_ bytes: [UInt8]) -> [String] {
-        let lines = base.input(bytes) { $0.received(&$1, &$2) }
-        return lines + takeAll()
-    }
-
-    /// A client that reads at once takes what an event has written.
-    private mutating func takeAll() -> [String] {
-        check()
-        var lines: [String] = []
-        while base.socket.takesAll, base.socket.take(.max) {
-            lines += base.event(isCaused: true) { $0.drained(&$1) }
-        }
-        return lines
-    }
-
     mutating func receive(_ text: String) -> [String] { receive(Array(text.utf8)) }
-
-    /// The client takes bytes, all of them by default.
-    mutating func take(_ byteCount: Int = .max) -> [String] {
-        guard base.socket.take(byteCount) else { return [] }
-        return event { $0.drained(&$1) }
-    }
 
     mutating func receive(_ result: RESTCallResult) -> [String] { event { $0.receive(result, &$1) } }
 
-    mutating func tick() -> [String] { event { $0.tick(&$1) } }
-
     /// What holds between any two events.
-    private func check(sourceLocation: SourceLocation = #_sourceLocation) {
+    func check() {
         let machine = base.machine
         #expect(
             machine.heldByteCount >= 0 && machine.waitingByteCount >= 0 && machine.unfinishedByteCount >= 0)
         #expect(base.context.compressingCount >= 0 && base.context.bufferingCount >= 0)
         if case .head = machine.state {
             #expect(
-                machine.pauses.contains(.request) == machine.input.isYielding, "the next request may come",
-                sourceLocation: sourceLocation)
+                machine.pauses.contains(.request) == machine.input.isYielding, "the next request may come")
         }
     }
 }
@@ -123,14 +92,6 @@ extension Step<HTTPDriver> {
 
     static func events(_ events: [StreamEvent], _ expected: String...) -> Self {
         Step("events", expected) { driver in driver.event { $0.receive(events, &$1) } }
-    }
-
-    static func accepted(_ identity: Identity, _ expected: String...) -> Self {
-        Step("token accepted", expected) { driver in driver.event { $0.verified(.accepted(identity), &$1) } }
-    }
-
-    static func refused(_ error: TokenError, _ expected: String...) -> Self {
-        Step("token refused", expected) { driver in driver.event { $0.verified(.refused(error), &$1) } }
     }
 
     /// A worker has measured data.
@@ -164,14 +125,6 @@ extension Step<HTTPDriver> {
         }
     }
 
-    /// So many seconds pass, then comes a tick.
-    static func tick(after seconds: Double, _ expected: String...) -> Self {
-        Step("tick after \(seconds) s", expected) { driver in
-            driver.base.wait(seconds)
-            return driver.tick()
-        }
-    }
-
     static func tick(after seconds: Double, until end: Double, _ expected: String...) -> Self {
         Step("a tick a second up to \(end) s", expected) { driver in
             var lines: [String] = []
@@ -187,10 +140,6 @@ extension Step<HTTPDriver> {
         Step("deadline", expected) { driver in driver.event { $0.deadlinePassed(&$1) } }
     }
 
-    static func peerEnded(_ expected: String...) -> Self {
-        Step("client closes its side", expected) { driver in driver.event { $0.peerEnded(&$1) } }
-    }
-
     static func closed(inOrder: Bool = true, _ expected: String...) -> Self {
         Step("closed", expected) { driver in driver.event { $0.closed(inOrder: inOrder, &$1) } }
     }
@@ -199,36 +148,7 @@ extension Step<HTTPDriver> {
         Step("process ends", expected) { driver in driver.event { $0.endIfIdle(&$1) } }
     }
 
-    static func giveUpMemory(_ expected: String...) -> Self {
-        Step("memory is short", expected) { driver in driver.event { $0.giveUpMemory(&$1) } }
-    }
-
     static func nextTurn(_ expected: String...) -> Self {
         Step("next turn", expected) { driver in driver.event { $0.nextTurn(&$1) } }
-    }
-
-    static func expired(_ expected: String...) -> Self {
-        Step("credential expires", expected) { driver in driver.event { $0.expired(&$1) } }
-    }
-
-    static func recheck(_ revocations: RevocationState, _ expected: String...) -> Self {
-        Step("revocations change", expected) { driver in driver.event { $0.recheck(revocations, &$1) } }
-    }
-
-    /// The client takes nothing of what it is sent from now on.
-    static let clientStopsReading = Step("client stops reading", []) { driver in
-        driver.base.socket.takesAll = false
-        return []
-    }
-
-    static func clientTakes(_ byteCount: Int = .max, _ expected: String...) -> Self {
-        Step("client takes \(byteCount == .max ? "all" : "\(byteCount)") bytes", expected) {
-            $0.take(byteCount)
-        }
-    }
-
-    /// A condition that holds here.
-    static func holds(_ what: String, _ condition: @escaping @Sendable (HTTPDriver) -> Bool) -> Self {
-        Step(what, [what]) { driver in condition(driver) ? [what] : ["not: " + what] }
     }
 }

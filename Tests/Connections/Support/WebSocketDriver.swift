@@ -65,7 +65,7 @@ func largePush(_ byteCount: Int = 40_000) -> LargeMessage {
 }
 
 /// A ``WebSocketConnection`` on a scripted socket.
-struct WebSocketDriver {
+struct WebSocketDriver: ConnectionDriver {
     static let id = SessionID(7)
     static let polling = SessionID(5)
 
@@ -93,28 +93,6 @@ struct WebSocketDriver {
             return WebSocketConnection(
                 Self.id, joining: polling, compressingFor: window, answersPings: answersPings, &$0)
         }
-    }
-
-    var machine: WebSocketConnection { base.machine }
-
-    mutating func event(_ body: (inout WebSocketConnection, inout ConnectionContext) -> Void) -> [String] {
-        let lines = base.event(body)
-        return lines + takeAll()
-    }
-
-    mutating func receive(_ bytes: [UInt8]) -> [String] {
-        let lines = base.input(bytes) { $0.received(&$1, &$2) }
-        return lines + takeAll()
-    }
-
-    /// A client that reads at once takes what an event has written.
-    private mutating func takeAll() -> [String] {
-        check()
-        var lines: [String] = []
-        while base.socket.takesAll, base.socket.take(.max) {
-            lines += base.event(isCaused: true) { $0.drained(&$1) }
-        }
-        return lines
     }
 
     mutating func receive(_ messages: String...) -> [String] {
@@ -146,16 +124,8 @@ struct WebSocketDriver {
         return event { $0.encoded(message, &$1) }
     }
 
-    /// The client takes bytes, all of them by default.
-    mutating func take(_ byteCount: Int = .max) -> [String] {
-        guard base.socket.take(byteCount) else { return [] }
-        return event { $0.drained(&$1) }
-    }
-
-    mutating func tick() -> [String] { event { $0.tick(&$1) } }
-
     /// What holds between any two events.
-    private func check() {
+    func check() {
         let machine = base.machine
         #expect(
             machine.heldByteCount >= 0 && machine.waitingByteCount >= 0 && machine.unfinishedByteCount >= 0)
@@ -202,24 +172,8 @@ extension Step<WebSocketDriver> {
         }
     }
 
-    static func accepted(_ identity: Identity, _ expected: String...) -> Self {
-        Step("token accepted", expected) { driver in driver.event { $0.verified(.accepted(identity), &$1) } }
-    }
-
-    static func refused(_ error: TokenError, _ expected: String...) -> Self {
-        Step("token refused", expected) { driver in driver.event { $0.verified(.refused(error), &$1) } }
-    }
-
     static func mark(_ expected: String...) -> Self {
         Step("window mark returns", expected) { driver in driver.event { $0.windowMarkReturned(&$1) } }
-    }
-
-    static func expired(_ expected: String...) -> Self {
-        Step("credential expires", expected) { driver in driver.event { $0.expired(&$1) } }
-    }
-
-    static func recheck(_ revocations: RevocationState, _ expected: String...) -> Self {
-        Step("revocations change", expected) { driver in driver.event { $0.recheck(revocations, &$1) } }
     }
 
     static func close(_ reason: DisconnectReason, _ expected: String...) -> Self {
@@ -228,39 +182,7 @@ extension Step<WebSocketDriver> {
         }
     }
 
-    static func peerEnded(_ expected: String...) -> Self {
-        Step("client closes its side", expected) { driver in driver.event { $0.peerEnded(&$1) } }
-    }
-
     static func closed(_ expected: String...) -> Self {
         Step("closed", expected) { driver in driver.event { $0.closed(&$1) } }
-    }
-
-    static func giveUpMemory(_ expected: String...) -> Self {
-        Step("memory is short", expected) { driver in driver.event { $0.giveUpMemory(&$1) } }
-    }
-
-    static func tick(after seconds: Double, _ expected: String...) -> Self {
-        Step("tick after \(seconds) s", expected) { driver in
-            driver.base.wait(seconds)
-            return driver.tick()
-        }
-    }
-
-    /// The client takes nothing of what it is sent from now on.
-    static let clientStopsReading = Step("client stops reading", []) { driver in
-        driver.base.socket.takesAll = false
-        return []
-    }
-
-    static func clientTakes(_ byteCount: Int = .max, _ expected: String...) -> Self {
-        Step("client takes \(byteCount == .max ? "all" : "\(byteCount)") bytes", expected) {
-            $0.take(byteCount)
-        }
-    }
-
-    /// A condition that holds here.
-    static func holds(_ what: String, _ condition: @escaping @Sendable (WebSocketDriver) -> Bool) -> Self {
-        Step(what, [what]) { driver in condition(driver) ? [what] : ["not: " + what] }
     }
 }
