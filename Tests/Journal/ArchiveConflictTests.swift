@@ -21,13 +21,7 @@ import Testing
             archive = JournalArchive(of: source, in: target, timeline: firstTimeline)
         }
 
-        func write(_ texts: [String]) throws {
-            let new = texts.map { Entry($0) }
-            for entry in new { try journal.append(entry: entry.journalRecords) }
-            try journal.write()
-            try journal.sync()
-            entries += new
-        }
+        func write(_ texts: [String]) throws { entries += try journal.writeAndSync(texts) }
 
         func update() throws(JournalError) {
             let isDone = try archive.update(upTo: journal.writtenPosition) { _ in }

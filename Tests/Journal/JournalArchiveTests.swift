@@ -27,13 +27,7 @@ let firstTimeline = TimelineHistory(timeline: 1, directory: testID)
             archive = JournalArchive(of: source, in: target, timeline: firstTimeline)
         }
 
-        func write(_ texts: [String]) throws {
-            let new = texts.map { Entry($0) }
-            for entry in new { try journal.append(entry: entry.journalRecords) }
-            try journal.write()
-            try journal.sync()
-            entries += new
-        }
+        func write(_ texts: [String]) throws { entries += try journal.writeAndSync(texts) }
 
         func update() throws {
             let count = entries.count

@@ -175,6 +175,18 @@ func checkpointFile(
     return (header.name.text, disk.contents[header.name.text] ?? [])
 }
 
+extension Journal {
+    /// Writes an entry for each text, all with one sync.
+    /// - Returns: The entries.
+    mutating func writeAndSync(_ texts: [String]) throws(JournalError) -> [Entry] {
+        let entries = texts.map { Entry($0) }
+        for entry in entries { try append(entry: entry.journalRecords) }
+        try write()
+        try sync()
+        return entries
+    }
+}
+
 /// Writes these entries in batches, syncing each.
 func makeDisk(_ batches: [[Entry]], syncsLast: Bool = true) throws(JournalError) -> SimulatedDisk {
     let disk = SimulatedDisk()
