@@ -11,19 +11,28 @@ import Testing
 
 @testable import PandoDatabase
 
+/// Frames of a server, which have no mask, one by one.
+func wholeFrames(in frames: ArraySlice<UInt8>) -> [(bytes: ArraySlice<UInt8>, payload: ArraySlice<UInt8>)] {
+    var found: [(ArraySlice<UInt8>, ArraySlice<UInt8>)] = []
+    var rest = frames
+    while rest.count >= 2 {
+        let code = Int(rest[rest.startIndex + 1])
+        let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
+        let lengthBytes = rest.dropFirst(2).prefix(lengthCount)
+        let length = lengthCount == 0 ? code : lengthBytes.reduce(0) { $0 << 8 | Int($1) }
+        let frame = rest.prefix(2 + lengthCount + length)
+        found.append((frame, frame.dropFirst(2 + lengthCount)))
+        rest = rest.dropFirst(frame.count)
+    }
+    return found
+}
+
 extension OutputBatch {
     /// The messages in frames: unmasked, with chunks joined (realtime §2.1).
     static func messages(in frames: ArraySlice<UInt8>) -> [[UInt8]] {
         var messages: [[UInt8]] = []
-        var rest = frames
         var chunkCount = 0
-        while rest.count >= 2 {
-            let code = Int(rest[rest.startIndex + 1])
-            let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
-            let bytes = rest.dropFirst(2).prefix(lengthCount)
-            let length = lengthCount == 0 ? code : bytes.reduce(0) { $0 << 8 | Int($1) }
-            let payload = Array(rest.dropFirst(2 + lengthCount).prefix(length))
-            rest = rest.dropFirst(2 + lengthCount + length)
+        for payload in wholeFrames(in: frames).map(\.payload) {
             if chunkCount > 0 {
                 messages[messages.count - 1] += payload
                 chunkCount -= 1
@@ -33,7 +42,7 @@ extension OutputBatch {
                 messages.append([])
                 chunkCount = count
             } else {
-                messages.append(payload)
+                messages.append(Array(payload))
             }
         }
         return messages

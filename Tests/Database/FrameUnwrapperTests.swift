@@ -4,23 +4,6 @@ import Testing
 
 @testable import PandoDatabase
 
-/// Frames of a server, which have no mask, one by one.
-func wholeFrames(in frames: [UInt8]) -> [[UInt8]] {
-    var found: [[UInt8]] = []
-    var start = 0
-    while start < frames.count {
-        let code = Int(frames[start + 1])
-        let lengthCount = code == 127 ? 8 : code == 126 ? 2 : 0
-        let length =
-            lengthCount == 0
-            ? code : frames[(start + 2)..<(start + 2 + lengthCount)].reduce(0) { $0 << 8 | Int($1) }
-        let end = start + 2 + lengthCount + length
-        found.append(Array(frames[start..<end]))
-        start = end
-    }
-    return found
-}
-
 /// The messages that were found, and what there is of the next one.
 private struct Messages: MessageSink {
     private(set) var complete: [String] = []
@@ -44,7 +27,7 @@ private struct Messages: MessageSink {
             #expect(isFramed)
         }
         // Each frame by itself, where a large message comes in pieces; and all at once.
-        for pieces in [wholeFrames(in: frames), [frames]] {
+        for pieces in [wholeFrames(in: frames[...]).map { Array($0.bytes) }, [frames]] {
             var unwrapper = FrameUnwrapper()
             var found = Messages()
             for piece in pieces { unwrapper.unwrap(piece.rawSpan, into: &found) }

@@ -58,10 +58,10 @@ final class LimitedDisk: ForwardingDisk {
         try withDirectory { directory in
             let gauge = LimitedDisk.Gauge()
             let bench = try HostBench(directory: directory, gauge: gauge)
-            bench.process([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
+            bench.process([Bench.open(1), Bench.open(2), Bench.open(3)])
             bench.waitForDisk()
             bench.process([
-                try HostBench.put(1, 1, "/a", "1"), try HostBench.listen(2, 1, "/a"),
+                try HostBench.put(1, 1, "/a", "1"), try Bench.listen(2, 1, "/a"),
                 try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone","d":true}}}"#),
             ])
             bench.waitForDisk()
@@ -91,7 +91,7 @@ final class LimitedDisk: ForwardingDisk {
             // There is room again: the journal finds out by itself.
             gauge.isFull.store(false, ordering: .relaxed)
             bench.waitForDisk()
-            bench.process([try HostBench.put(1, 301, "/a", "3"), .closed(HostBench.session(3))])
+            bench.process([try HostBench.put(1, 301, "/a", "3"), .closed(Bench.session(3))])
             bench.messages(until: #"1 {"t":"d","d":{"r":301,"b":{"s":"ok","d":""}}}"#)
             bench.journal.stop()
 
@@ -112,8 +112,8 @@ final class LimitedDisk: ForwardingDisk {
                 queued: [
                     try HostBench.request(3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/3","d":3}}}"#)
                 ])
-            bench.process([.closed(HostBench.session(1))])
-            bench.process([.closed(HostBench.session(3))])
+            bench.process([.closed(Bench.session(1))])
+            bench.process([.closed(Bench.session(3))])
             #expect(
                 bench.takeMessages().isEmpty,
                 "neither is done: the first has no space, and the second waits for it")
@@ -131,8 +131,8 @@ extension FullDiskTests {
         _ directory: String, _ gauge: LimitedDisk.Gauge, queued: [DatabaseMessage]
     ) throws -> HostBench {
         let bench = try HostBench(directory: directory, gauge: gauge)
-        bench.process([HostBench.open(1), HostBench.open(2), HostBench.open(3)])
-        bench.process([try HostBench.listen(2, 1, "/gone")])
+        bench.process([Bench.open(1), Bench.open(2), Bench.open(3)])
+        bench.process([try Bench.listen(2, 1, "/gone")])
         bench.waitForDisk()
         let value = "\"" + String(repeating: "y", count: 3 << 20) + "\""
         bench.process(
@@ -179,7 +179,7 @@ extension FullDiskTests {
             let bench = try HostBench(directory: directory, gauge: gauge, endsSessions: true)
             let client = 7 as UInt32
             bench.process([
-                HostBench.open(client), try HostBench.listen(client, 1, "/gone"),
+                Bench.open(client), try Bench.listen(client, 1, "/gone"),
                 try HostBench.request(client, #"{"t":"d","d":{"r":2,"a":"g","b":{"p":"/gone","q":{}}}}"#),
                 try HostBench.put(client, 3, "/a", "1"),
             ])
@@ -208,8 +208,8 @@ extension FullDiskTests {
                         3, #"{"t":"d","d":{"r":1,"a":"o","b":{"p":"/gone/kept","d":3}}}"#, signIn: 2),
                 ])
             bench.process([
-                .closed(HostBench.session(1)), .revoked(HostBench.session(3), [1]),
-                .closed(HostBench.session(3)),
+                .closed(Bench.session(1)), .revoked(Bench.session(3), [1]),
+                .closed(Bench.session(3)),
             ])
             #expect(bench.takeMessages().isEmpty, "all wait for the first, which has no space")
 
@@ -354,25 +354,15 @@ private final class HostBench {
         }
     }
 
-    static func session(_ slot: UInt32) -> SessionID { SessionID(loop: 0, slot: slot, generation: 1) }
-
     static func request(_ slot: UInt32, _ json: String, signIn: UInt32 = 0) throws -> DatabaseMessage {
         guard case .request(let request) = try ClientMessage(parsing: Array(json.utf8).rawSpan) else {
             throw TruncatedBytes()
         }
-        return .request(session(slot), request, .anonymous, signIn: signIn, byteCount: 100)
+        return .request(Bench.session(slot), request, .anonymous, signIn: signIn, byteCount: 100)
     }
 
     static func put(_ slot: UInt32, _ number: Int, _ path: String, _ value: String) throws -> DatabaseMessage
     {
         try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"p","b":{"p":"\#(path)","d":\#(value)}}}"#)
-    }
-
-    static func listen(_ slot: UInt32, _ number: Int, _ path: String) throws -> DatabaseMessage {
-        try request(slot, #"{"t":"d","d":{"r":\#(number),"a":"q","b":{"p":"\#(path)","h":""}}}"#)
-    }
-
-    static func open(_ slot: UInt32) -> DatabaseMessage {
-        .open(session(slot), OpenRequest(namespace: "demo", host: "h", previousSession: nil))
     }
 }

@@ -38,8 +38,8 @@ import Testing
     /// Whole frames, as ``LargeMessage`` cuts them.
     private func pieces(of frames: [UInt8], atLeast byteCount: Int) -> [SharedBytes] {
         var (pieces, piece): ([SharedBytes], [UInt8]) = ([], [])
-        for frame in wholeFrames(in: frames) {
-            piece += frame
+        for frame in wholeFrames(in: frames[...]) {
+            piece += frame.bytes
             if piece.count >= byteCount {
                 pieces.append(SharedBytes(piece))
                 piece = []
