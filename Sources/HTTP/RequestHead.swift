@@ -135,11 +135,13 @@ package final class RequestHead: Sendable {
     /// The value of the first field of that (lower-case) name.
     package func header(_ name: StaticString) -> Text? { fields[name] }
 
+    /// Whether content follows the head, or may.
+    package var hasContent: Bool { framing != .none && framing != .length(0) }
+
     /// Whether the client waits for `100 Continue` before it sends the content (RFC 9110 §10.1.1).
     package var expectsContinue: Bool {
         // Without content there is nothing to wait for.
-        version == .http11 && framing != .none && framing != .length(0)
-            && fields.has(token: "100-continue", in: "expect")
+        version == .http11 && hasContent && fields.has(token: "100-continue", in: "expect")
     }
 
     private func text(_ range: Range<Int>) -> String {

@@ -327,7 +327,7 @@ extension RESTResponse {
         }
         output.append(field: "Access-Control-Max-Age", "3600")
         var context = ResponseContext(head, dateLine: dateLine)
-        if head.framing != .none, head.framing != .length(0) { context.keepsAlive = false }
+        if head.hasContent { context.keepsAlive = false }
         return RESTResponse(.ok, output, .nothing, contentLength: 0, context)
     }
 

@@ -1,18 +1,24 @@
 import PandoBytes
 import PandoHTTP
 
-/// The response to a request for a file: 200 with its bytes, or 304.
+/// The response to a request for a file: 200 with its bytes, 304 or 412.
 package struct StaticResponse: Sendable {
     package let status: HTTPStatus
     /// The status line and the fields of the file; `Date`, `Content-Length` and `Connection` are the
     /// caller's.
     package let head: [UInt8]
-    /// Empty with 304.
+    /// Empty with 304 and 412.
     package let body: [UInt8]
 
-    /// - Parameter isKnown: The client has this representation.
-    init(_ file: StaticFile, _ representation: StaticFile.Representation, isKnown: Bool) {
-        status = isKnown ? .notModified : .ok
+    init(
+        _ file: StaticFile, _ representation: StaticFile.Representation, _ verdict: PreconditionVerdict
+    ) {
+        status =
+            switch verdict {
+            case .deliver: .ok
+            case .notModified: .notModified
+            case .failed: .preconditionFailed
+            }
         var head: [UInt8] = []
         head.reserveCapacity(1 << 10)
         head.append(statusLine: status)
@@ -23,12 +29,12 @@ package struct StaticResponse: Sendable {
         head.append(field: "Cache-Control", "no-cache")
         if file.isCompressible { head.append(field: "Vary", "Accept-Encoding") }
         head.append(Self.security)
-        if !isKnown {
+        if status == .ok {
             head.append(field: "Content-Type", file.contentType)
             if representation.isGzip { head.append(field: "Content-Encoding", "gzip") }
         }
         self.head = head
-        body = isKnown ? [] : representation.bytes
+        body = status == .ok ? representation.bytes : []
     }
 
     /// Scripts and styles of this server only, none inside a page, none made from text; and no page of

@@ -32,11 +32,10 @@ package struct StaticSite: Sendable {
         path.hasPrefix("/") && !path.hasSuffix(".json") && !path.contains("/.")
     }
 
-    /// Whether a request may be one for a file of any site: a GET or HEAD without a body, of no path of the
-    /// data. O(1), since it is asked of every request.
+    /// Whether a request may be one for a file of any site: a GET or HEAD, of no path of the data. O(1),
+    /// since it is asked of every request.
     package static func mayHave(_ head: RequestHead) -> Bool {
-        (head.method == .get || head.method == .head) && head.framing == .none
-            && !head.pathBytes.span.hasSuffix(".json")
+        (head.method == .get || head.method == .head) && !head.pathBytes.span.hasSuffix(".json")
     }
 
     /// The response to a request for a file; nil where the site has none of that path.
@@ -49,8 +48,8 @@ package struct StaticSite: Sendable {
             return nil
         }
         let representation = file.representation(acceptsGzip: acceptsGzip)
-        let isKnown = Self.matches(head.fields.values(of: "if-none-match"), representation.etag)
-        return StaticResponse(file, representation, isKnown: isKnown)
+        let verdict = PreconditionVerdict(head.fields, etag: representation.etag)
+        return StaticResponse(file, representation, verdict)
     }
 
     /// `/docs` is also the address of `/docs.html`, and of `/docs/index.html`.
@@ -72,18 +71,5 @@ package struct StaticSite: Sendable {
             return nil
         }
         return Text(validating: decoded.span)
-    }
-
-    /// Whether `If-None-Match` names the tag (RFC 9110 §13.1.2; weak comparison).
-    private static func matches(_ values: [Text], _ etag: String) -> Bool {
-        values.contains { value in
-            // Ours are ASCII. The whole list is malformed where another one is not.
-            value.asciiString?.split(separator: ",").contains { element in
-                var tag = element.drop { $0 == " " || $0 == "\t" }
-                while let last = tag.last, last == " " || last == "\t" { tag.removeLast() }
-                if tag.hasPrefix("W/") { tag = tag.dropFirst(2) }
-                return tag == "*" || tag == etag
-            } ?? false
-        }
     }
 }

@@ -95,6 +95,24 @@ def test_what_is_no_file_gets_the_404_of_rest(files, target):
     ask(files, target).expect_error(404, NOT_FOUND)
 
 
+@pytest.mark.parametrize("method", ["GET", "HEAD"])
+def test_a_files_conditions_and_content(files, method):
+    """RFC 9110 §13.2.2 and §9.3.1: conditions hold, and content means nothing in a GET."""
+    tag = ask(files, "/").header("etag")
+    date = "Sun, 06 Nov 1994 08:49:37 GMT"
+    for field, value, status in [
+        ("If-Match", tag, 200), ("If-Match", "*", 200), ("If-Match", '"other"', 412), ("If-Match", "W/" + tag, 412),
+        ("If-Unmodified-Since", date, 200),  # a file has no date of its last change (RFC 9110 §13.1.4)
+    ]:
+        assert ask(files, "/", method, fields=[(field, value)]).status == status, (field, value)
+    with Wire(files.port) as wire:
+        wire.send(wire.request_bytes(method, "/", "") + wire.request_bytes(method, "/", "content"))
+        assert wire.receive(method).status == 200
+        answer = wire.receive(method)
+        assert (answer.status, answer.header("connection")) == (200, "close")
+        wire.expect_closed()
+
+
 @pytest.mark.parametrize("method", ["PUT", "POST", "DELETE", "PATCH"])
 def test_only_reads_are_for_files(files, method):
     with Wire(files.port) as wire:

@@ -78,8 +78,11 @@ import Testing
         #expect(!StaticSite.mayHave(try Self.head("/", method: method)))
     }
 
-    @Test func aGetWithABodyIsNotForFiles() throws {
-        #expect(!StaticSite.mayHave(try Self.head("/", ["Content-Length: 3"])))
+    /// Content means nothing in a GET (RFC 9110 §9.3.1).
+    @Test(arguments: ["Content-Length: 3", "Content-Length: 0", "Transfer-Encoding: chunked"])
+    func contentOfAGetIsIgnored(field: String) throws {
+        let response = Self.site.response(to: try Self.head("/", [field]), acceptsGzip: false)
+        #expect(response?.status == .ok && response?.body == Self.page)
     }
 
     @Test func headHasTheFieldsOfGet() throws {
@@ -148,6 +151,39 @@ import Testing
             #expect(response.body.isEmpty == isKnown)
             #expect(Self.etag(response) == tag)
         }
+    }
+
+    /// RFC 9110 §13: `{}` stands for the file's tag. Files have no date of their last change, so conditions
+    /// on it are ignored.
+    @Test(
+        arguments: [
+            (["If-Match: {}"], .ok),
+            (["If-Match: \"other\", {}"], .ok),
+            (["If-Match: \"other\"", "If-Match: {}"], .ok),
+            (["If-Match: *"], .ok),
+            (["If-Match: \"other\""], .preconditionFailed),
+            (["If-Match: W/{}"], .preconditionFailed),
+            (["If-Match:"], .preconditionFailed),
+            (["If-Match: \"other\"", "If-None-Match: {}"], .preconditionFailed),
+            (["If-Match: {}", "If-None-Match: {}"], .notModified),
+            (["If-None-Match: \"other\"", "If-None-Match: {}"], .notModified),
+            (["If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT"], .ok),
+            (["If-Modified-Since: Fri, 31 Dec 9999 23:59:59 GMT"], .ok),
+            (
+                ["If-Match: \"other\"", "If-Unmodified-Since: Fri, 31 Dec 9999 23:59:59 GMT"],
+                .preconditionFailed
+            ),
+        ] as [([String], HTTPStatus)], ["GET", "HEAD"])
+    func conditions(row: (fields: [String], status: HTTPStatus), method: String) throws {
+        let tag = Self.etag(try #require(Self.site.response(to: try Self.head("/"), acceptsGzip: false)))
+        let fields = row.fields.map { $0.replacingOccurrences(of: "{}", with: tag) }
+        let response = try #require(
+            Self.site.response(to: try Self.head("/", method: method, fields), acceptsGzip: false))
+        #expect(response.status == row.status)
+        #expect(response.body.isEmpty == (row.status != .ok))
+        #expect(Self.etag(response) == tag)
+        let hasType = Self.text(response.head).contains("Content-Type:")
+        #expect(hasType == (row.status == .ok))
     }
 
     @Test func aDirectoryIsReadWithoutLinksAndHiddenFiles() throws {

@@ -109,6 +109,8 @@ struct RESTExchange {
         if !isReserved, StaticSite.mayHave(head), let site = context.settings.siteHolder?.site,
             let file = site.response(to: head, acceptsGzip: response.acceptsGzip)
         {
+            // Content means nothing in a GET (RFC 9110 §9.3.1). It is not read, so nothing behind it can be.
+            if head.hasContent { response.keepsAlive = false }
             return respond(.file(file.status, head: file.head, body: file.body, response), nil)
         }
         let address = RESTAddress(head)
@@ -117,7 +119,7 @@ struct RESTExchange {
         }
         guard limits.admits(client, &context) else {
             // Its body is not read, so nothing behind it can be.
-            if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
+            if head.hasContent { response.keepsAlive = false }
             return respond(.error(.limitExceeded(.connectionsPerAddress, retrySeconds: 1), response), nil)
         }
         let namespace =
@@ -127,7 +129,7 @@ struct RESTExchange {
             request = try RESTRequest(head, address, acceptsUploads: context.settings.isDevelopment)
         } catch {
             // Its body is not read, so nothing behind it can be.
-            if head.framing != .none, head.framing != .length(0) { response.keepsAlive = false }
+            if head.hasContent { response.keepsAlive = false }
             let pending = PendingRequest(response, namespace: namespace, began: context.now)
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
