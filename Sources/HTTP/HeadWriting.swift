@@ -94,7 +94,7 @@ extension [UInt8] {
 
 extension [UInt8] {
     /// Appends `%XX`.
-    mutating func append(escape byte: UInt8) {
+    package mutating func append(escape byte: UInt8) {
         append(0x25)
         append(hexDigit(byte >> 4))
         append(hexDigit(byte & 15))

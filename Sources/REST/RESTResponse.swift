@@ -150,9 +150,7 @@ extension RESTResponse {
         if form.callback != nil { head.append(field: "X-Content-Type-Options", "nosniff") }
         if let etag { head.append(field: "ETag", text: etag) }
         head.append(cursor: cursor)
-        if let name = form.downloadName {
-            head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
-        }
+        if let name = form.downloadName { head.append(attachment: name) }
         return response(of: printer, status, head, context)
     }
 
@@ -300,7 +298,7 @@ extension RESTResponse {
         -> RESTResponse
     {
         var head = startOfHead(.ok, "application/octet-stream")
-        head.append(field: "Content-Disposition", text: "attachment; filename=\"\(name)\"")
+        head.append(attachment: name)
         var context = context
         let isChunked = context.version == .http11
         if isChunked {

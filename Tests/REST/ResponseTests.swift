@@ -117,9 +117,6 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     let callback = try answer("GET", "/a.json?callback=cb", [], .empty)
     #expect(callback.head.header("content-type") == "application/javascript; charset=utf-8")
     #expect(callback.head.header("x-content-type-options") == "nosniff")
-    let download = try answer("GET", "/a.json?download=x%22%0D%0A/..%5Cname.json", [], .empty)
-    #expect(download.head.header("content-disposition") == "attachment; filename=\"x..name.json\"")
-    #expect(try answer("GET", "/a.json?download=", [], .empty).head.header("content-disposition") == nil)
     let tagged = try answer(
         "PUT", "/a.json", ["X-Firebase-ETag: true"], .integer(10), etag: Node.integer(10).etag)
     #expect(tagged.head.header("etag") == "+r5aI9HvKKagELki8SYKBk0q7D4=")
@@ -127,6 +124,30 @@ func answersToRequests(method: String, target: String, stored: String, status: I
     #expect(try answer("HEAD", "/a.json", [], .integer(10)).head.header("content-length") == "2")
     #expect(try answer("GET", "/a.json", ["Connection: close"], .empty).head.header("connection") == "close")
     #expect(try answer("GET", "/a.json", [], .empty, version: "1.0").head.header("connection") == "close")
+}
+
+/// §3.4; RFC 6266 and RFC 8187.
+@Test(
+    arguments: [
+        // target                        Content-Disposition, without `attachment; `
+        ("name.json", #"filename="name.json""#),
+        ("x%22%0D%0A/..%5Cname.json", #"filename="x..name.json""#),
+        ("a%20b;c=d.json", #"filename="a b;c=d.json""#),
+        ("Z%C3%BCrich.json", #"filename="Z_rich.json"; filename*=UTF-8''Z%C3%BCrich.json"#),
+        ("%E6%97%A5%20%F0%9F%98%80", #"filename="_ _"; filename*=UTF-8''%E6%97%A5%20%F0%9F%98%80"#),
+        // One character, two scalars.
+        ("e%CC%81", #"filename="e_"; filename*=UTF-8''e%CC%81"#),
+        ("100%25.json", #"filename="100_.json"; filename*=UTF-8''100%25.json"#),
+        ("%C3%A4%22%27;a*=(b)", #"filename="_;a*=(b)"; filename*=UTF-8''%C3%A4%3Ba%2A%3D%28b%29"#),
+        ("%C3%A4!%23$%26%2B-.%5E_%60%7C~", #"filename="_!#$&+-.^_`|~"; filename*=UTF-8''%C3%A4!#$&+-.^_`|~"#),
+        // No UTF-8: U+FFFD.
+        ("%FF.json", #"filename="_.json"; filename*=UTF-8''%EF%BF%BD.json"#),
+        ("", nil),
+        ("%22/%0A", nil),
+    ] as [(String, String?)])
+func nameOfADownload(name: String, expected: String?) throws {
+    let field = try answer("GET", "/a.json?download=\(name)", [], .empty).head.header("content-disposition")
+    #expect(field?.string == expected.map { "attachment; " + $0 })
 }
 
 @Test func conditionalResponses() throws {

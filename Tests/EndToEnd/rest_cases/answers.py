@@ -332,6 +332,11 @@ FIELDS = [
         < Content-Disposition: matches attachment; filename="[^"/\\\\\\r\\n]*"
         < no X-Evil
     """),
+    row("a name beyond ASCII is stated in UTF-8, too", "3.4", """
+        GET /a.json?download=Z%C3%BCrich.json
+        < 200 null
+        < Content-Disposition: attachment; filename="Z_rich.json"; filename*=UTF-8''Z%C3%BCrich.json
+    """),
     row("gzip is only for clients that accept it, and not for small responses", "3", gzip_answers),
     row("large answers are compressed while they are sent", "3", gzip_large_answers),
     row("seventy compressed answers at once", "3", gzip_of_many),
