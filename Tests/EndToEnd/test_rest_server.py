@@ -6,8 +6,10 @@ import select
 import threading
 import time
 
+import pytest
+
 from pando_client import DEADLINE, Connection
-from rest_client import EventStream, Rest, Wire
+from rest_client import OWNER, EventStream, Rest, Wire
 
 LIMIT = 100_000  # bytes
 TOO_LARGE = "Payload too large"
@@ -291,3 +293,46 @@ def test_a_large_first_event_of_a_stream_is_complete(servers):
         stream.put("/", {**value, "new": 1, "newer": 2})
         rest.put("/a/new", 3)
         stream.put("/new", 3)
+
+
+HALF_CLOSED = [
+    # method, target, body
+    ("GET", "/a.json", None),
+    ("GET", "/large.json?format=export&download=large.json", None),
+    ("GET", "/large.json?orderBy=\"$key\"&limitToFirst=2", None),
+    ("PUT", "/b.json", text_of(200_000)),
+    ("GET", "/.inspect/stats.json", None),
+    ("GET", "/.inspect/connections.json", None),
+    ("GET", "/.inspect/operations.json", None),
+    ("GET", "/.inspect/log.json", None),
+    ("GET", "/.inspect/databases.json", None),
+    ("GET", "/.inspect/denials.json", None),
+    ("GET", "/.inspect/children.json?path=/large", None),
+    ("POST", "/.inspect/evaluate.json", '{"method":"read","path":"/a"}'),
+    ("GET", "/.inspect/backup", None),
+    ("GET", "/.settings/rules.json", None),
+    ("PUT", "/.settings/rules.json", '{"rules":{".read":true,".write":true}}'),
+    ("PUT", "/.settings/rules.json", '{"rules":{".read":true}}' + " " * 20_000),
+]
+
+
+@pytest.mark.parametrize("method, target, body", HALF_CLOSED, ids=[f"{row[0]} {row[1]}" for row in HALF_CLOSED])
+def test_a_client_that_closes_its_side_behind_its_request_is_answered(servers, method, target, body):
+    """RFC 9112 §9.6; also where another thread answers."""
+    server = servers()
+    Rest(server.port, "default", fields=[OWNER]).put("/large", {f"k{index}": "x" * 1000 for index in range(300)})
+    with Wire(server.port) as wire:
+        wire.send(wire.request_bytes(method, target, body, [OWNER]))
+        wire.half_close()
+        wire.receive().expect(200)
+        wire.expect_closed()
+
+
+def test_a_reading_of_the_past_ends_when_its_client_closes_its_side(servers):
+    """§10.1: others wait for the thread."""
+    server = servers()
+    with Wire(server.port) as wire:
+        wire.send(wire.request_bytes("GET", "/.inspect/history.json?path=/a", None, [OWNER]))
+        wire.half_close()
+        received = wire.tcp.recv(1 << 16)
+        assert received == b"" or b" 200 " in received, "unless it was quicker"

@@ -224,8 +224,8 @@ extension HTTPConnection {
             return
         }
         if polls.peerEnded(&context) { return context.append(.closeAfterFlush) }
-        // It may be a long reading, and most clients that close their side have given up.
-        if case .inspecting = rest.work { return context.append(.close) }
+        // Others wait for their readings, and most clients that close their side have given up (rest §10.1).
+        if case .readingHistory = rest.work { return context.append(.close) }
         if isResponseDue { endsAfterResponse = true } else { context.append(.closeAfterFlush) }
     }
 

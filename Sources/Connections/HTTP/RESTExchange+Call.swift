@@ -81,7 +81,7 @@ extension RESTExchange {
             try limits.check(request, pending, byteCount: bytes.count, &context)
             if let question = pending.serverQuestion, request.method.isRead {
                 let job = InspectionJob.server(question)
-                work = .inspecting
+                work = RequestWork(job)
                 context.append(.inspect(job))
                 return .wait
             }

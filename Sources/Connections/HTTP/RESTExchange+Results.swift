@@ -24,7 +24,7 @@ extension RESTExchange {
         }
         switch ResultStep(result, of: request, readByteLimit: context.settings.readByteLimit) {
         case .inspect(let job):
-            work = .inspecting
+            work = RequestWork(job)
             context.append(.inspect(job))
             return .wait
         case .stream:
@@ -52,7 +52,11 @@ extension RESTExchange {
 
     /// Another thread has done what the databases have deferred.
     mutating func inspected(_ report: RESTReport, _ context: inout ConnectionContext) -> Step {
-        guard case .answering(let pending) = state, case .inspecting = work else { return .wait }
+        guard case .answering(let pending) = state else { return .wait }
+        switch work {
+        case .inspecting, .readingHistory: break
+        case .none, .verifying, .readingBody, .measuring, .awaitingTurn: return .wait
+        }
         work = .none
         return respond(.report(report), etag: nil, pending, &context)
     }

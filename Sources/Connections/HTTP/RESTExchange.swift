@@ -314,7 +314,7 @@ struct RESTExchange {
     /// What another thread finds comes too late: its job is dropped, where it has not begun.
     mutating func cancelWork(_ context: inout ConnectionContext) {
         switch work {
-        case .measuring, .inspecting: context.append(.abandonJobs)
+        case .measuring, .inspecting, .readingHistory: context.append(.abandonJobs)
         case .readingBody:
             body.ended()
             context.append(.cancelBody)

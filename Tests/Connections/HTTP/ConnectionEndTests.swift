@@ -50,6 +50,12 @@ import Testing
                 stage: "while the databases work", reach: [.client(request("GET /a.json"), "GET /a")],
                 peerEnded: [], endIfIdle: [], giveUpMemory: ["reset"], closed: ["closed"]),
             Row(
+                stage: "while another thread reports",
+                reach: [
+                    .client(request("GET /.inspect/stats.json?access_token=T"), "verify T"),
+                    .accepted(administrator, "inspect"),
+                ], peerEnded: [], endIfIdle: [], giveUpMemory: ["reset"], closed: ["abandon jobs"]),
+            Row(
                 stage: "while a thread has the body",
                 reach: [
                     .client(
@@ -118,6 +124,17 @@ import Testing
         _ = driver.receive(request("GET /a.json"))
         #expect(driver.event { isPeer ? $0.peerEnded(&$1) : $0.endIfIdle(&$1) } == [])
         #expect(driver.receive(.read(node("1"))) == ["200 1", "close after flush"])
+        #expect(driver.machine.hasEnded)
+    }
+
+    /// The same for what another thread answers.
+    @Test func reportInProgressIsFinished() {
+        var driver = HTTPDriver()
+        _ = driver.receive(request("GET /.inspect/connections.json?access_token=T"))
+        #expect(driver.event { $0.verified(.accepted(administrator), &$1) } == ["inspect"])
+        #expect(driver.event { $0.peerEnded(&$1) } == [])
+        let report = RESTReport(prefix: Array("{}".utf8))
+        #expect(driver.event { $0.inspected(report, &$1) } == ["200 {}", "close after flush"])
         #expect(driver.machine.hasEnded)
     }
 
