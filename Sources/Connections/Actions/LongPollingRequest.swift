@@ -10,6 +10,11 @@ package enum LongPollingRequest: Equatable {
     /// The page that sends ``disconnect(_:)`` when the client's page is left.
     case disconnectPage(Address)
     case disconnect(Address)
+    /// No session has such an id, or such a password.
+    case ofNoSession(Purpose)
+
+    /// What a request asks of the session that it names.
+    package enum Purpose: Equatable, Sendable { case poll, disconnectPage, disconnect }
 
     package struct Start: Equatable {
         /// The digits behind the names of the page's functions.
@@ -61,14 +66,19 @@ package enum LongPollingRequest: Equatable {
     /// Of a poll, only what names its session; ``segments(_:)`` reads the rest.
     /// - Throws: ``Malformed``, with the parameter that is missing or not valid.
     package init(_ query: QueryString) throws(Malformed) {
-        if query["start"] != nil {
+        guard query["start"] == nil else {
             self = try .start(Start(query))
-        } else if query["disconn"] != nil {
-            self = try .disconnect(Address(query))
-        } else if query["dframe"] != nil {
-            self = try .disconnectPage(Address(query))
-        } else {
-            let address = try Address(query)
+            return
+        }
+        let purpose = Purpose(query)
+        guard let address = try Address(query) else {
+            self = .ofNoSession(purpose)
+            return
+        }
+        switch purpose {
+        case .disconnect: self = .disconnect(address)
+        case .disconnectPage: self = .disconnectPage(address)
+        case .poll:
             guard let serial = query["ser"].flatMap(Self.number) else { throw Malformed(parameter: "ser") }
             self = .poll(Poll(address: address, serial: serial))
         }
@@ -172,15 +182,21 @@ extension LongPollingRequest.Start {
     }
 }
 
+extension LongPollingRequest.Purpose {
+    fileprivate init(_ query: QueryString) {
+        self = query["disconn"] != nil ? .disconnect : query["dframe"] != nil ? .disconnectPage : .poll
+    }
+}
+
 extension LongPollingRequest.Address {
-    fileprivate init(_ query: QueryString) throws(LongPollingRequest.Malformed) {
-        guard let id = query["id"].flatMap(LongPollingRequest.number) else {
-            throw LongPollingRequest.Malformed(parameter: "id")
-        }
+    /// Nil where no session can have it.
+    fileprivate init?(_ query: QueryString) throws(LongPollingRequest.Malformed) {
+        guard let id = query["id"] else { throw LongPollingRequest.Malformed(parameter: "id") }
+        guard let password = query["pw"] else { throw LongPollingRequest.Malformed(parameter: "pw") }
         // What is repeated in a page must be letters and digits.
-        guard let password = query["pw"], password.utf8Count == LongPollingRequest.passwordCount,
+        guard let id = LongPollingRequest.number(id), password.utf8Count == LongPollingRequest.passwordCount,
             password.allSatisfy(LongPollingPassword.isCharacter)
-        else { throw LongPollingRequest.Malformed(parameter: "pw") }
+        else { return nil }
         self.id = SessionID(id)
         self.password = password.bytes
     }

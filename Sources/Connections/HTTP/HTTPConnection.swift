@@ -281,6 +281,9 @@ package struct HTTPConnection {
         case .respond(let response):
             send(response, &context)
             return true
+        case .respondClosed:
+            respondClosed(&context)
+            return true
         case .move: return false
         }
     }

@@ -25,6 +25,8 @@ struct PollExchange {
         case wait
         /// Send the response.
         case respond(RESTResponse)
+        /// Answer that the session is over, or was never (``PollExchange/answerClosed(_:)``).
+        case respondClosed
         /// Read nothing more: the connection moves to another loop, and what follows with it.
         case move
     }
@@ -57,15 +59,13 @@ struct PollExchange {
     mutating func begin(_ head: RequestHead, rest: RawSpan, _ context: inout ConnectionContext) -> Step {
         var response = ResponseContext(head, dateLine: context.dateLine)
         // A script is loaded without a body; behind one that is not read nothing can be.
-        let hasBody = head.framing != .none && head.framing != .length(0)
         // A proxy's connection that has moved so often is given up in favour of a new one.
-        if hasBody || moveCount >= Self.moveLimit { response.keepsAlive = false }
-        // HEAD would take a response and not deliver it.
-        guard head.method == .get else {
+        if head.hasContent || moveCount >= Self.moveLimit { response.keepsAlive = false }
+        guard head.method == .get || head.method == .head else {
             response.keepsAlive = false
-            return .respond(Self.refusal(.methodNotAllowed, allowing: "GET", response))
+            return .respond(Self.refusal(.methodNotAllowed, allowing: "GET, HEAD", response))
         }
-        guard !hasBody else { return .respond(Self.refusal(.badRequest, response)) }
+        guard !head.hasContent else { return .respond(Self.refusal(.badRequest, response)) }
         let query = head.query(plusIsSpace: false)
         let request: LongPollingRequest
         do throws(LongPollingRequest.Malformed) {
@@ -74,7 +74,8 @@ struct PollExchange {
             return .respond(Self.refusal(error, response))
         }
         state = .asked(response)
-        switch request {
+        // HEAD changes nothing (RFC 9110 §9.2.1): it begins no session, takes no response of one, ends none.
+        switch response.isHead ? request.withoutEffect : request {
         case .start(let start):
             // Clients load it as a script.
             let hasCertificate = context.socket.isAdministrator && head.mayUseCertificate(inScript: true)
@@ -83,10 +84,13 @@ struct PollExchange {
                     .startPolling(
                         start, host: Array(head.authorityBytes), hasCertificate: hasCertificate)))
             return .wait
+        case .ofNoSession(.poll): return .respondClosed
+        case .ofNoSession(.disconnectPage): return .respond(Self.page([], response))
+        case .ofNoSession(.disconnect): return .respond(Self.nothing(response))
         case .disconnectPage(let address):
             var page: [UInt8] = []
             page.append(disconnectPage: address.id.rawValue, password: address.password)
-            return .respond(.verbatim(page, contentType: "text/html; charset=utf-8", response))
+            return .respond(Self.page(page, response))
         case .poll(let poll):
             if moves(poll.address.id, head, rest, &context) { return .move }
             context.append(.http(.poll(poll, query)))
@@ -94,8 +98,16 @@ struct PollExchange {
         case .disconnect(let address):
             if moves(address.id, head, rest, &context) { return .move }
             context.append(.http(.disconnectPolling(address)))
-            return .respond(.verbatim([], contentType: "text/plain; charset=utf-8", response))
+            return .respond(Self.nothing(response))
         }
+    }
+
+    private static func page(_ bytes: [UInt8], _ response: ResponseContext) -> RESTResponse {
+        .verbatim(bytes, contentType: "text/html; charset=utf-8", response)
+    }
+
+    private static func nothing(_ response: ResponseContext) -> RESTResponse {
+        .verbatim([], contentType: "text/plain; charset=utf-8", response)
     }
 
     // MARK: Moves
@@ -173,11 +185,15 @@ struct PollExchange {
         head.append(field: "Cache-Control", "no-store")
         head.append(field: "Access-Control-Allow-Origin", "*")
         head += response.dateLine
-        head.append(field: "Content-Length", decimal: UInt64(scripts.reduce(0) { $0 + $1.count }))
+        // To HEAD the length is not said: a GET would get another script (RFC 9110 §8.6).
+        if !response.isHead {
+            head.append(field: "Content-Length", decimal: UInt64(scripts.reduce(0) { $0 + $1.count }))
+        }
         head.append(
             response.keepsAlive
                 ? "Connection: keep-alive\r\n\r\n" : "Connection: close\r\n\r\n" as StaticString)
         context.write(head)
+        guard !response.isHead else { return }
         for script in scripts { context.write(script) }
     }
 
@@ -246,5 +262,16 @@ struct PollExchange {
         if let session { context.append(.http(.pollIsLost(of: session))) }
         state = .none
         deliveries.end(inOrder: inOrder, &context)
+    }
+}
+
+extension LongPollingRequest {
+    /// The request whose response has the same head, and that no session learns of.
+    fileprivate var withoutEffect: LongPollingRequest {
+        switch self {
+        case .start, .poll: .ofNoSession(.poll)
+        case .disconnect: .ofNoSession(.disconnect)
+        case .disconnectPage, .ofNoSession: self
+        }
     }
 }

@@ -174,7 +174,7 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         }
     }
 
-    private static let malformed = #"400 { "error" : "missing or malformed parameter: pw" }"#
+    private static let malformed = #"400 { "error" : "missing or malformed parameter: ser" }"#
 
     @Test(
         arguments: [
@@ -188,7 +188,16 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
             HTTPConversation(
                 "a malformed poll",
                 [
-                    .client(request("GET /.lp?id=5&pw=x&ser=9"), malformed),
+                    .client(request("GET /.lp?id=5&pw=k2Jd83hf0Q&ser=x"), malformed),
+                    .client(request("GET /.lp?\(poll)"), "poll 9 of 5"),
+                ]),
+            HTTPConversation(
+                "an id, or a password, that no session has (§1.5.3)",
+                [
+                    .client(request("GET /.lp?id=5&pw=x&ser=9"), "200 pLPCommand('close');"),
+                    .client(request("GET /.lp?id=x&pw=k2Jd83hf0Q&ser=9"), "200 pLPCommand('close');"),
+                    .client(request("GET /.lp?disconn=t&id=5&pw=x"), "200"),
+                    .client(request("GET /.lp?dframe=t&id=5&pw=%3Cscript%3E"), "200"),
                     .client(request("GET /.lp?\(poll)"), "poll 9 of 5"),
                 ]),
             HTTPConversation(
@@ -246,14 +255,44 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         #expect(text(driver.output.bodies[0]).contains("/.lp?disconn=t&id=5&pw=k2Jd83hf0Q"))
     }
 
-    /// HEAD would take a response and not deliver it.
-    @Test(arguments: ["HEAD", "POST", "DELETE"])
-    func upgradeWithAnotherMethodIsRefused(method: String) {
+    @Test(arguments: ["POST", "DELETE"])
+    func pollWithAnotherMethodIsRefused(method: String) {
         var driver = Self.driver()
-        driver.output.hasNoBodies = method == "HEAD"
         let lines = driver.receive(request("\(method) /.lp?\(Self.poll)"))
         #expect(lines.first?.hasPrefix("405") == true && lines.last == "close after flush")
-        #expect(driver.output.heads[0].contains("Allow: GET\r\n"))
+        #expect(driver.output.heads[0].contains("Allow: GET, HEAD\r\n"))
+    }
+
+    /// No session learns of HEAD, which changes nothing (RFC 9110 §9.2.1), also on another loop.
+    @Test(
+        arguments: [
+            // query                                    Content-Type, and Content-Length where it is known
+            ("start=t&cb=7", "application/javascript", nil),
+            (poll, "application/javascript", nil),
+            ("id=5&pw=x&ser=9", "application/javascript", nil),
+            ("disconn=t&id=5&pw=k2Jd83hf0Q", "text/plain", "0"),
+            ("disconn=t&id=5&pw=x", "text/plain", "0"),
+            ("dframe=t&id=5&pw=x", "text/html", "0"),
+        ] as [(String, String, String?)], [UInt8(0), 1])
+    func headOfLongPolling(row: (query: String, type: String, length: String?), loop: UInt8) throws {
+        var driver = Self.driver(loop: loop)
+        driver.output.hasNoBodies = true
+        #expect(driver.receive(request("HEAD /.lp?\(row.query)")) == ["200"])
+        #expect(driver.output.unfinishedByteCount == 0, "no body")
+        let head = try #require(driver.output.heads.first)
+        #expect(head.contains("Content-Type: \(row.type); charset=utf-8"))
+        #expect(head.contains("Content-Length: ") == (row.length != nil))
+        if let length = row.length { #expect(head.contains("Content-Length: \(length)\r\n")) }
+        #expect(driver.receive(request("HEAD /a.json")) == ["HEAD /a"], "the connection goes on")
+    }
+
+    /// The page is the same for HEAD and GET.
+    @Test func headOfTheDisconnectPage() {
+        var driver = Self.driver()
+        _ = driver.receive(request("GET /.lp?dframe=t&id=5&pw=k2Jd83hf0Q"))
+        driver.output.hasNoBodies = true
+        #expect(driver.receive(request("HEAD /.lp?dframe=t&id=5&pw=k2Jd83hf0Q")) == ["200"])
+        #expect(driver.output.heads[0] == driver.output.heads[1])
     }
 
     private func answer(_ driver: inout HTTPDriver, _ text: String, numbers: [Int]) -> [String] {

@@ -69,12 +69,7 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         // query                                           parameter  because
         ("", "id", "nothing at all"),
         ("id=1&ser=1", "pw", "no password"),
-        ("id=1&pw=aaaaaaaaa&ser=1", "pw", "nine characters"),
-        ("id=1&pw=aaaaaaaaaaa&ser=1", "pw", "eleven characters"),
-        ("id=1&pw=aaaaaaaaa'&ser=1", "pw", "goes into a page"),
-        ("id=+1&pw=aaaaaaaaaa&ser=1", "id", "a sign"),
-        ("id=&pw=aaaaaaaaaa&ser=1", "id", "empty"),
-        ("id=18446744073709551616&pw=aaaaaaaaaa&ser=1", "id", "one too large"),
+        ("pw=aaaaaaaaaa&ser=1", "id", "no id"),
         ("id=1&pw=aaaaaaaaaa", "ser", "no serial"),
         ("id=1&pw=aaaaaaaaaa&ser=1&seg0=0&d0=", "ts0", "no total"),
         ("id=1&pw=aaaaaaaaaa&ser=1&seg0=0&ts0=0&d0=", "ts0", "a message of no segments"),
@@ -89,6 +84,28 @@ private func request(_ query: String) throws(LongPollingRequest.Malformed) -> Lo
         #expect(throws: LongPollingRequest.Malformed(parameter: parameter), "\(because)") {
             try request(query)
         }
+    }
+
+    /// They are answered as those of a session that is over (realtime §1.5.3).
+    @Test(arguments: [
+        // id                    pw             because
+        ("1", "aaaaaaaaa", "nine characters"),
+        ("1", "aaaaaaaaaaa", "eleven characters"),
+        ("1", "", "no characters"),
+        ("1", "aaaaaaaaa'", "goes into a page"),
+        ("1", "aaaaaaaa%C3%A4", "ten bytes, not all letters of ASCII"),
+        ("+1", "aaaaaaaaaa", "a sign"),
+        ("-1", "aaaaaaaaaa", "a sign"),
+        ("", "aaaaaaaaaa", "empty"),
+        ("x", "aaaaaaaaaa", "no number"),
+        ("18446744073709551616", "aaaaaaaaaa", "one too large"),
+    ])
+    func namesNoSession(id: String, password: String, because: String) throws {
+        let address = "id=\(id)&pw=\(password)"
+        #expect(try request(address + "&ser=1") == .ofNoSession(.poll), "\(because)")
+        #expect(try request(address) == .ofNoSession(.poll), "the serial means nothing then")
+        #expect(try request("disconn=t&" + address) == .ofNoSession(.disconnect), "\(because)")
+        #expect(try request("dframe=t&" + address) == .ofNoSession(.disconnectPage), "\(because)")
     }
 
     @Test func moreSegmentsThanARequestHoldsAreRefused() {
