@@ -110,7 +110,7 @@ let package = Package(
         // Operating system: files, sockets, time
         library("Journal", on: ["Bytes"], c: ["COperatingSystem"]),
         library("TLS", c: ["CTLS"]),
-        library("Reactor", on: ["TLS", "Metrics", "Time", "Bytes"], c: ["COperatingSystem"]),
+        library("Reactor", on: ["HTTP", "TLS", "Metrics", "Time", "Bytes"], c: ["COperatingSystem"]),
 
         // A disk that loses power, for tests and the simulator
         library("SimulatedDisk", on: ["Journal", "Random"]),

@@ -1,4 +1,7 @@
 import COperatingSystem
+import Glibc
+import PandoBytes
+import PandoHTTP
 import PandoTLS
 
 //  socket ──ciphertext──▶ SecureBuffers.received ──(decrypted in place)──▶ delegate
@@ -115,7 +118,7 @@ package final class SecureStage: @unchecked Sendable {
         replies.removeAll()
         if let failure = input.received.failure {
             self.failure = failure
-            if failure == .plainHTTP { unsent = Self.plainAnswer }
+            if case .plainHTTP(let isHEAD) = failure { unsent = Self.plainAnswer(isHEAD: isHEAD) }
         }
         return input
     }
@@ -134,15 +137,18 @@ package final class SecureStage: @unchecked Sendable {
     }
 
     /// For a client that speaks HTTP without TLS.
-    private static let plainAnswer = Array(
-        """
-        HTTP/1.1 400 Bad Request\r
-        Content-Type: text/plain; charset=utf-8\r
-        Content-Length: 45\r
-        Connection: close\r
-        \r
-        This port speaks TLS. Begin the URL https://.
-        """.utf8)
+    private static func plainAnswer(isHEAD: Bool) -> [UInt8] {
+        let text: StaticString = "This port speaks TLS. Begin the URL https://."
+        var answer: [UInt8] = []
+        answer.append(statusLine: .badRequest)
+        answer.append(dateLine: Int64(time(nil)))
+        answer.append(field: "Content-Type", "text/plain; charset=utf-8")
+        answer.append(field: "Content-Length", decimal: UInt64(text.utf8CodeUnitCount))
+        answer.append(field: "Connection", "close")
+        answer.appendEndOfHead()
+        if !isHEAD { answer.append(text) }
+        return answer
+    }
 
     // MARK: Sending
 

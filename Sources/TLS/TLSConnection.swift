@@ -185,7 +185,8 @@ package final class TLSConnection {
         if handshake == nil, let server {
             // Methods of HTTP begin with a letter, records with 20 to 23.
             if let first = unsafe bytes.first, (UInt8(ascii: "A")...UInt8(ascii: "Z")).contains(first) {
-                throw .plainHTTP
+                // At least as many bytes are here as the header of a record has: five.
+                throw .plainHTTP(isHEAD: unsafe bytes.starts(with: "HEAD ".utf8))
             }
             handshake = Handshake(server: server)
         }

@@ -13,8 +13,9 @@ package enum Alert: UInt8, Sendable {
 
 /// Why a connection cannot go on. The peer has been sent an alert, as far as there is one to send.
 package enum TLSError: Error, Equatable, Sendable {
-    /// The first bytes are those of an HTTP request without TLS.
-    case plainHTTP
+    /// The first bytes are those of an HTTP request without TLS, perhaps a HEAD request, whose response has
+    /// no body.
+    case plainHTTP(isHEAD: Bool)
     /// The handshake failed, in libssl's words.
     case handshake(String)
     /// The handshake has more bytes or records than any that is honest. A ClientHello that announces more is

@@ -199,13 +199,17 @@ def test_key_update(server):
         process.communicate()
 
 
-def test_plain_http_on_the_secure_port(server):
+@pytest.mark.parametrize("method", ["GET", "PUT", "HEAD"])
+def test_plain_http_on_the_secure_port(server, method):
     with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
-        plain.sendall(b"GET /.json HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        plain.sendall(f"{method} /.json HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
         answer = b"".join(iter(lambda: plain.recv(4096), b""))
     head, _, body = answer.partition(b"\r\n\r\n")
-    assert head.startswith(b"HTTP/1.1 400 ") and b"https://" in body
-    assert f"Content-Length: {len(body)}".encode() in head
+    text = b"This port speaks TLS. Begin the URL https://."
+    assert head.startswith(b"HTTP/1.1 400 ") and body == (b"" if method == "HEAD" else text)
+    fields = head.decode().split("\r\n")[1:]
+    assert f"Content-Length: {len(text)}" in fields and "Connection: close" in fields
+    assert any(re.fullmatch("Date: [A-Z][a-z]{2}, .* GMT", field) for field in fields), "RFC 9110 §6.6.1"
 
 
 @pytest.mark.parametrize(

@@ -309,18 +309,24 @@ private final class HeldChannel: @unchecked Sendable {
         log.wait("the end of the input") { $0.contains(.ended(0)) }
     }
 
-    @Test func plainHTTPGetsAnAnswer() throws {
+    @Test(arguments: ["GET", "HEAD"])
+    func plainHTTPGetsAnAnswer(method: String) throws {
         let log = Log<Event>()
         let host = try secureHost(.init(), log) { _, _ in }
         defer { host.stop() }
         let peer = try Peer(host.address)
-        peer.send(Array("GET / HTTP/1.1\r\n\r\n".utf8))
+        peer.send(Array("\(method) / HTTP/1.1\r\n\r\n".utf8))
         var answer: [UInt8] = []
         while let bytes = peer.receive(), !bytes.isEmpty { answer += bytes }
         let text = String(decoding: answer, as: UTF8.self)
-        #expect(text.hasPrefix("HTTP/1.1 400 ") && text.hasSuffix("https://."))
+        #expect(text.hasPrefix("HTTP/1.1 400 ") && text.contains("\r\nConnection: close\r\n"))
+        #expect(text.contains("\r\nContent-Length: 45\r\n"))
+        #expect(text.contains("\r\nDate: ") && text.contains(" GMT\r\n"), "RFC 9110 §6.6.1")
+        #expect(
+            text.hasSuffix(
+                method == "HEAD" ? "\r\n\r\n" : "\r\n\r\nThis port speaks TLS. Begin the URL https://."))
         peer.close()
-        #expect(log.waitForClose(of: 0) == .insecure(.plainHTTP))
+        #expect(log.waitForClose(of: 0) == .insecure(.plainHTTP(isHEAD: method == "HEAD")))
     }
 
     /// The owner learns at once that nothing more comes, while the peer leaves the connection open: a session

@@ -200,10 +200,15 @@ import Testing
         #expect((pair.server.failure == nil) == isAccepted)
     }
 
-    @Test func plainHTTP() throws {
+    /// Also where it comes in pieces: five bytes are looked at.
+    @Test(arguments: [("GET", false), ("HEAD", true), ("HEADS", false), ("OPTIONS", false)], 1...6)
+    func plainHTTP(method: (name: String, isHEAD: Bool), firstCount: Int) throws {
         let server = Side(TLSConnection(server: TLSServerContext(standard: try identity("localhost"))))
-        server.receive(Array("GET / HTTP/1.1\r\nHost: a\r\n\r\n".utf8))
-        #expect(server.failure == .plainHTTP && server.takeOutput().isEmpty)
+        let request = Array("\(method.name) / HTTP/1.1\r\nHost: a\r\n\r\n".utf8)
+        server.receive(Array(request.prefix(firstCount)))
+        #expect((server.failure == nil) == (firstCount < 5))
+        if firstCount < 5 { server.receive(Array(request.dropFirst(firstCount))) }
+        #expect(server.failure == .plainHTTP(isHEAD: method.isHEAD) && server.takeOutput().isEmpty)
     }
 
     @Test func garbageInsteadOfAHandshake() throws {
