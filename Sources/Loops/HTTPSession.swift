@@ -200,6 +200,7 @@ final class HTTPSession: ChannelSession {
             prepareWithAcknowledged()
             noteProgress(acknowledged: services.context.socket.acknowledgedByteCount)
         }
+        if channel.awaitsProxyHeader { connection.noteProxyHeader() }
         connection.tick(&services.context)
         finish()
     }

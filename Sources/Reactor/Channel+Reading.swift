@@ -29,6 +29,10 @@ extension Channel {
     /// Whether `received` is called when bytes arrive.
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }
 
+    /// Whether the peer has begun a ``ProxyHeader`` and not ended it. false with TLS: there its time is that
+    /// of the handshake, which begins with the connection.
+    package var awaitsProxyHeader: Bool { secure == nil && proxy?.isIncomplete == true }
+
     func updateInterest() {
         // After `closeAfterFlush()` input is read and dropped, paused or not: a peer that is blocked in
         // writing would never read.

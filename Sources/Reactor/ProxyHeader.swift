@@ -82,6 +82,8 @@ final class ProxyStage: @unchecked Sendable {
 
     private var bytes: [UInt8] = []
     private(set) var isDone = false
+    /// Some of the header is here, and not all of it.
+    var isIncomplete: Bool { !isDone && !bytes.isEmpty }
     /// The client's address; nil before the header is complete, and where the peer speaks for itself.
     private(set) var source: SocketAddress?
 

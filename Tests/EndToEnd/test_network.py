@@ -214,6 +214,21 @@ def test_bad_proxy_headers(proxied, first, expected):
     assert status(exchange(connect(proxied.port), first + REQUEST)) == expected
 
 
+def test_a_proxy_header_that_does_not_end_is_408(servers):
+    """Whatever comes of it: all of it has the time of one head, from the connection's beginning on."""
+    server = servers(memory=True, arguments=["--trusted-proxy", "127.0.0.1", "--request-timeout", 1, "--access-log"])
+    whole = header("198.51.100.1")
+    for first in (whole[:1], whole[:20], whole[:-1]):
+        with connect(server.port) as connection:
+            connection.sendall(first)
+            answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert status(answer) == "408" and b"\r\nConnection: close\r\n" in answer, first
+    with connect(server.port) as idle:
+        idle.sendall(whole)
+        assert not select.select([idle], [], [], 2)[0], "a client may be silent behind it"
+    server.wait_for_log("status=408")
+
+
 def test_proxy_header_before_tls(servers):
     port = servers(memory=True, arguments=[*PAIR, "--trusted-proxy", "127.0.0.0/8"]).port
     for first in (b"", header("198.51.100.1")):

@@ -174,6 +174,10 @@ extension HTTPConnection {
 
     // MARK: Time
 
+    /// The header that a proxy has begun is not complete: as a part of the first head it has the time of one,
+    /// from the beginning of the connection on.
+    package mutating func noteProxyHeader() { input.noteHead(since: idleSince) }
+
     /// Now and then: gives up on a client that is silent, or sends or takes too slowly. Needs
     /// ``SocketStatus/acknowledgedByteCount``.
     package mutating func tick(_ context: inout ConnectionContext) {

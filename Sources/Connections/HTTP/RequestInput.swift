@@ -53,6 +53,9 @@ struct RequestInput {
         return head
     }
 
+    /// What belongs to the next head has begun to come.
+    mutating func noteHead(since time: MonotonicTime) { headBegan = headBegan ?? time }
+
     // MARK: Turns
 
     /// What was read since others had their turn: one read of a socket may hold ten thousand requests. Those

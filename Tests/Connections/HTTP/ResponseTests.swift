@@ -334,6 +334,24 @@ extension String {
                     .tick(after: 1, #"408 { "error" : "Request Timeout" }, close"#, "close after flush"),
                 ]),
             HTTPConversation(
+                "the header of a proxy has the time of a head, from the connection's beginning on",
+                [
+                    .wait(20), .proxyHeader, .tick(after: 10),
+                    .tick(after: 1, #"408 { "error" : "Request Timeout" }, close"#, "close after flush"),
+                ]),
+            HTTPConversation(
+                "and the head behind it has what is left of that",
+                [
+                    .wait(20), .proxyHeader, .client("GET /a.json"), .tick(after: 10),
+                    .tick(after: 1, #"408 { "error" : "Request Timeout" }, close"#, "close after flush"),
+                ]),
+            HTTPConversation(
+                "but later heads have a time of their own",
+                [
+                    .wait(20), .proxyHeader, .client(request("GET /a.json"), "GET /a"),
+                    .result(.read(node("1")), "200 1"), .wait(30), .client("GET"), .tick(after: 30),
+                ]),
+            HTTPConversation(
                 "a read may take the time that it asks for (rest §4)",
                 [
                     .client(request("GET /a.json?timeout=1500ms"), "wake at 1.5", "GET /a"), .wait(1.5),

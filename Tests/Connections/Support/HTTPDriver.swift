@@ -151,4 +151,9 @@ extension Step<HTTPDriver> {
     static func nextTurn(_ expected: String...) -> Self {
         Step("next turn", expected) { driver in driver.event { $0.nextTurn(&$1) } }
     }
+
+    /// A tick finds that the header of a proxy is not complete.
+    static let proxyHeader = Step("a part of a proxy's header", []) { driver in
+        driver.event { machine, _ in machine.noteProxyHeader() }
+    }
 }
