@@ -368,6 +368,34 @@ def test_half_close(server):
     assert len(records) >= 2 and len(records[-1]) == 5 + 2 + 1 + 16
 
 
+@pytest.mark.parametrize("requests", [
+    [("GET", "")] * 3,
+    [("PUT", '"' + "x" * 30_000 + '"')],
+    [("GET", ""), ("PUT", '"' + "x" * 30_000 + '"'), ("GET", "")],
+    [("GET", "")] * 200,
+], ids=["three requests", "a large body", "both", "two hundred requests"])
+def test_half_close_in_the_packet_of_the_requests(server, requests):
+    """All that came before close_notify is answered, also what waits behind another request when that is read."""
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    client = client_context().wrap_bio(incoming, outgoing, server_hostname="localhost")
+    fields = "Host: localhost\r\nAuthorization: Bearer owner\r\n"
+    with socket.create_connection(("127.0.0.1", server.port), timeout=DEADLINE) as plain:
+        do_handshake(client, plain, incoming, outgoing)
+        for method, body in requests:
+            length = f"Content-Length: {len(body)}\r\n" if body else ""
+            client.write(f"{method} /half.json?print=pretty HTTP/1.1\r\n{fields}{length}\r\n{body}".encode())
+        with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLSyscallError):
+            client.unwrap()  # close_notify goes out
+        plain.sendall(outgoing.read())
+        for piece in iter(lambda: plain.recv(1 << 16), b""):
+            incoming.write(piece)
+    answers = b""
+    with contextlib.suppress(ssl.SSLError):
+        while piece := client.read(1 << 16):
+            answers += piece
+    assert answers.count(b"HTTP/1.1 200 ") == len(requests)
+
+
 def split_records(received):
     records = []
     while received:

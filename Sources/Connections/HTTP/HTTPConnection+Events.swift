@@ -230,6 +230,8 @@ extension HTTPConnection {
         if polls.peerEnded(&context) { return context.append(.closeAfterFlush) }
         // Others wait for their readings, and most clients that close their side have given up (rest §10.1).
         if case .readingHistory = rest.work { return context.append(.close) }
+        // TLS reads the end together with what came before it.
+        if hasRequestsAhead { return endsBehindInput = true }
         if isResponseDue { endsAfterResponse = true } else { context.append(.closeAfterFlush) }
     }
 

@@ -61,6 +61,8 @@ package struct HTTPConnection {
     var idleSince: MonotonicTime
     /// The client, or the process, ends with the response in progress.
     var endsAfterResponse = false
+    /// The client has closed its side, and requests that came before that wait behind the one in progress.
+    var endsBehindInput = false
     /// Bytes of the socket's next reads: a body comes as fast as it may.
     package private(set) var readByteLimit = RequestInput.headReadByteCount
 
@@ -205,18 +207,26 @@ package struct HTTPConnection {
 
     /// Goes on with what has come meanwhile.
     mutating func readAhead(_ context: inout ConnectionContext) {
-        guard var (bytes, offset) = input.beginAhead() else { return resumeReading() }
+        guard var (bytes, offset) = input.beginAhead() else { return resumeReading(&context) }
         do {
             var span = bytes.mutableSpan
             var raw = unsafe span.mutableBytes
             read(&raw, from: &offset, &context)
         }
         let isKept = isUnderWay || input.isYielding
-        if input.endAhead(bytes, from: isKept ? offset : bytes.count) { resumeReading() }
+        if input.endAhead(bytes, from: isKept ? offset : bytes.count) { resumeReading(&context) }
     }
 
-    /// The next request may come.
-    private mutating func resumeReading() { pauses.remove(.request) }
+    /// The next request may come, or the end behind those that came.
+    private mutating func resumeReading(_ context: inout ConnectionContext) {
+        pauses.remove(.request)
+        guard endsBehindInput, !input.isReadingAhead else { return }
+        endsBehindInput = false
+        peerEnded(&context)
+    }
+
+    /// Whether requests that came wait behind another one.
+    var hasRequestsAhead: Bool { input.hasAhead && (isUnderWay || input.isYielding) }
 
     /// Reads a head, and begins its request.
     /// - Returns: false when more bytes are needed, or none of them any more.
@@ -425,6 +435,8 @@ package struct HTTPConnection {
         state = .streaming
         stream = StreamOutput(
             rest.id, request, for: pending.identity, dateLine: pending.response.dateLine, &context)
-        resumeReading()
+        // Requests behind a stream are not answered.
+        if endsBehindInput { endsAfterResponse = true }
+        pauses.remove(.request)
     }
 }

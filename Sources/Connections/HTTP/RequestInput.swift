@@ -26,6 +26,9 @@ struct RequestInput {
     /// Bytes that wait.
     var waitingByteCount: Int { ahead.byteCount + headReader.byteCount }
 
+    /// Whether something was sent behind the request in progress, or behind the last one of a turn.
+    var hasAhead: Bool { ahead.byteCount > 0 }
+
     /// Drops everything.
     mutating func drop() {
         ahead = InputAhead()

@@ -138,6 +138,83 @@ import Testing
         #expect(driver.machine.hasEnded)
     }
 
+    /// Answered at once.
+    private static let preflight = request("OPTIONS /a.json", "Access-Control-Request-Method: PUT")
+
+    /// Requests that came before the client's end are answered, also where they wait behind another one.
+    @Test(
+        arguments: [
+            HTTPConversation(
+                "two requests",
+                [
+                    .client(request("GET /a.json") + request("GET /b.json"), "GET /a"), .peerEnded(),
+                    .result(.read(node("1")), "200 1", "GET /b"),
+                    .result(.read(node("2")), "200 2", "close after flush"),
+                ]),
+            HTTPConversation(
+                "behind a request that is answered at once",
+                [
+                    .client(
+                        request("GET /a.json") + preflight + request("GET /b.json")
+                            + request("GET /c.json"), "GET /a"),
+                    .result(.read(node("1")), "200 1", "200", "GET /b"), .peerEnded(),
+                    .result(.read(node("2")), "200 2", "GET /c"),
+                    .result(.read(node("3")), "200 3", "close after flush"),
+                ]),
+            HTTPConversation(
+                "a body that waits until it is admitted",
+                [
+                    .client(
+                        write("PUT /a.json", "\"" + String(repeating: "x", count: 70_000) + "\""),
+                        "admit PUT /a"),
+                    .peerEnded(), .result(.admitted, "read body of 70002 bytes for PUT /a"),
+                ]),
+            HTTPConversation(
+                "a part of a request",
+                [
+                    .client(request("GET /a.json") + "GET /b", "GET /a"), .peerEnded(),
+                    .result(.read(node("1")), "200 1", "close after flush"),
+                ]),
+            HTTPConversation(
+                "none behind one that ends the connection",
+                [
+                    .client(
+                        request("GET /a.json", "Host: localhost", "Connection: close")
+                            + request("GET /b.json"), "GET /a"), .peerEnded(),
+                    .result(.read(node("1")), "200 1, close", "close after flush"),
+                ]),
+            HTTPConversation(
+                "none behind a stream",
+                [
+                    .client(
+                        request("GET /a.json", "Accept: text/event-stream") + request("GET /b.json"),
+                        "GET /a stream"), .peerEnded(), .result(.stream, "200 stream", "recheck"),
+                    .events(
+                        [.put("/", node("1"))], #"event: put data: {"path":"/","data":1}"#,
+                        "close after flush"),
+                ]),
+            HTTPConversation(
+                "none where the process ends",
+                [
+                    .client(request("GET /a.json") + request("GET /b.json"), "GET /a"), .peerEnded(),
+                    .endIfIdle(), .result(.read(node("1")), "200 1", "close after flush"),
+                ]),
+        ] as [HTTPConversation])
+    func requestsBeforeTheEnd(conversation: HTTPConversation) { conversation.check() }
+
+    /// The same where others have their turn in between.
+    @Test func requestsOfSeveralTurnsBeforeTheEnd() {
+        var driver = HTTPDriver()
+        var lines = driver.receive(String(repeating: Self.preflight, count: 90))
+        lines += driver.event { $0.peerEnded(&$1) }
+        for _ in 0..<2 {
+            #expect(lines.last == "next turn")
+            lines += driver.event { $0.nextTurn(&$1) }
+        }
+        #expect(lines.filter { $0.hasPrefix("200") }.count == 90)
+        #expect(lines.filter { $0 == "close after flush" }.count == 1 && lines.last == "close after flush")
+    }
+
     /// The databases end the connection of a session that they have ended.
     @Test func databasesEndTheConnection() {
         var driver = HTTPDriver()
