@@ -78,6 +78,7 @@ final class AdminConnection: ChannelDelegate {
             process(head)
         } catch {
             begin()
+            isHead = reader.isHead
             respond(error.status, text: "\(error)\n")
         }
     }

@@ -1,7 +1,10 @@
 import Logging
+import PandoBytes
 import PandoConnections
+import PandoHTTP
 import PandoReactor
 import PandoSettings
+import PandoStorage
 import PandoTime
 import Synchronization
 
@@ -13,12 +16,20 @@ import Synchronization
 /// open, so only some wait for that: others are closed without a word, and an address beyond its limit does
 /// not take the places of other clients. Confined to the loop.
 final class AddressAdmissions {
-    /// The response to a connection that is refused.
-    static let refusal = Array(
-        """
-        HTTP/1.1 429 Too Many Requests\r\nContent-Type: application/json\r\nContent-Length: 52\r\n\
-        Retry-After: 1\r\nConnection: close\r\n\r\n{"error":"Too many connections from this address"}\r\n
-        """.utf8)
+    /// The response to a connection that is refused, whose request is not read.
+    private static var refusal: [UInt8] {
+        let body: StaticString = "{\"error\":\"Too many connections from this address\"}\r\n"
+        var response: [UInt8] = []
+        response.append(statusLine: .tooManyRequests)
+        response.append(dateLine: wallTime() / 1000)
+        response.append(field: "Content-Type", "application/json")
+        response.append(field: "Content-Length", decimal: UInt64(body.utf8CodeUnitCount))
+        response.append(field: "Retry-After", "1")
+        response.append(field: "Connection", "close")
+        response.appendEndOfHead()
+        response.append(body)
+        return response
+    }
 
     /// How long the client has to take the response.
     private static let refusalTimeout: Duration = .seconds(1)

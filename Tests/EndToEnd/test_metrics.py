@@ -312,6 +312,14 @@ class TestAdministrators:
         ]:
             assert admin.ask(path, method=method)[0] == status, (path, method)
 
+    @pytest.mark.parametrize("target", ["/metrics", "/none", "/a b"])
+    def test_the_response_to_head_has_no_body(self, server, target):
+        """Also where the rest of its head is malformed."""
+        with socket.create_connection(("127.0.0.1", Admin(server).port), timeout=DEADLINE) as connection:
+            connection.sendall(f"HEAD {target} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+            answer = b"".join(iter(lambda: connection.recv(1 << 16), b""))
+        assert answer.startswith(b"HTTP/1.1 ") and answer.endswith(b"\r\n\r\n") and answer.count(b"\r\n\r\n") == 1
+
     def test_under_dev_only_programs_and_pages_of_this_machine_are_answered(self, server):
         admin = Admin(server)
         assert admin.ask("/varz")[0] == 200

@@ -385,7 +385,10 @@ def test_refused_connections_that_read_nothing_are_reset(servers):
 def test_connections_of_one_address(servers):
     server = servers(memory=True, arguments=["--max-connections-per-address", "2"])
     kept = [held(server.port, b"")[0] for _ in range(2)]
-    assert status(exchange(connect(server.port))) == "429"
+    refused = exchange(connect(server.port))
+    head, body = refused.decode().split("\r\n\r\n", 1)
+    assert status(refused) == "429" and f"Content-Length: {len(body)}" in head.split("\r\n")
+    assert re.search(r"\r\nDate: [A-Z][a-z]{2}, .* GMT\r\n", head), "RFC 9110 §6.6.1"
     for connection in kept:
         connection.close()
     deadline = time.monotonic() + DEADLINE
