@@ -4,22 +4,26 @@ import PandoTree
 /// and another thread frees them.
 struct ReleaseQueue {
     private var values: [any Sendable] = []
+    /// Nodes are freed a part at a time, and other values may hold them: so they go last.
+    private var nodes: [[Node]] = []
     private let release: @Sendable (consuming any Sendable) -> Void
 
     /// - Parameter release: Has another thread release a value.
     init(_ release: @escaping @Sendable (consuming any Sendable) -> Void) { self.release = release }
 
     /// Nothing happens where there are none.
-    mutating func add(_ nodes: [Node]) { if !nodes.isEmpty { values.append(nodes) } }
+    mutating func add(_ nodes: [Node]) { if !nodes.isEmpty { self.nodes.append(nodes) } }
 
     mutating func add(_ value: consuming any Sendable) { values.append(value) }
 
-    /// Hands all values to the other thread: nodes last, since other values may hold them, and nodes are
-    /// freed a part at a time.
+    /// Hands all values to the other thread, in order, nodes last.
+    ///
+    /// Each is moved out first: the other thread may drop its reference before this returns, and one that was
+    /// still here would then be the last, and the value freed on this thread.
     mutating func flush() {
-        guard !values.isEmpty else { return }
-        for value in values where !(value is [Node]) { release(value) }
-        for value in values where value is [Node] { release(value) }
-        values.removeAll(keepingCapacity: true)
+        values.reverse()
+        while let value = values.popLast() { release(consume value) }
+        nodes.reverse()
+        while let some = nodes.popLast() { release(consume some) }
     }
 }
