@@ -33,7 +33,8 @@ func syncFiles<Storage: Disk>(_ listing: DirectoryListing, of disk: Storage) thr
 }
 
 /// Makes files durable.
-/// - Parameter isExpected: Whether a file may fail to be opened like this; then it is left out.
+/// - Parameter isExpected: Whether a file may fail to be opened like this, for reading, or for writing where
+///   only a writer may sync it; then it is left out.
 /// - Throws: ``DiskFailure`` where a sync fails; not on a file system without syncs.
 /// - Complexity: O(files); for one that is on disk, a flush of the disk's cache.
 private func syncFiles<Storage: Disk>(
@@ -45,8 +46,26 @@ private func syncFiles<Storage: Disk>(
             guard isExpected(error) else { throw error }
             continue
         }
-        try ifSupported { () throws(DiskFailure) in try disk.sync(file) }
+        do throws(DiskFailure) { try disk.sync(file) } catch {
+            if error.isLackOfSync { continue }
+            guard error.isDeniedSync else { throw error }
+            try syncAsWriter(name, of: disk, except: isExpected)
+        }
     }
+}
+
+/// Makes a file durable that this process could open, but not sync: SMB flushes a file only for who may write
+/// it (MS-SMB2, 3.3.5.11).
+/// - Throws: As ``syncFiles(_:of:except:)``, also where it cannot be opened for writing.
+private func syncAsWriter<Storage: Disk>(
+    _ name: String, of disk: Storage, except isExpected: (DiskFailure) -> Bool
+) throws(DiskFailure) {
+    let file: Storage.File
+    do throws(DiskFailure) { file = try disk.open(name, .readWrite) } catch {
+        guard isExpected(error) else { throw error }
+        return
+    }
+    try ifSupported { () throws(DiskFailure) in try disk.sync(file) }
 }
 
 private func ifSupported(_ sync: () throws(DiskFailure) -> Void) throws(DiskFailure) {

@@ -69,8 +69,15 @@ package struct DiskFailure: Error, Equatable, Sendable, CustomStringConvertible 
     /// There is something of that name already.
     package var isTaken: Bool { pando_disk_is_taken(errorNumber) != 0 }
 
-    /// The file system has no syncs, or cannot be written any more: nothing there waits for a sync.
+    /// The file system has no syncs, and is never written: nothing there waits for a sync.
+    ///
+    /// Every other error of a sync says that something may not be on the disk. So does EROFS: ext4 gives
+    /// it once the kernel writes no more to it, because of errors. Mounted for reading, it syncs.
     var isLackOfSync: Bool { operation.isSync && pando_disk_lacks_sync(errorNumber) != 0 }
+
+    /// A sync was refused to this process: the file system syncs only for who has opened the file for
+    /// writing. It says nothing about the file.
+    var isDeniedSync: Bool { operation.isSync && pando_disk_is_not_permitted(errorNumber) != 0 }
 
     /// What should be a directory is something else.
     package var isNoDirectory: Bool { pando_disk_is_no_directory(errorNumber) != 0 }
