@@ -21,6 +21,7 @@ final class BackupServices: @unchecked Sendable {
     /// How long a start waits in all for a disk that has not answered within ``claimTimeout``.
     static let openTimeout: Duration = .seconds(5)
     /// How long a start waits until the archive is compared with the journal, and the backups are listed.
+    /// Where the disk answers only after ``claimTimeout``, from its answer on.
     static let firstLookTimeout: Duration = .seconds(10)
     /// How long a start that is refused waits for the threads: those whose disk answers end what they do.
     static let refusalStopTime: Duration = .seconds(1)
@@ -167,25 +168,27 @@ final class BackupServices: @unchecked Sendable {
             directories.unresponsive.contains(directory.use)
         }
         for directory in directories.all.filter({ !isUnresponsive($0) }) {
-            guard try !waitForFirstLook(at: directory, until: deadline) else { continue }
-            directory.logNoAnswer(Self.firstLookTimeout, logger)
+            let outcome = try waitForFirstLook(at: directory, until: deadline, afterAnswer: .zero)
+            directory.log(outcome, after: Self.firstLookTimeout, logger)
         }
         for directory in directories.all.filter(isUnresponsive) {
             // It may have answered while the data directory was read, for longer than that.
             let deadline = max(directories.answerDeadline, .now + Self.claimTimeout)
-            guard try !waitForFirstLook(at: directory, until: deadline) else { continue }
-            directory.logNoAnswer(Self.openTimeout, logger)
+            let outcome = try waitForFirstLook(
+                at: directory, until: deadline, afterAnswer: Self.firstLookTimeout)
+            directory.log(outcome, after: Self.openTimeout, logger)
         }
     }
 
-    /// - Returns: false where the disk has not answered.
     private func waitForFirstLook(
-        at directory: BackupDirectory, until deadline: MonotonicTime
-    ) throws(StorageError) -> Bool {
+        at directory: BackupDirectory, until deadline: MonotonicTime, afterAnswer lookTime: Duration
+    ) throws(StorageError) -> FirstLook.Outcome {
         try endingProcessOnSignals { () throws(StorageError) in
             switch directory.use {
-            case .archive: try archive?.waitForFirstLook(until: deadline) ?? true
-            case .backups: try backups?.waitForFirstLook(until: deadline) ?? true
+            case .archive:
+                try archive?.waitForFirstLook(until: deadline, afterAnswer: lookTime) ?? .complete
+            case .backups:
+                try backups?.waitForFirstLook(until: deadline, afterAnswer: lookTime) ?? .complete
             }
         }
     }
@@ -248,9 +251,18 @@ private func endingProcessOnSignals<Result, Failure: Error>(
 
 extension BackupDirectory {
     /// Says in the log that a start does not wait any longer.
-    fileprivate func logNoAnswer(_ timeout: Duration, _ logger: Logger) {
-        logger.error(
-            "\(use.option): the disk of \(path) has not answered for \(timeout.components.seconds) s; the server runs without it, and uses it once it answers"
-        )
+    /// - Parameter timeout: How long it has waited for the disk to answer.
+    fileprivate func log(_ outcome: FirstLook.Outcome, after timeout: Duration, _ logger: Logger) {
+        switch outcome {
+        case .complete: break
+        case .incomplete:
+            logger.error(
+                "\(use.option): the disk of \(path) is slow, or does not answer any more: the first look at the directory has not ended within \(BackupServices.firstLookTimeout.components.seconds) s; the server runs without it, and uses it once that has ended"
+            )
+        case .unanswered:
+            logger.error(
+                "\(use.option): the disk of \(path) has not answered for \(timeout.components.seconds) s; the server runs without it, and uses it once it answers"
+            )
+        }
     }
 }

@@ -254,15 +254,4 @@ import Testing
         let quick = try ThreadCall("call") { 2 }
         #expect(quick.value(until: .now + patience) == 2)
     }
-
-    @Test func resultThatComesTooLateIsNotWanted() throws {
-        let late = try PendingResult<Int>()
-        #expect(late.wait(until: .now + .milliseconds(1)) == nil)
-        let isWanted = late.deliver(1)
-        #expect(!isWanted)
-        let early = try PendingResult<Int>()
-        let poster = try NamedThread.start("poster") { early.deliver(2) }
-        #expect(early.wait(until: .now + patience) == 2)
-        poster.join()
-    }
 }

@@ -12,8 +12,8 @@ import PandoTime
 package final class ArchiveThread: Sendable {
     /// Has no messages: it looks at the clock.
     private let thread: WorkerThread<Never>
-    /// Why the server must not use the archive; nil where it may.
-    private let refusal: PendingResult<StorageError?>
+    /// Finds why the server must not use the archive, if it must not.
+    private let firstLook: FirstLook
 
     private static let niceness = 10
     /// The time between two looks: about as much is lost with the disk of the data directory.
@@ -38,8 +38,8 @@ package final class ArchiveThread: Sendable {
         trim: ArchiveTrim.Latest? = nil, metrics: BackupMetrics, logger: Logger
     ) throws(SocketError) {
         let position = mark.position
-        let refusal = try PendingResult<StorageError?>()
-        self.refusal = refusal
+        let firstLook = try FirstLook()
+        self.firstLook = firstLook
         metrics.isArchiving.set(1)
         // Until it is known what is archived, everything is kept.
         mark.archiving = .zero
@@ -47,11 +47,13 @@ package final class ArchiveThread: Sendable {
         try thread.start { queue in
             let activity = metrics.activity(of: .archive)
             let found = activity.track { () -> StorageError? in
-                if let refusal = directory.look(logger) { return refusal }
+                let refusal = directory.look(logger)
+                firstLook.noteAnswer()
+                if let refusal { return refusal }
                 return position.flatMap { Self.refusal(of: directory, source, origin, $0) }
             }
             // Where the start has not waited for it, the copier finds and reports the same.
-            if refusal.deliver(found), found != nil { return }
+            if firstLook.complete(found), found != nil { return }
             var copier = ArchiveCopier<SystemDisk>(
                 open: { () throws(BackupDirectory.Failure) in
                     let timeline = try Self.timeline(of: origin, on: source)
@@ -126,16 +128,18 @@ package final class ArchiveThread: Sendable {
         thread.stop(until: .now + Self.stopTime)
     }
 
-    /// Waits until it is known whether the archive may be used. Once.
-    /// - Returns: false where its disk does not answer in time. The thread goes on, and reports what it
-    ///   finds.
+    /// Waits until it is known whether the archive may be used. Once. Where it is not, the thread goes on,
+    /// and reports what it finds.
+    /// - Parameters:
+    ///   - deadline: How long for a disk that does not answer.
+    ///   - lookTime: One that answers before `deadline` gets at least so much time after its answer.
     /// - Throws: ``StorageError/locked(_:)`` where the directory is no directory, or another process uses it,
     ///   and where the archive and the journal contradict each other: it is another data directory's, or it
     ///   is ahead of the journal. Then the thread ends.
-    package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
-        guard let found = refusal.wait(until: deadline) else { return false }
-        if let found { throw found }
-        return true
+    package func waitForFirstLook(
+        until deadline: MonotonicTime, afterAnswer lookTime: Duration
+    ) throws(StorageError) -> FirstLook.Outcome {
+        try firstLook.wait(until: deadline, afterAnswer: lookTime)
     }
 
     /// Compares an archive that is there with the journal. Any other problem than a contradiction is the

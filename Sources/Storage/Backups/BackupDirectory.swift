@@ -40,11 +40,15 @@ package final class BackupDirectory: Sendable {
         var dataDirectory: String?
     }
 
+    /// Opens the directory at a path. Where there is none, it is made, if that is asked for.
+    typealias OpenDisk = @Sendable (_ path: String, _ create: Bool) throws(DiskFailure) -> SystemDisk
+
     package let path: String
     package let use: BackupUse
     /// The data directory that remembers which one it has used; nil for none.
     private let dataDirectory: String?
     private let randomID: DirectoryID
+    private let openDisk: OpenDisk
     /// Held while the directory is opened, which takes for ever where its disk does not answer.
     private let state = Mutex(State())
     /// Never held while the disk of the directory is waited for.
@@ -55,10 +59,20 @@ package final class BackupDirectory: Sendable {
     ///   - path: Absolute.
     ///   - dataDirectory: It may remember which directory it has used (``BackupPlace``), and is only read.
     ///     Nil for none.
-    package init(at path: String, use: BackupUse, rememberedIn dataDirectory: String?) {
+    package convenience init(at path: String, use: BackupUse, rememberedIn dataDirectory: String?) {
+        self.init(at: path, use: use, rememberedIn: dataDirectory) { path, create throws(DiskFailure) in
+            try SystemDisk(directory: path, create: create)
+        }
+    }
+
+    /// The same on a disk that is opened in another way.
+    init(
+        at path: String, use: BackupUse, rememberedIn dataDirectory: String?, openDisk: @escaping OpenDisk
+    ) {
         self.path = path
         self.use = use
         self.dataDirectory = dataDirectory
+        self.openDisk = openDisk
         randomID = DirectoryID(Environment.machine.randomBits(), Environment.machine.randomBits())
     }
 
@@ -68,12 +82,15 @@ package final class BackupDirectory: Sendable {
     /// - Throws: ``StorageError/locked(_:)`` for what only another configuration mends: something that is no
     ///   directory, and a directory that another process uses.
     package func claim() throws(StorageError) {
-        do throws(Failure) { _ = try open() } catch {
-            switch error {
-            case .inUse(let text): throw .locked("\(use.option): \(text)")
-            case .disk(let failure) where failure.isNoDirectory: throw .locked("\(use.option): \(failure)")
-            case .disk, .missing, .damaged: break
-            }
+        if let failure, let refusal = refusal(for: failure) { throw refusal }
+    }
+
+    /// Why the server must not use it, where only another configuration mends a failure; nil for all others.
+    private func refusal(for failure: Failure) -> StorageError? {
+        switch failure {
+        case .inUse(let text): .locked("\(use.option): \(text)")
+        case .disk(let failure) where failure.isNoDirectory: .locked("\(use.option): \(failure)")
+        case .disk, .missing, .damaged: nil
         }
     }
 
@@ -104,7 +121,7 @@ package final class BackupDirectory: Sendable {
             let remembered: BackupPlace? = if knownID == nil { try rememberedPlace() } else { nil }
             let isExpected = remembered != nil || knownID != nil
             let disk = try onPlace { () throws(DiskFailure) in
-                try SystemDisk(directory: path, create: !isExpected)
+                try openDisk(path, !isExpected)
             }
             // The lock of a disk that was pulled out cannot be compared: then the id decides.
             if let lock = state.lock, (try? disk.isSame(lock, as: Self.lockFileName)) == true { return disk }
@@ -152,8 +169,8 @@ package final class BackupDirectory: Sendable {
     /// The first look of the thread that uses the directory. Says in the log where it cannot be used now.
     /// - Returns: Why the server must not use it, as ``claim()`` throws it; nil where it may.
     func look(_ logger: Logger) -> StorageError? {
-        do throws(StorageError) { try claim() } catch { return error }
         guard let failure else { return nil }
+        if let refusal = refusal(for: failure) { return refusal }
         logger.error(
             "\(use.option): cannot be used now; the server runs without it and will try again: \(failure)")
         return nil
@@ -168,7 +185,7 @@ package final class BackupDirectory: Sendable {
     /// Whether the directory at the path is the one whose lock is held.
     package var isUnchanged: Bool {
         state.withLock { state in
-            guard let lock = state.lock, let disk = try? SystemDisk(directory: path, create: false) else {
+            guard let lock = state.lock, let disk = try? openDisk(path, false) else {
                 return false
             }
             return (try? disk.isSame(lock, as: Self.lockFileName)) == true

@@ -10,7 +10,7 @@ package final class BackupThread: Sendable {
     private let thread: WorkerThread<CheckpointJob>
     private let cancelled: CancellationFlag
     private let retention: NewRetention
-    private let firstLook: PendingResult<StorageError?>
+    private let firstLook: FirstLook
 
     /// Where backups are, and what they belong to.
     package struct Places: Sendable {
@@ -66,7 +66,7 @@ package final class BackupThread: Sendable {
         let retention = NewRetention()
         self.retention = retention
         metrics.interval.set(Int(options.interval.components.seconds))
-        let firstLook = try PendingResult<StorageError?>()
+        let firstLook = try FirstLook()
         self.firstLook = firstLook
         thread = try WorkerThread(
             "pando-backup", stackByteCount: Self.stackByteCount, niceness: Self.niceness)
@@ -91,9 +91,13 @@ package final class BackupThread: Sendable {
             if let origin = places.origin, let journal = places.journal {
                 comparison = BackupComparison(of: backups, with: origin, in: journal)
             }
-            let refusal = activity.track { backups.look(logger) ?? comparison?.contradiction() }
+            let refusal = activity.track { () -> StorageError? in
+                let refusal = backups.look(logger)
+                firstLook.noteAnswer()
+                return refusal ?? comparison?.contradiction()
+            }
             // Where the start has not waited for it, it is found and reported again before each backup.
-            if let refusal, firstLook.deliver(refusal) { return }
+            if let refusal, firstLook.complete(refusal) { return }
             let newest = activity.track {
                 Self.findNewest(in: backups, of: places.timeline, metrics, logger)
             }
@@ -106,7 +110,7 @@ package final class BackupThread: Sendable {
                     "a backup is made every \(options.interval.components.seconds) s in \(backups.path)")
             }
             if refusal == nil, activity.track({ backups.failure }) == nil { announce() }
-            firstLook.deliver(nil)
+            firstLook.complete(nil)
             var schedule = BackupSchedule(
                 every: options.interval, newestIsOld: newest?.age(behind: places.beginning), at: .now)
             activity.track {
@@ -156,15 +160,17 @@ package final class BackupThread: Sendable {
         thread.stop(until: .now + Self.stopTime)
     }
 
-    /// Waits until the thread knows which backups are there. Once.
-    /// - Returns: false where the disk does not answer in time. The thread goes on, and reports what it
-    ///   finds.
+    /// Waits until the thread knows which backups are there. Once. Where it does not, the thread goes on, and
+    /// reports what it finds.
+    /// - Parameters:
+    ///   - deadline: How long for a disk that does not answer.
+    ///   - lookTime: One that answers before `deadline` gets at least so much time after its answer.
     /// - Throws: ``StorageError/locked(_:)`` where the directory is no directory, or another process uses it,
     ///   and where the backups are ahead of the journal. Then the thread ends.
-    package func waitForFirstLook(until deadline: MonotonicTime) throws(StorageError) -> Bool {
-        guard let refusal = firstLook.wait(until: deadline) else { return false }
-        if let refusal { throw refusal }
-        return true
+    package func waitForFirstLook(
+        until deadline: MonotonicTime, afterAnswer lookTime: Duration
+    ) throws(StorageError) -> FirstLook.Outcome {
+        try firstLook.wait(until: deadline, afterAnswer: lookTime)
     }
 
     /// From the next backup on, other backups are kept. Any thread.
