@@ -55,7 +55,8 @@ private func syncFiles<Storage: Disk>(
 }
 
 /// Makes a file durable that this process could open, but not sync: SMB flushes a file only for who may write
-/// it (MS-SMB2, 3.3.5.11).
+/// it (MS-SMB2, 3.3.5.11). That is no repetition of a failed sync: the kernel asks for the flush once the
+/// pages are written, and reports a failed write of them as what it is.
 /// - Throws: As ``syncFiles(_:of:except:)``, also where it cannot be opened for writing.
 private func syncAsWriter<Storage: Disk>(
     _ name: String, of disk: Storage, except isExpected: (DiskFailure) -> Bool
