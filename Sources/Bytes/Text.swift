@@ -123,6 +123,9 @@ public struct Text: Hashable, Comparable, Sendable {
         }
     }
 
+    /// How many of its bytes are on the heap: none of a short text. O(1).
+    package var heapByteCount: Int { words.tail < Self.longBit ? 0 : utf8Count }
+
     /// Bytes of UTF-8; O(1).
     @inlinable
     package var utf8Count: Int {
