@@ -157,6 +157,11 @@ class ChannelSession: LoopSession, ChannelDelegate {
         }
     }
 
+    /// One system call while output is unsent, else none.
+    final override func sampleProgress() {
+        if channel.outboundByteCount > 0 { noteProgress() }
+    }
+
     final func noteProgress(acknowledged: Int) {
         note(acknowledged, of: .output)
     }

@@ -64,6 +64,7 @@ package final class IOLoop: @unchecked Sendable {
             services.context.printing.refill()
         }
         sweep.schedule()
+        sweep.scheduleSamples()
     }
 
     /// The options of a running server have changed.

@@ -251,8 +251,10 @@ final class LoopMemory {
             // It may have read what it holds, or begun to, since it was chosen.
             guard let session = table[next.id], mayDisconnect(session, next) else { continue }
             stages.noteDisconnection(ofSteady: next.progress == .steady, at: loop.now)
-            disconnectedCount += 1
-            services.metrics.cuts.add(.memory)
+            if !session.isCutForMemory {
+                disconnectedCount += 1
+                services.metrics.cuts.add(.memory)
+            }
             session.isCutForMemory = true
             session.giveUpMemory()
             if MonotonicTime.now - began > Self.disconnectDuration { break }

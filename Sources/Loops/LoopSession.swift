@@ -113,6 +113,8 @@ class LoopSession: ActionPerformer {
     func recheck(_ revocations: RevocationState) {}
     /// Now and then.
     func tick() {}
+    /// Each second, or less often where there are very many sessions: notes what the client has taken.
+    func sampleProgress() {}
     /// Others have had their turn.
     func nextTurn() {}
     /// The time of ``ConnectionAction/wake(at:)`` has come.

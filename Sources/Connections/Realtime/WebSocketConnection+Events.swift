@@ -154,8 +154,9 @@ extension WebSocketConnection {
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         guard context.socket.unsentByteCount == 0 else { return context.append(.reset) }
         close(with: .tryAgainLater, &context)
-        // Now, not when the client has closed its side, too.
+        // Now, not when the client has closed its side, too: it may take its time, and would be chosen again.
         input.drop()
+        dropOutputs(&context)
     }
 
     /// The client has closed its side: its session is over, also where it still reads.

@@ -170,6 +170,14 @@ extension MemoryRelief {
             ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 200), .steady, "a step after a pause"),
             ([0, 0, 0, 105_472] + silence(after: 105_472, seconds: 211), .stalled, "counts for 211 s"),
             ([0, 0, 0, 9_000_000] + silence(after: 9_000_000, seconds: 240), .stalled, "at most 240 s"),
+            (
+                [247, 127_223, 127_223, 127_223] + silence(after: 162_039, seconds: 13), .steady,
+                "a client of Linux at 10 KB/s: its first step is small, the next one comes after 13 s"
+            ),
+            (
+                [247, 127_223, 127_223, 127_223] + silence(after: 127_223, seconds: 13), .stalled,
+                "one that reads nothing"
+            ),
             ([0, 0, 105_472] + silence(after: 105_472, seconds: 9), .stalled, "a second is no pause"),
             (
                 [0, 6_000_000] + silence(after: 6_000_000, seconds: 9), .stalled,

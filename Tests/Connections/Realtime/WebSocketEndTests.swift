@@ -49,6 +49,19 @@ import Testing
         ] as [WebSocketConversation])
     func ends(conversation: WebSocketConversation) { conversation.check() }
 
+    /// A client that is told so may take its time to close: meanwhile nothing is held for it.
+    @Test func answersThatWaitAreDroppedWhereMemoryIsShort() {
+        var driver = WebSocketDriver()
+        #expect(driver.send(largeReply(1)) == ["encode reply 1"])
+        for number in 2...9 { _ = driver.send(largeReply(Int64(number))) }
+        #expect(driver.machine.heldByteCount > 8 * 32 << 10)
+        let lines = driver.event { $0.giveUpMemory(&$1) }
+        #expect(lines.prefix(3) == ["close 1013", "close after flush", "closed"])
+        #expect(driver.machine.heldByteCount == 0 && driver.machine.waitingByteCount == 0)
+        #expect(driver.encode(largeReply(1)) == [])
+        _ = driver.event { $0.giveUpMemory(&$1) }
+    }
+
     @Test(
         arguments: [
             WebSocketConversation(
