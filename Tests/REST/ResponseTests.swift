@@ -140,8 +140,8 @@ func answersToRequests(method: String, target: String, stored: String, status: I
         ("100%25.json", #"filename="100_.json"; filename*=UTF-8''100%25.json"#),
         ("%C3%A4%22%27;a*=(b)", #"filename="_;a*=(b)"; filename*=UTF-8''%C3%A4%3Ba%2A%3D%28b%29"#),
         ("%C3%A4!%23$%26%2B-.%5E_%60%7C~", #"filename="_!#$&+-.^_`|~"; filename*=UTF-8''%C3%A4!#$&+-.^_`|~"#),
-        // No UTF-8: U+FFFD.
-        ("%FF.json", #"filename="_.json"; filename*=UTF-8''%EF%BF%BD.json"#),
+        // No UTF-8: the text as it was sent.
+        ("%FF.json", #"filename="_FF.json"; filename*=UTF-8''%25FF.json"#),
         ("", nil),
         ("%22/%0A", nil),
     ] as [(String, String?)])
