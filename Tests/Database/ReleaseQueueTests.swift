@@ -51,7 +51,7 @@ import Testing
 
     @Test func theOtherThreadDropsTheLastReferenceHoweverQuickItIs() throws {
         let (releaser, freedBy) = (QuickReleaser(), FreeingThreads())
-        var queue = ReleaseQueue { releaser.release($0) }
+        var queue = ReleaseQueue { (value: consuming any Sendable) in releaser.release(consume value) }
         queue.add(Probe(freedBy))
         #expect(freedBy.all == [], "it waits")
         queue.flush()
@@ -62,7 +62,7 @@ import Testing
 
     @Test func eachIsReleasedOnceInOrderAndNodesLast() {
         let (releaser, freedBy) = (QuickReleaser(), FreeingThreads())
-        var queue = ReleaseQueue { releaser.release($0) }
+        var queue = ReleaseQueue { (value: consuming any Sendable) in releaser.release(consume value) }
         queue.flush()
         queue.add([Node]())
         queue.flush()

@@ -23,7 +23,8 @@ struct DroppedStreams: Attacker {
             var text: [UInt8] = []
             text.append(
                 restRequest: "GET", site, path: path,
-                parameters: #"&orderBy="$key"&limitToLast=\#(Self.leastChildCount + number)"#, isStream: true)
+                parameters: #"&orderBy=%22$key%22&limitToLast=\#(Self.leastChildCount + number)"#,
+                isStream: true)
             return SharedBytes(text)
         }
         // c99999 is the last child by its key.
@@ -60,7 +61,7 @@ struct TimedReads: Attacker {
     let needs: Set<PreparedData> = [.children100k]
 
     func roles(at site: HostileSite, share: Int) -> [AttackRole] {
-        let bursts = ["", #"&orderBy="$key"&limitToLast=90000"#].map { query in
+        let bursts = ["", "&orderBy=%22$key%22&limitToLast=90000"].map { query in
             var text: [UInt8] = []
             text.append(
                 restRequest: "GET", site, path: PreparedData.children100k.path(at: site),
