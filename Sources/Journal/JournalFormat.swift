@@ -35,9 +35,11 @@ import PandoBytes
 //  Reading stops at the first bad record, which the end of the file cuts short, or whose crc32c is wrong. If
 //  a later segment exists, or a good record follows anywhere (all start at multiples of 8) whose `durable`
 //  reaches the bad record's entry, then the bad record was on disk before, and is damaged: refuse. Otherwise
-//  nothing from that entry on was acknowledged: the tail is torn, and truncated where the entry begins. Good
-//  records before it stay. A good record that contradicts its neighbours (sequence, flags, durable) is never
-//  the result of a power cut: refuse.
+//  no evidence says that it was on disk: it counts as torn, and the segment is cut off where its entry
+//  begins, with a copy kept (TornTail). Under `--durability always` a tail that a power cut has torn held
+//  nothing acknowledged. If the disk has damaged a synced last batch, it looks the same, and acknowledged
+//  writes are lost. Good records before it stay. A good record that contradicts its neighbours (sequence,
+//  flags, durable) is never the result of a power cut: refuse.
 
 /// The numbers of the journal's layout, version 1.
 package enum JournalFormat {
