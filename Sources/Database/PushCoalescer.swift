@@ -95,7 +95,7 @@ struct PushCoalescer {
     /// Whether no session lags. Every push asks.
     var isEmpty: Bool { backlogs.isEmpty }
 
-    /// From now on, the pushes to this session are held.
+    /// From now on, the pushes to this session are dropped and their paths noted.
     mutating func begin(_ session: SessionID) {
         backlogs[session, default: Backlog(of: session)].isLagging = true
     }

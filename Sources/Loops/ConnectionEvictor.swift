@@ -2,9 +2,10 @@ import PandoConnections
 import PandoReactor
 
 /// Chooses which connections of one loop are closed when as many are open as may be (``ConnectionLimiter``):
-/// first those which have sent no whole request yet, the oldest first, then those which wait between two
-/// requests, the longest idle first. Never WebSockets, event streams, or requests under way. Confined to the
-/// loop.
+/// first those which have sent no whole request yet, the oldest of this loop first, then those which wait
+/// between two requests, the longest idle of this loop first. Up to 8 with input that is not read yet are
+/// passed over; if there are no others, the first is closed nevertheless. Never WebSockets or event streams.
+/// Confined to the loop.
 final class ConnectionEvictor {
     /// A connection in the administrators' reserve must have sent an administrator's request by then.
     private static let reservedTimeout: Duration = .seconds(5)

@@ -2,7 +2,7 @@ import Synchronization
 
 /// Counts the open client connections of all loops, and decides how the next one is accepted.
 ///
-///     open < ceiling                                        ──▶ ordinary
+///     open - reserved < ceiling                             ──▶ ordinary
 ///     else a loop has a silent or idle connection           ──▶ evicting: the loop closes one of them; until it has done so,
 ///                                                               up to `acceptingCount` connections exceed the ceiling
 ///     else reserved < administratorCount                    ──▶ reserved: only an administrator's request is answered

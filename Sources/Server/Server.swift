@@ -41,6 +41,8 @@ import Synchronization
 ///     pando-deadline    at the end: gives up a last checkpoint that takes too long
 ///     tokens are verified on the threads of Swift's concurrency        (TokenVerifier)
 ///
+/// Threads of an import or a restore are not among them: `public/docs/architecture.md` lists all.
+///
 /// `@unchecked Sendable`: after `init`, everything mutable is touched on the main thread only; `threads` and
 /// `backups` at the end by the thread that ends the storage, when the main thread leaves them alone.
 package final class Server: @unchecked Sendable {
@@ -368,8 +370,8 @@ package final class Server: @unchecked Sendable {
         }
     }
 
-    /// No new connections; sessions end, with their onDisconnect writes; all of it becomes durable; clients
-    /// get a close frame.
+    /// First step of a stop: closes the ports. Then, over `--drain-time`, dismisses clients; at the end
+    /// ``endSessions()``.
     private func stop() {
         resources.eventLoops[0].submit { [self] in ports.close() }
         guard configuration.drainTime > .zero else { return endSessions() }
@@ -380,7 +382,7 @@ package final class Server: @unchecked Sendable {
         for loop in ioLoops { loop.loop.submit { loop.dismiss(over: time) { dismissal.countDown() } } }
     }
 
-    /// Sessions end that are still there, and come while the server stops.
+    /// Ends the sessions that are left, and those opened while the server stops.
     private func endSessions() {
         let (main, ioLoops) = (main, ioLoops)
         let sent = CountdownLatch(count: ioLoops.count) { [self] in main.submit { self.stopLoops() } }

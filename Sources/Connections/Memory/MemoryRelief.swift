@@ -3,9 +3,8 @@
 ///
 ///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
 ///                                                 of each the largest first
-///     2. holds little (its progress is not        where these hold the excess together; and where there is no client
-///        measured)                                of group 3. The largest first, by powers of two, and of these the
-///                                                 longest silent
+///     2. holds little (its progress is not        if together they hold the excess, or if group 3 is empty. The
+///        measured)                                largest first, by powers of two, and of these the longest silent
 ///     3. holds much, makes steady progress        the largest first
 ///
 /// The longer the limit has been exceeded, the more of these groups may be disconnected (``Reach``). So a
