@@ -78,6 +78,9 @@ final class Handshake {
     /// Bytes of memory that it takes, about: libssl keeps a buffer of the size of the largest record.
     var memoryByteCount: Int { Self.baseByteCount + byteCount }
 
+    /// Whether a server has said all that it says before the client's last messages.
+    var hasAnswered: Bool { unsafe pando_tls_handshake_has_answered(handshake) != 0 }
+
     /// Goes on with the peer's bytes: a whole record, or what cannot begin one.
     /// - Returns: Whether the handshake is done.
     /// - Throws: Also ``TLSError/violation(_:)``, of which the peer was not told yet: a ClientHello is too

@@ -58,4 +58,7 @@ final class RecordKeys {
 
     /// The number of the next record under these keys.
     var sequence: UInt64 { unsafe pando_record_sequence(keys) }
+
+    /// Blocks of 16 bytes that records under these keys have taken.
+    var blockCount: UInt64 { unsafe pando_record_block_count(keys) }
 }

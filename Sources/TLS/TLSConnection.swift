@@ -13,28 +13,16 @@ import CTLS
 ///
 /// Confined to one thread at a time.
 package final class TLSConnection {
-    /// What one call of ``receive(_:count:replies:)`` has found.
-    package struct Received {
-        /// Where the data is, in the buffer that was given.
-        package var data = 0..<0
-        /// The handshake is done since this call.
-        package var didEstablish = false
-        /// The peer has said that it sends no more (close_notify). What follows is ignored.
-        package var hasEnded = false
-        /// Why the connection cannot go on. Data that came before is good.
-        package var failure: TLSError?
-
-        package init() {}
-    }
-
     /// Free bytes that the buffer of ``receive(_:count:replies:)`` has before what was received.
     package static let headroomByteCount = 17 << 10
     /// Most records without data in one call: honest peers send one in a while. Each may cost a derivation of
     /// keys.
     package static let controlRecordLimit = 32
     /// Records after which TLS 1.3 goes on to new keys: less than the 2^24.5 full ones that AES-GCM allows
-    /// (RFC 8446 §5.5).
+    /// (RFC 8446 §5.5). TLS 1.2 has no new keys: see ``isUsedUp``.
     static let recordLimitOfKeys: UInt64 = 1 << 23
+    /// Blocks of AES in a full record.
+    static let blocksOfRecord = UInt64(RecordLimits.dataByteCount / 16)
 
     /// For tests and the simulator.
     package var recordLimitOfKeys = TLSConnection.recordLimitOfKeys
@@ -83,11 +71,24 @@ package final class TLSConnection {
     /// Whether data can be sent.
     package var isEstablished: Bool { writing != nil && !hasFailed && !hasClosed }
 
+    /// Whether a server's handshake waits for the client's last messages only: all that is left to do takes
+    /// little time, but for a client with a certificate, whose chain is checked.
+    package var hasAnswered: Bool { handshake?.hasAnswered ?? false }
+
     /// Bytes of memory that the peer makes this connection hold: a handshake that is not done, a record that
     /// is not complete, of which an array may take twice as many. (Its capacity depends on the allocator, and
     /// a simulation with the same seed must be the same run.) O(1).
     package var heldByteCount: Int {
         2 * partial.count + (handshake?.memoryByteCount ?? 0)
+    }
+
+    /// Whether either side has sent as much under its keys as AES-GCM allows, and cannot go on to new ones:
+    /// in TLS 1.2, as many blocks as ``recordLimitOfKeys`` full records have, 128 GiB of data. The connection
+    /// should end soon. O(1).
+    package var isUsedUp: Bool {
+        guard let facts, facts.version == .tls12, facts.cipher != .chaCha20Poly1305 else { return false }
+        let blockCount = max(reading?.blockCount ?? 0, writing?.blockCount ?? 0)
+        return blockCount / Self.blocksOfRecord >= recordLimitOfKeys
     }
 
     // MARK: Receiving

@@ -159,6 +159,21 @@ def test_tickets_survive_reloads(servers, tmp_path, version):
     assert resumed(server.port, session, context)[0]
 
 
+@pytest.mark.parametrize("version", ["TLSv1_2", "TLSv1_3"])
+def test_a_client_certificate_comes_with_no_ticket(servers, version):
+    """With one, an administrator would keep its rights when its certificate, or one of its issuers', has ended."""
+    server = servers(dev=False, arguments=[*pair("localhost"), "--tls-client-ca", FIXTURES / "issuer.pem"])
+    for identity, has_ticket in [("client", False), (None, True)]:
+        context = client_context(identity, maximum_version=ssl.TLSVersion[version])
+        client = Client(server.port, context)
+        assert client.ask("GET", "/.settings/rules.json")[0] == (200 if identity else 401)
+        session = client.sock.session
+        assert (session is not None and session.has_ticket) == has_ticket
+        if session is not None:
+            with open_socket(server.port, context, session=session) as secure:
+                assert secure.session_reused == has_ticket
+
+
 def s_client(port, *arguments, data=b""):
     return subprocess.run(
         ["openssl", "s_client", "-connect", f"127.0.0.1:{port}", "-CAfile", FIXTURES / "issuer.pem", *arguments],
@@ -675,6 +690,9 @@ def test_redirect(servers):
     with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
         plain.sendall(b"GET / HTTP/1.1\r\nHost: a\r\nX-Request-ID: id-7\r\n\r\n")
         assert b"\r\nX-Request-ID: id-7\r\n" in b"".join(iter(lambda: plain.recv(4096), b""))
+    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:  # what is no ASCII
+        plain.sendall(b"GET /a\xffb\xc3\xa4?\x80%ff HTTP/1.1\r\nHost: a\r\n\r\n")
+        assert b"/a%FFb%C3%A4?%80%ff\r\n" in b"".join(iter(lambda: plain.recv(4096), b""))
     for bad, status in [
         (b"GET / HTTP/1.1\r\n\r\n", b"400"),
         (b"nonsense\r\n\r\n", b"400"),

@@ -1,3 +1,4 @@
+import Foundation
 import PandoRandom
 import Testing
 
@@ -184,6 +185,41 @@ import Testing
                 #expect(!pair.server.tls.isEstablished && pair.server.failure != nil, "\(name)")
             }
         }
+    }
+
+    /// The server sends the chain of its file, and none that it finds among the issuers of administrators.
+    @Test(arguments: [false, true])
+    func chainIsThatOfTheFile(hasIssuer: Bool) throws {
+        let chain = fixture("localhost.pem") + (hasIssuer ? fixture("issuer.pem") : [])
+        let identity = try TLSIdentity(
+            chain: chain, key: fixture("localhost.key"), clientIssuers: fixture("issuer.pem"),
+            tickets: TicketKeys())
+        // In TLS 1.2 certificates are not encrypted.
+        let pair = try Pair(
+            TLSServerContext(standard: identity), try clientContext { $0.versions = 0x0303...0x0303 })
+        pair.server.receive(pair.client.takeOutput())
+        let answer = Data(pair.server.takeOutput())
+        for (name, isSent) in [("localhost", true), ("issuer", hasIssuer)] {
+            let lines = String(decoding: fixture(name + ".pem"), as: UTF8.self).split(separator: "\n")
+            let certificate = try #require(
+                Data(base64Encoded: lines.filter { !$0.hasPrefix("-") }.joined()))
+            #expect((answer.range(of: certificate) != nil) == isSent, "\(name)")
+        }
+    }
+
+    /// A server's signature is made when it has answered, and not with a request for another hello.
+    @Test(arguments: [0x0303, 0x0304] as [Int32])
+    func serverThatHasAnswered(version: Int32) throws {
+        let pair = try Pair(
+            TLSServerContext(standard: try identity("localhost")),
+            try clientContext { $0.versions = version...version })
+        let hello = pair.client.takeOutput()
+        pair.server.receive(Array(hello.dropLast()))
+        #expect(!pair.server.tls.hasAnswered)
+        pair.server.receive(Array(hello.suffix(1)))
+        #expect(pair.server.tls.hasAnswered && !pair.client.tls.hasAnswered)
+        pair.exchange()
+        #expect(pair.server.tls.isEstablished && !pair.server.tls.hasAnswered)
     }
 
     /// A client without any right could otherwise have many certificates compared.

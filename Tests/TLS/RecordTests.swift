@@ -111,6 +111,30 @@ import Testing
         #expect(pair.server.failure == nil && pair.client.failure == nil)
     }
 
+    /// TLS 1.2 can't go on to new keys: the connection should end. ChaCha20 has no limit (RFC 8446 §5.5).
+    @Test(arguments: suites)
+    func keysThatAreUsedUp(suite: (version: Int32, cipher: String)) throws {
+        let pair = try establishedPair { limit(&$0, to: suite) }
+        pair.server.tls.recordLimitOfKeys = 3
+        let hasLimit = suite.version == 0x0303 && !suite.cipher.contains("CHACHA")
+        for count in 1...4 {
+            #expect(!pair.server.tls.isUsedUp || count == 4, "after \(count - 1) full records")
+            try pair.server.send(pattern(16_384))
+            pair.exchange()
+        }
+        #expect(pair.server.tls.isUsedUp == hasLimit)
+        #expect(pair.client.data.count == 4 * 16_384 && pair.client.failure == nil)
+        // Small records count as what they are: a block of data, and one of the tag.
+        let other = try establishedPair { limit(&$0, to: suite) }
+        other.server.tls.recordLimitOfKeys = 1
+        for _ in 0..<500 { try other.client.send([1]) }
+        other.exchange()
+        #expect(!other.server.tls.isUsedUp)
+        for _ in 0..<12 { try other.client.send([1]) }
+        other.exchange()
+        #expect(other.server.tls.isUsedUp == hasLimit, "what the client sends counts, too")
+    }
+
     @Test func tooManyRecordsWithoutData() throws {
         let pair = try establishedPair { $0.versions = 0x0304...0x0304 }
         pair.client.tls.recordLimitOfKeys = 0

@@ -20,6 +20,8 @@ struct pando_tls_handshake {
     /// Whether our Finished was written; records after it are the first ones with the final keys.
     uint8_t has_finished;
     uint64_t final_record_count;
+    /// As a server of TLS 1.2: whether ServerHelloDone was written.
+    uint8_t has_hello_done;
     /// Of TLS 1.3: of the client and of the server.
     uint8_t secrets[2][48];
     size_t secret_counts[2];
@@ -29,6 +31,8 @@ struct pando_record_keys {
     EVP_CIPHER_CTX *cipher;
     /// Of the next record.
     uint64_t sequence;
+    /// Of the cipher, under these keys.
+    uint64_t block_count;
     /// The traffic secret, of TLS 1.3 only.
     uint8_t secret[48];
     /// TLS 1.3 and ChaCha20: 12 bytes. GCM of TLS 1.2: 4 bytes.

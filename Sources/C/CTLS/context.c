@@ -45,8 +45,9 @@ static SSL_CTX *new_context(const SSL_METHOD *method) {
         context, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION | SSL_OP_CIPHER_SERVER_PREFERENCE |
                      SSL_OP_PRIORITIZE_CHACHA);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    // libssl then holds no empty buffers while a handshake waits for the peer.
-    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    // libssl then holds no empty buffers while a handshake waits for the peer; and it sends the chain of the file, and does
+    // not look for another one among the issuers of the peers' certificates, in each handshake anew.
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS | SSL_MODE_NO_AUTO_CHAIN);
     if (SSL_CTX_set_min_proto_version(context, TLS1_2_VERSION) != 1 ||
         SSL_CTX_set_cipher_list(context, CIPHERS_12) != 1 || SSL_CTX_set_ciphersuites(context, CIPHERS_13) != 1 ||
         SSL_CTX_set1_groups_list(context, GROUPS) != 1) {
@@ -145,11 +146,14 @@ static int find_key(pando_tls_tickets *tickets, const unsigned char *name, ticke
     return place;
 }
 
-/// SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 1, 2 for a ticket to replace, 0 for none of ours, -1 for an error.
+/// SSL_CTX_set_tlsext_ticket_key_evp_cb(3): 1, 2 for a ticket to replace, -1 for an error; 0 for none of ours, or for an
+/// empty ticket of TLS 1.2 (RFC 5077 §3.3).
 static int ticket_callback(
     SSL *ssl, unsigned char *name, unsigned char *iv, EVP_CIPHER_CTX *cipher, EVP_MAC_CTX *mac, int is_new
 ) {
     pando_tls_tickets *tickets = SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), tickets_index);
+    // See `note_client_certificate`: where TLS 1.2 has announced a ticket, before it knew of the certificate.
+    if (is_new && SSL_get0_peer_certificate(ssl)) return 0;
     ticket_key key;
     int place = tickets ? find_key(tickets, is_new ? NULL : name, &key) : -1;
     if (place < 0) return is_new ? -1 : 0;
@@ -286,6 +290,14 @@ static int add_issuers(SSL_CTX *context, const void *bytes, size_t count, STACK_
     return added;
 }
 
+/// A client that shows a certificate gets no session ticket: with one it would keep its rights when its certificate, or one
+/// of its issuers', has ended (RFC 8446 §4.6.1). libssl calls this with each certificate that it verifies.
+static int note_client_certificate(int is_valid, X509_STORE_CTX *verification) {
+    SSL *ssl = X509_STORE_CTX_get_ex_data(verification, SSL_get_ex_data_X509_STORE_CTX_idx());
+    if (!ssl || SSL_set_num_tickets(ssl, 0) != 1) return 0;
+    return is_valid;
+}
+
 int32_t pando_tls_context_ask_clients(pando_tls_context *opaque, const void *issuers, size_t count, char *error) {
     SSL_CTX *context = AS_SSL_CTX(opaque);
     ERR_clear_error();
@@ -296,10 +308,10 @@ int32_t pando_tls_context_ask_clients(pando_tls_context *opaque, const void *iss
         return -1;
     }
     SSL_CTX_set_client_CA_list(context, names);
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, NULL);
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER, note_client_certificate);
     SSL_CTX_set_verify_depth(context, CLIENT_CHAIN_DEPTH);
     SSL_CTX_set_max_cert_list(context, CLIENT_CHAIN_BYTE_LIMIT);
-    // A ticket carries the client's certificate. It counts only while the issuers are the same.
+    // A client with a ticket is not asked for a certificate. With other issuers, it may have one.
     unsigned char digest[SHA256_DIGEST_LENGTH];
     SHA256(issuers, count, digest);
     SSL_CTX_set_session_id_context(context, digest, sizeof digest);
@@ -353,16 +365,25 @@ int32_t pando_tls_context_rsa_bits(pando_tls_context *opaque) {
     return key && EVP_PKEY_get_base_id(key) == EVP_PKEY_RSA ? EVP_PKEY_get_bits(key) : 0;
 }
 
-int64_t pando_tls_context_expiry(pando_tls_context *opaque) {
-    X509 *certificate = SSL_CTX_get0_certificate(AS_SSL_CTX(opaque));
+/// Seconds since 1970, or `unknown`.
+static int64_t seconds_of(const ASN1_TIME *time, int64_t unknown) {
     int days = 0, seconds = 0;
     ASN1_TIME *start = ASN1_TIME_set(NULL, 0);
-    int64_t result = INT64_MAX;
-    if (certificate && start && ASN1_TIME_diff(&days, &seconds, start, X509_get0_notAfter(certificate)) == 1)
-        result = (int64_t)days * 86400 + seconds;
+    int64_t result = unknown;
+    if (time && start && ASN1_TIME_diff(&days, &seconds, start, time) == 1) result = (int64_t)days * 86400 + seconds;
     ASN1_TIME_free(start);
     ERR_clear_error();
     return result;
+}
+
+int64_t pando_tls_context_begin(pando_tls_context *opaque) {
+    X509 *certificate = SSL_CTX_get0_certificate(AS_SSL_CTX(opaque));
+    return seconds_of(certificate ? X509_get0_notBefore(certificate) : NULL, INT64_MIN);
+}
+
+int64_t pando_tls_context_expiry(pando_tls_context *opaque) {
+    X509 *certificate = SSL_CTX_get0_certificate(AS_SSL_CTX(opaque));
+    return seconds_of(certificate ? X509_get0_notAfter(certificate) : NULL, INT64_MAX);
 }
 
 int32_t pando_tls_context_limit(

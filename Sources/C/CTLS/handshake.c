@@ -45,7 +45,10 @@ static void note_message(
     if (!is_written || !handshake) return;
     if (type == SSL3_RT_HEADER) {
         if (handshake->has_finished) handshake->final_record_count++;
-    } else if (type == SSL3_RT_HANDSHAKE && count > 0 && *(const uint8_t *)bytes == SSL3_MT_FINISHED) {
+    } else if (type == SSL3_RT_HANDSHAKE && count > 0) {
+        uint8_t message = *(const uint8_t *)bytes;
+        if (message == SSL3_MT_SERVER_DONE) handshake->has_hello_done = 1;
+        if (message != SSL3_MT_FINISHED) return;
         handshake->has_finished = 1;
         handshake->final_record_count = 0;
     }
@@ -147,6 +150,10 @@ pando_tls_progress pando_tls_handshake_advance(
     return PANDO_TLS_HAS_FAILED;
 }
 
+int32_t pando_tls_handshake_has_answered(pando_tls_handshake *handshake) {
+    return handshake->is_server && (handshake->has_finished || handshake->has_hello_done);
+}
+
 int32_t pando_tls_handshake_is_13(pando_tls_handshake *handshake) {
     return SSL_version(handshake->ssl) == TLS1_3_VERSION;
 }
@@ -232,9 +239,9 @@ int32_t pando_tls_handshake_result(
     facts->has_protocol = protocol_count > 0;
     if (handshake->is_server) {
         X509 *certificate = SSL_get0_peer_certificate(ssl);
-        // A ticket may outlive the certificate that it carries.
-        facts->has_client_certificate = certificate && SSL_get_verify_result(ssl) == X509_V_OK &&
-                                        X509_cmp_current_time(X509_get0_notAfter(certificate)) > 0;
+        // No ticket carries one: see `note_client_certificate`.
+        facts->has_client_certificate =
+            certificate && !facts->is_resumed && SSL_get_verify_result(ssl) == X509_V_OK;
     }
     const EVP_MD *digest = SSL_CIPHER_get_handshake_digest(cipher);
     int is_13 = facts->version == TLS1_3_VERSION, uses_sha384 = digest && EVP_MD_get_type(digest) == NID_sha384;

@@ -13,7 +13,7 @@
 #include <openssl/hmac.h>
 #include <string.h>
 
-enum { HEADER = 5, TAG = 16, NONCE = 12, EXPLICIT_NONCE = 8, DATA_LIMIT = 16384, APPLICATION_DATA = 23 };
+enum { HEADER = 5, TAG = 16, BLOCK = 16, NONCE = 12, EXPLICIT_NONCE = 8, DATA_LIMIT = 16384, APPLICATION_DATA = 23 };
 
 static EVP_CIPHER *ciphers[3];
 static CRYPTO_ONCE ciphers_once = CRYPTO_ONCE_STATIC_INIT;
@@ -79,7 +79,7 @@ int pando_record_keys_derive(pando_record_keys *keys) {
     uint8_t key[32];
     int is_made = expand(keys, "key", key, pando_tls_key_count(keys->kind)) &&
                   expand(keys, "iv", keys->iv, sizeof keys->iv) && pando_record_keys_set(keys, key);
-    keys->sequence = 0;
+    keys->sequence = keys->block_count = 0;
     OPENSSL_cleanse(key, sizeof key);
     return is_made;
 }
@@ -96,7 +96,15 @@ int32_t pando_record_keys_update(pando_record_keys *keys) {
 
 uint64_t pando_record_sequence(const pando_record_keys *keys) { return keys->sequence; }
 
+uint64_t pando_record_block_count(const pando_record_keys *keys) { return keys->block_count; }
+
 // Records
+
+/// A record has used the keys: a block for each 16 bytes, and one for the tag.
+static void count_record(pando_record_keys *keys, size_t byte_count) {
+    keys->sequence++;
+    keys->block_count += (byte_count + BLOCK - 1) / BLOCK + 1;
+}
 
 static int has_explicit_nonce(const pando_record_keys *keys) {
     return !keys->is_13 && keys->kind != PANDO_CHACHA20_POLY1305;
@@ -156,7 +164,7 @@ int64_t pando_record_seal(pando_record_keys *keys, uint8_t type, const void *dat
         (!inner || EVP_EncryptUpdate(cipher, output + count, &used, &type, 1) == 1) &&
         EVP_EncryptFinal_ex(cipher, tag, &used) == 1 &&
         EVP_CIPHER_CTX_ctrl(cipher, EVP_CTRL_AEAD_GET_TAG, TAG, tag) == 1) {
-        keys->sequence++;
+        count_record(keys, count + inner);
         return (int64_t)(HEADER + length);
     }
     ERR_clear_error();
@@ -184,7 +192,7 @@ int32_t pando_record_open(
         ERR_clear_error();
         return PANDO_RECORD_BAD_MAC;
     }
-    keys->sequence++;
+    count_record(keys, plain);
     *type = record[0];
     if (keys->is_13) {
         // The type is the last byte that is not padding (RFC 8446 §5.4).

@@ -54,6 +54,8 @@ void pando_tls_context_names(
     void *list);
 /// Bits of the private key where it is one of RSA, else 0.
 int32_t pando_tls_context_rsa_bits(pando_tls_context *context);
+/// From when on the certificate is valid, in seconds since 1970.
+int64_t pando_tls_context_begin(pando_tls_context *context);
 /// When the certificate ends, in seconds since 1970.
 int64_t pando_tls_context_expiry(pando_tls_context *context);
 /// Limits what a client offers, for tests: versions as 0x0303 and 0x0304, 0 for no limit; ciphers by OpenSSL's names of
@@ -85,7 +87,7 @@ typedef struct pando_tls_facts {
     uint8_t is_resumed;
     /// ALPN (RFC 7301) has agreed on http/1.1.
     uint8_t has_protocol;
-    /// The client has shown a certificate of the issuers of `pando_tls_context_ask_clients`.
+    /// The client has shown a certificate of the issuers of `pando_tls_context_ask_clients`, in this handshake.
     uint8_t has_client_certificate;
 } pando_tls_facts;
 
@@ -99,6 +101,8 @@ void pando_tls_handshake_free(pando_tls_handshake *handshake);
 /// Gives whole records, or what cannot begin one, and goes on with the handshake. Not after it is done or has failed.
 pando_tls_progress pando_tls_handshake_advance(
     pando_tls_handshake *handshake, const void *bytes, size_t count, char *error);
+/// Whether a server has written all that it says before the client's last messages: its signature is made.
+int32_t pando_tls_handshake_has_answered(pando_tls_handshake *handshake);
 /// Whether TLS 1.3 was agreed on. Of a server, once it has read a ClientHello.
 int32_t pando_tls_handshake_is_13(pando_tls_handshake *handshake);
 /// Bytes to send that were not taken yet; also after a failure: an alert.
@@ -120,6 +124,8 @@ void pando_record_keys_free(pando_record_keys *keys);
 int32_t pando_record_keys_update(pando_record_keys *keys);
 /// The number of the next record under these keys.
 uint64_t pando_record_sequence(const pando_record_keys *keys);
+/// Blocks of 16 bytes that records under these keys have taken.
+uint64_t pando_record_block_count(const pando_record_keys *keys);
 
 /// Bytes of a record's header (RFC 8446 §5.1).
 static const int32_t PANDO_RECORD_HEADER_BYTE_COUNT = 5;
