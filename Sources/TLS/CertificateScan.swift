@@ -64,4 +64,19 @@ struct CertificateScan: Equatable {
     }
 
     var sources: [CertificateSource] { CertificateSource.sorted(stamps.keys) }
+
+    /// This scan, but with what has changed since the last scan as it looked in `seen`: a file may be half
+    /// written, and one that keeps changing must not keep the others from being read. O(sources).
+    func settled(since last: CertificateScan, otherwise seen: CertificateScan) -> CertificateScan {
+        guard self != last else { return self }
+        var settled = self
+        for source in Set(stamps.keys).union(last.stamps.keys).union(seen.stamps.keys)
+        where stamps[source] != last.stamps[source] {
+            settled.stamps[source] = seen.stamps[source]
+        }
+        if clientIssuers != last.clientIssuers { settled.clientIssuers = seen.clientIssuers }
+        if isComplete != last.isComplete { settled.isComplete = seen.isComplete }
+        if leftOutCount != last.leftOutCount { settled.leftOutCount = seen.leftOutCount }
+        return settled
+    }
 }

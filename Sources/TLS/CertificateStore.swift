@@ -15,15 +15,11 @@ package final class CertificateStore: Sendable {
         package let text: String
     }
 
-    /// Between two calls of ``reloadIfChanged(at:)``: a change counts when two calls have seen the same, so
-    /// within 4 s.
+    /// Between two calls of ``reloadIfChanged(at:while:)``: a change of a file counts when two calls have
+    /// seen the same of it, so within 4 s.
     package static let checkInterval: Duration = .seconds(2)
     /// Between two ticket keys. A ticket is accepted for two or three of these.
     private static let ticketKeySeconds: Int64 = 8 * 3600
-    /// Before a certificate ends, for a warning.
-    private static let expiryWarningSeconds: Int64 = 7 * 86_400
-    /// An RSA key with more bits gets a notice: with 4096, a handshake takes 5.7 ms of a processor.
-    private static let rsaBitLimit = 3072
     /// Between two warnings of the same.
     private static let warningIntervalSeconds: Int64 = 86_400
 
@@ -60,10 +56,12 @@ package final class CertificateStore: Sendable {
     private struct State {
         var loaded: [CertificateSource: Loaded]
         var clientIssuers: [UInt8]?
-        /// What the last scan saw, whether it could be used or not.
-        var seen = CertificateScan()
-        /// What the last scan found changed: it counts when the next scan sees the same.
-        var changing: CertificateScan?
+        /// What the files that were read last looked like, whether they could be used or not.
+        var seen: CertificateScan
+        /// The last scan: of a file, what the next one finds changed counts if this one has seen the same.
+        var scanned: CertificateScan
+        /// When certificates begin that are not used yet, because the former ones are still valid.
+        var begins: [CertificateSource: Int64] = [:]
         var rotatedSeconds: Int64?
         /// When it was last looked whether there is something to warn of.
         var warnedSeconds: Int64?
@@ -109,7 +107,7 @@ package final class CertificateStore: Sendable {
             throw Problems(texts: problems)
         }
         published = Mutex(first)
-        state = Mutex(State(loaded: loaded, clientIssuers: clientIssuers, seen: scan))
+        state = Mutex(State(loaded: loaded, clientIssuers: clientIssuers, seen: scan, scanned: scan))
     }
 
     /// What new connections use. One lock, which no reload holds while it reads.
@@ -128,57 +126,23 @@ package final class CertificateStore: Sendable {
     package func warnings(at now: Int64) -> [Message] {
         state.withLock { state in
             warnings(state, at: now)
-                + CertificateSource.sorted(state.loaded.keys).flatMap { notices(of: $0, state.loaded[$0]) }
+                + CertificateSource.sorted(state.loaded.keys).flatMap { source in
+                    state.loaded[source].map { CertificateWarnings.notices(of: source, $0.identity) } ?? []
+                }
         }
-    }
-
-    private func notices(of source: CertificateSource, _ loaded: Loaded?) -> [Message] {
-        guard let bitCount = loaded?.identity.rsaBitCount, bitCount > Self.rsaBitLimit else { return [] }
-        return [
-            Message(
-                level: .notice,
-                text:
-                    "\(source.key): an RSA key of \(bitCount) bits takes several times as much processor time for each handshake as one of 2048 bits, or as an ECDSA key (P-256)"
-            )
-        ]
     }
 
     private func warnings(_ state: State, at now: Int64) -> [Message] {
-        CertificateSource.sorted(state.loaded.keys).flatMap { warnings(of: $0, state.loaded[$0], at: now) }
-            + warnings(of: state.seen)
-    }
-
-    private func warnings(of scan: CertificateScan) -> [Message] {
-        guard scan.leftOutCount > 0 else { return [] }
-        return [
-            Message(
-                level: .warning,
-                text:
-                    "\(locations.directory ?? ""): has more than \(CertificateScan.nameLimit) names; the last \(scan.leftOutCount) in the order of names are not used"
-            )
-        ]
-    }
-
-    private func warnings(of source: CertificateSource, _ loaded: Loaded?, at now: Int64) -> [Message] {
-        var found: [Message] = []
-        if FileStamp(source.key)?.isReadableByAll == true {
-            found.append(
-                Message(
-                    level: .warning,
-                    text: "\(source.key): every user of this machine may read the private key; chmod o-r it"))
-        }
-        if let expiry = loaded?.identity.expirySeconds, expiry - now < Self.expiryWarningSeconds {
-            let when = expiry <= now ? "has expired" : "expires in \((expiry - now) / 3600) hours"
-            found.append(Message(level: .warning, text: "\(source.certificate): the certificate \(when)"))
-        }
-        return found
+        CertificateSource.sorted(state.loaded.keys).flatMap { source in
+            state.loaded[source].map { CertificateWarnings.warnings(of: source, $0.identity, at: now) } ?? []
+        } + CertificateWarnings.warnings(of: state.seen, in: locations.directory)
     }
 
     // MARK: Reloading
 
     /// Looks at the files, and reads those that have changed and look the same as at the last call: a file
-    /// may be half written. Also makes new ticket keys when it is time, and repeats ``warnings(at:)`` each
-    /// day.
+    /// may be half written. The others do not wait for one that keeps changing. Also makes new ticket keys
+    /// when it is time, and repeats ``warnings(at:)`` each day.
     ///
     /// Blocks for three system calls for each certificate, and about a millisecond for each that is read.
     /// - Parameters:
@@ -193,15 +157,11 @@ package final class CertificateStore: Sendable {
             state.warnedSeconds = isDue ? now : warned
             // Those of what is read now come with it.
             let repeated = isDue ? warnings(state, at: now) : []
-            guard scan != state.seen else {
-                state.changing = nil
-                return repeated
-            }
-            guard scan == state.changing else {
-                state.changing = scan
-                return repeated
-            }
-            return repeated + reload(scan, &state, at: now, all: false, while: goesOn)
+            let settled = scan.settled(since: state.scanned, otherwise: state.seen)
+            state.scanned = scan
+            let hasBegun = state.begins.values.contains { $0 <= now }
+            guard settled != state.seen || hasBegun else { return repeated }
+            return repeated + reload(settled, &state, at: now, all: false, while: goesOn)
         }
     }
 
@@ -238,16 +198,20 @@ package final class CertificateStore: Sendable {
                     level: .error,
                     text: "\(locations.directory ?? ""): can't be read; its certificates stay as they were"))
         }
-        if scan.leftOutCount != before.leftOutCount { messages += warnings(of: scan) }
+        if scan.leftOutCount != before.leftOutCount {
+            messages += CertificateWarnings.warnings(of: scan, in: locations.directory)
+        }
         var clientIssuers = state.clientIssuers
         reloadClientIssuers(scan, before, &clientIssuers, &messages, all: all)
-        var loaded = state.loaded
+        var (loaded, begins) = (state.loaded, state.begins)
         for source in scan.sources {
             guard goesOn() else { return [] }
             let old = loaded[source]
             let isChanged = all || scan.stamps[source] != before.stamps[source] || old == nil
-            guard isChanged else { continue }
-            loaded[source] = reload(source, old, clientIssuers: clientIssuers, at: now, &messages)
+            guard isChanged || begins[source].map({ $0 <= now }) == true else { continue }
+            begins[source] = nil
+            loaded[source] = reload(
+                source, old, clientIssuers: clientIssuers, at: now, begins: &begins, &messages)
         }
         // Also of certificates whose files are bad, gone or were not looked for: a former issuer must not be
         // accepted by any of them.
@@ -258,7 +222,7 @@ package final class CertificateStore: Sendable {
         }
         let withRemoved = loaded
         state.seen = scan
-        state.changing = nil
+        state.begins = begins.filter { scan.stamps[$0.key] != nil }
         state.clientIssuers = clientIssuers
         if scan.isComplete {
             for source in CertificateSource.sorted(loaded.keys) where scan.stamps[source] == nil {
@@ -290,17 +254,29 @@ package final class CertificateStore: Sendable {
     }
 
     /// Reads one certificate and its key again.
-    /// - Returns: What is used from now on: the old one where the files are bad; nil where there is none.
+    /// - Returns: What is used from now on: the old one where the files are bad, or where it is valid and the
+    ///   new one is not; nil where there is none.
     private func reload(
         _ source: CertificateSource, _ old: Loaded?, clientIssuers: [UInt8]?, at now: Int64,
-        _ messages: inout [Message]
+        begins: inout [CertificateSource: Int64], _ messages: inout [Message]
     ) -> Loaded? {
         do throws(InvalidCertificate) {
             let new = try Self.load(source, old, clientIssuers: clientIssuers, tickets)
             guard new.chain != old?.chain || new.key != old?.key else { return new }
+            if let old, CertificateWarnings.fault(of: old.identity, at: now) == nil,
+                let fault = CertificateWarnings.fault(of: new.identity, at: now)
+            {
+                if new.identity.beginSeconds > now { begins[source] = new.identity.beginSeconds }
+                messages.append(
+                    Message(
+                        level: .error,
+                        text: "\(source.certificate): the new certificate \(fault); it stays as it was"))
+                return old
+            }
             messages.append(
                 Message(level: .notice, text: "\(source.certificate): the certificate was read again"))
-            messages += warnings(of: source, new, at: now) + notices(of: source, new)
+            messages += CertificateWarnings.warnings(of: source, new.identity, at: now)
+            messages += CertificateWarnings.notices(of: source, new.identity)
             return new
         } catch {
             guard let old else {

@@ -34,6 +34,8 @@ package final class TLSIdentity: @unchecked Sendable {
     private let tickets: TicketKeys
     /// The host names of the certificate, in lower case; a wildcard begins with `*.`.
     package let names: [String]
+    /// From when on the certificate is valid, in seconds since 1970.
+    package let beginSeconds: Int64
     /// When the certificate ends, in seconds since 1970.
     package let expirySeconds: Int64
     /// Bits of the private key where it is one of RSA, else 0.
@@ -86,6 +88,7 @@ package final class TLSIdentity: @unchecked Sendable {
                 }, list)
         }
         self.names = names
+        beginSeconds = unsafe pando_tls_context_begin(context)
         expirySeconds = unsafe pando_tls_context_expiry(context)
         rsaBitCount = unsafe Int(pando_tls_context_rsa_bits(context))
     }

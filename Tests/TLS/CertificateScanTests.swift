@@ -49,6 +49,34 @@ import Testing
         }
     }
 
+    /// Of each file, what two scans have seen counts.
+    @Test func whatChangesBetweenTwoScansDoesNotCountYet() throws {
+        try withFiles(["a/fullchain.pem", "b/fullchain.pem", "issuers.pem"]) { directory in
+            var locations = CertificateLocations()
+            (locations.directory, locations.clientIssuers) = (directory, directory + "/issuers.pem")
+            func change(_ name: String) throws {
+                let text = UUID().uuidString
+                try text.write(toFile: directory + "/" + name, atomically: true, encoding: .utf8)
+            }
+            let seen = CertificateScan(locations)
+            #expect(seen.settled(since: seen, otherwise: seen) == seen)
+            try change("a/fullchain.pem")
+            let first = CertificateScan(locations)
+            #expect(first.settled(since: seen, otherwise: seen) == seen)
+            try change("b/fullchain.pem")
+            try change("issuers.pem")
+            let second = CertificateScan(locations)
+            #expect(second.settled(since: first, otherwise: seen) == first, "a alone")
+            #expect(second.settled(since: second, otherwise: seen) == second)
+            // A directory that is gone for one scan only.
+            try FileManager.default.removeItem(atPath: directory)
+            let gone = CertificateScan(locations)
+            #expect(gone.settled(since: second, otherwise: second) == second)
+            #expect(second.settled(since: gone, otherwise: second) == second)
+            #expect(!gone.settled(since: gone, otherwise: second).isComplete)
+        }
+    }
+
     @Test func scansAreEqualUntilAFileChanges() throws {
         try withFiles(["a/fullchain.pem", "issuers.pem"]) { directory in
             var locations = CertificateLocations()

@@ -101,6 +101,80 @@ final class Folder {
         #expect(store.reloadIfChanged(at: now + 6) == [])
     }
 
+    /// One file that keeps changing delays itself only: not certificates, and not the issuers of clients.
+    @Test(arguments: ["certificate", "issuers"])
+    func aFileThatKeepsChangingDelaysNoOther(restless: String) throws {
+        write("localhost", as: "a")
+        write("rsa", as: "b")
+        folder.write(fixture("issuer.pem"), to: "ca.pem")
+        var locations = directory()
+        locations.clientIssuers = folder.path + "/ca.pem"
+        let store = try CertificateStore(locations)
+        func change() {
+            if restless == "issuers" {
+                folder.write(fixture("stranger.pem"), to: "ca.pem")
+            } else {
+                write("rsa4096", as: "b")
+            }
+        }
+        write("wild", as: "a")
+        change()
+        #expect(store.reloadIfChanged(at: now) == [])
+        change()
+        #expect(store.reloadIfChanged(at: now + 2).map(\.level) == [.notice])
+        #expect(names(store, "a").first == "*.example.com" && names(store, "b").first == "rsa.example.com")
+        #expect(try isAdministrator(of: store) == true)
+        // Once it rests, it counts.
+        #expect(store.reloadIfChanged(at: now + 4).first?.level == .notice)
+        if restless == "issuers" {
+            #expect(try isAdministrator(of: store) == nil)
+        } else {
+            #expect(names(store, "b").first == "rsa4096.example.com")
+        }
+        #expect(store.reloadIfChanged(at: now + 6) == [])
+    }
+
+    /// Of the year 2030, with `later.pem`.
+    private static let (beforeLater, duringLater, afterLater): (Int64, Int64, Int64) = (
+        1_893_456_000 - 7200, 1_893_456_000, 1_924_992_000
+    )
+
+    /// A certificate that is valid is not replaced by one that is not.
+    @Test func aNewCertificateThatIsNotValidKeepsTheOldOne() throws {
+        write("localhost", as: "a")
+        let store = try CertificateStore(directory())
+        write("later", as: "a")
+        for (time, reason) in [
+            (Self.beforeLater, "is not valid yet, but in 2 hours"), (Self.afterLater, "has expired"),
+        ] {
+            let messages = store.reload(at: time)
+            #expect(messages.map(\.level) == [.error] && messages[0].text.contains(reason), "\(messages)")
+            #expect(names(store, "a") == ["localhost"])
+        }
+        // One that was put there too early is used when its time begins.
+        #expect(store.reload(at: Self.beforeLater).map(\.level) == [.error])
+        #expect(store.reloadIfChanged(at: Self.duringLater - 1) == [] && names(store, "a") == ["localhost"])
+        #expect(store.reloadIfChanged(at: Self.duringLater).map(\.level) == [.notice])
+        #expect(names(store, "a") == ["later.example.com"])
+        #expect(store.reloadIfChanged(at: Self.duringLater + 2) == [])
+        // Both are of no use: the new one counts, with a warning.
+        write("localhost", as: "a")
+        let messages = store.reload(at: 200 * 365 * 86_400)
+        #expect(messages.map(\.level) == [.notice, .warning] && names(store, "a") == ["localhost"])
+    }
+
+    @Test func aCertificateWithoutAFormerOneIsUsedAtAnyTime() throws {
+        write("later", as: "a")
+        let store = try CertificateStore(directory())
+        for (time, reason) in [
+            (Self.beforeLater, "is not valid yet, but in 2 hours"), (Self.afterLater, "has expired"),
+        ] {
+            let messages = store.warnings(at: time)
+            #expect(messages.map(\.level) == [.warning] && messages[0].text.contains(reason), "\(messages)")
+        }
+        #expect(store.warnings(at: Self.duringLater) == [])
+    }
+
     @Test func aBadNewFileKeepsTheOldOne() throws {
         let store = try CertificateStore(pair())
         for (name, bytes) in [

@@ -20,6 +20,17 @@ self() { # self NAME SUBJECT
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout "$1.key" -out "$1.pem" \
         -subj "/CN=$2" -days $days
 }
+later() { # later NAME SUBJECT: valid in the year 2030 only
+    local folder
+    folder=$(mktemp -d)
+    touch "$folder/index.txt"
+    openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out "$1.key"
+    openssl req -new -key "$1.key" -subj "/CN=$2" -out "$folder/request"
+    openssl ca -batch -notext -md sha256 -cert issuer.pem -keyfile issuer.key -in "$folder/request" -out "$1.pem" \
+        -startdate 20300101000000Z -enddate 20310101000000Z -config <(printf '%s\n' '[ca]' 'default_ca=a' '[a]' \
+        "database=$folder/index.txt" "new_certs_dir=$folder" 'rand_serial=yes' 'policy=p' '[p]' 'commonName=supplied')
+    rm -r "$folder"
+}
 self issuer "Pando test issuer"
 self stranger "stranger"
 issue localhost ec localhost 'subjectAltName=DNS:localhost,IP:127.0.0.1' 'extendedKeyUsage=serverAuth'
@@ -27,4 +38,5 @@ issue rsa rsa2048 rsa.example.com 'subjectAltName=DNS:rsa.example.com,DNS:localh
 issue rsa4096 rsa4096 rsa4096.example.com 'subjectAltName=DNS:rsa4096.example.com,DNS:localhost' 'extendedKeyUsage=serverAuth'
 issue wild ec wild 'subjectAltName=DNS:*.example.com,DNS:other.example.org' 'extendedKeyUsage=serverAuth'
 issue client ec administrator 'extendedKeyUsage=clientAuth'
+later later later.example.com
 rm -f issuer.srl
