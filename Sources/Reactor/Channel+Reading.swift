@@ -138,9 +138,15 @@ extension Channel {
     }
 
     private func read(through secure: SecureStage) {
+        // A signature, or the check of a client's certificates.
+        wasLong = !secure.isHandshakeDone
         let input = secure.read(descriptor, atMost: min(readByteLimit, buffers.readByteLimit), buffers)
-        // Handshakes are bulk: in a tick, other channels are handled first, and only so many handshakes.
-        isBulk = readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
+        // Handshakes are bulk until they are answered: in a tick, other channels are handled first, and only
+        // so many handshakes.
+        isBulk =
+            secure.hasAnswered
+            ? readPace.noteAnswered(isFull: input.isFull)
+            : readPace.noteRead(isFull: input.isFull || !secure.isHandshakeDone)
         guard input.result > 0 else {
             if input.isAbandoned { metrics.handshakes.add(.abandoned) }
             if input.result == 0 {
@@ -153,7 +159,7 @@ extension Channel {
         let received = input.received
         if received.didEstablish {
             metrics.handshakes.add(.done)
-            isBulk = readPace.noteEstablished(isFull: input.isFull)
+            isBulk = readPace.noteAnswered(isFull: input.isFull)
         } else if received.failure != nil, !secure.isHandshakeDone {
             metrics.handshakes.add(.failed)
         }

@@ -67,6 +67,8 @@ extension Channel {
         guard error == 0 else { return fail(Int32(truncatingIfNeeded: -error)) }
         updateInterest()
         if phase == .flushing, !hasUnsentOutput { linger() }
+        // The peer connects again, with other keys.
+        if phase == .open, secure?.isUsedUp == true { closeAfterFlush() }
     }
 
     var hasUnsentOutput: Bool { output.unsentByteCount > 0 || secure?.hasUnsent ?? false }

@@ -205,7 +205,7 @@ final class Poller {
                 pollable.round = round
                 unsafe pollable.ready(event.ready)
                 moveIfNeeded(pollable)
-                isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk)
+                isComplete = !pace.isOver(configuration, wasLong: pollable.isBulk || pollable.wasLong)
             }
         }
         if isComplete { round = (round &+ 1) & ~Self.bulkRoundBit }

@@ -30,11 +30,12 @@ struct ReadPace {
     /// To handle what was read took long.
     mutating func noteLong() { bulkReadCount = Self.bulkReadLimit }
 
-    /// The handshake of TLS is done. Its reads were those of a busy channel, which the next ones are not:
-    /// beside thousands of handshakes each of them would wait for all of those.
+    /// The handshake of TLS is done, or the server's part of it that takes long. Its reads were those of a
+    /// busy channel, which the next ones are not: beside thousands of handshakes each of them would wait for
+    /// all of those.
     /// - Parameter isFull: The peer has more than the last of these reads took, probably.
     /// - Returns: Whether the channel is bulk.
-    mutating func noteEstablished(isFull: Bool) -> Bool {
+    mutating func noteAnswered(isFull: Bool) -> Bool {
         isNew = false
         bulkReadCount = isFull ? Self.bulkReadLimit : 0
         return isFull

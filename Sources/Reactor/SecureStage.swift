@@ -68,8 +68,13 @@ package final class SecureStage: @unchecked Sendable {
     var isEstablished: Bool { connection.isEstablished }
     /// The handshake is done.
     var isHandshakeDone: Bool { connection.facts != nil }
+    /// A server's handshake waits for the client's last messages only (``TLSConnection/hasAnswered``).
+    var hasAnswered: Bool { connection.hasAnswered }
     /// What the handshake has agreed on.
     var facts: TLSFacts? { connection.facts }
+
+    /// The keys may not be used for much more (``TLSConnection/isUsedUp``).
+    var isUsedUp: Bool { connection.isUsedUp }
 
     /// Records wait for the kernel.
     var hasUnsent: Bool { !unsent.isEmpty }

@@ -9,7 +9,7 @@ import Testing
         case fullRead
         case longRead
         case writable
-        case established
+        case answered
     }
 
     @Test(
@@ -31,7 +31,7 @@ import Testing
                 [true, true] + Array(repeating: true, count: 8) + [false], "eight reads after a long one"
             ),
             (
-                [.fullRead, .established, .read], [true, false, false],
+                [.fullRead, .answered, .read], [true, false, false],
                 "the reads of a handshake are not counted"
             ),
             ([.read, .fullRead, .writable], [true, true, true], "output does not make it less busy"),
@@ -47,7 +47,7 @@ import Testing
                 pace.noteLong()
                 return true
             case .writable: return pace.noteWritable()
-            case .established: return pace.noteEstablished(isFull: false)
+            case .answered: return pace.noteAnswered(isFull: false)
             }
         }
         #expect(found == expected, "\(because)")

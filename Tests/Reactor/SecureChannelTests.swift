@@ -40,10 +40,11 @@ private final class SecureClient: Sendable {
 
     init(
         _ address: SocketAddress, _ log: Log<Event>, issuer: String = "issuer",
+        limits: TLSClientContext.Limits = .init(),
         _ set: @escaping @Sendable (Scripted, Channel) -> Void
     ) throws {
         let loop = try EventLoop()
-        let context = try TLSClientContext(issuers: fixture(issuer + ".pem"))
+        let context = try TLSClientContext(issuers: fixture(issuer + ".pem"), limits: limits)
         try Connector.connect(
             to: address, on: loop, tls: TLSConnection(client: context, host: "localhost"),
             makeDelegate: { channel in
@@ -138,6 +139,51 @@ private final class HeldChannel: @unchecked Sendable {
         }
         defer { client.stop() }
         #expect(log.waitForBytes(5, of: 1) == [1, 2, 3, 4, 5])
+    }
+
+    /// A client that has its answer does not wait behind those that have none.
+    @Test func theEndOfAHandshakeIsNotBulk() throws {
+        let held = HeldChannel()
+        let host = try secureHost(.init(), Log<Event>()) { _, channel in held.channel = channel }
+        defer { host.stop() }
+        let hello = SealedBuffer()
+        try TLSConnection(
+            client: TLSClientContext(issuers: fixture("issuer.pem")), host: "localhost"
+        ).begin(to: hello)
+        let peer = try Peer(host.address)
+        peer.send(hello.array())
+        #expect(peer.receive()?.isEmpty == false)
+        let found = host.on { _ in
+            // Released here: a channel is used on its loop only.
+            let channel = exchange(&held.channel, with: nil)
+            return channel.map { [$0.tlsFacts != nil, $0.isBulk, $0.wasLong] }
+        }
+        #expect(found == [false, false, true])
+    }
+
+    /// TLS 1.2 has no new keys (RFC 8446 §5.5): the peer connects again.
+    @Test func aConnectionEndsBeforeItsKeysAreUsedUp() throws {
+        let log = Log<Event>()
+        let context = try serverContext()
+        let host = try Host(.init()) { socket, loop in
+            let tls = TLSConnection(server: context)
+            tls.recordLimitOfKeys = 1
+            _ = try? Channel.adopt(socket, on: loop, tls: tls) { _ in
+                let delegate = Scripted(0, log: log)
+                delegate.onReceived = { _, channel in channel.write(pattern(0..<50_000).rawSpan) }
+                return delegate
+            }
+        }
+        defer { host.stop() }
+        var limits = TLSClientContext.Limits()
+        limits.versions = 0x0303...0x0303
+        let client = try SecureClient(host.address, log, limits: limits) { _, channel in
+            channel.write([7].rawSpan)
+        }
+        defer { client.stop() }
+        #expect(log.waitForBytes(50_000, of: 1) == pattern(0..<50_000))
+        #expect(log.waitForClose(of: 1) == .requested && log.waitForClose(of: 0) == .requested)
+        #expect(log.all.contains(.ended(1)), "with close_notify")
     }
 
     @Test func closeAfterFlushDeliversAll() throws {
