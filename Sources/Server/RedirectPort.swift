@@ -139,15 +139,23 @@ private final class RedirectConnection: ChannelDelegate {
     private func redirection(of received: RequestHead) -> [UInt8] {
         let isForwarded = channel.peerAddress.map { clients.trustedProxies.contains($0) } ?? false
         let head = isForwarded ? RequestHead(forwarded: received) : received
-        // The target stays as it was received, byte by byte: the head reader lets no control character
-        // through.
+        // The target stays as it was received, but for bytes that no URI has (RFC 3986 §2): the head reader
+        // lets no control character through, and other text than ASCII is percent-encoded.
         var fields: [UInt8] = []
         fields.append(requestID: head.requestID)
         guard let host = head.hostBytes else { return Self.response(.badRequest, fields) }
         fields += Array("Location: https://".utf8) + host + Array(":\(securePort)".utf8)
-        fields += head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes
-        if let query = head.queryBytes { fields += Array("?".utf8) + query }
+        fields += Self.encoded(head.pathBytes.isEmpty ? ArraySlice("/".utf8) : head.pathBytes)
+        if let query = head.queryBytes { fields += Array("?".utf8) + Self.encoded(query) }
         return Self.response(.permanentRedirect, fields + Array("\r\n".utf8))
+    }
+
+    /// With bytes beyond ASCII percent-encoded (RFC 3986 §2.1).
+    private static func encoded(_ target: ArraySlice<UInt8>) -> [UInt8] {
+        let digits = Array("0123456789ABCDEF".utf8)
+        return target.flatMap { byte in
+            byte < 0x80 ? [byte] : [UInt8(ascii: "%"), digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+        }
     }
 
     private static func response(_ status: HTTPStatus, _ fields: [UInt8] = []) -> [UInt8] {
