@@ -9,8 +9,8 @@ package class Pollable {
     /// The events that the kernel was last asked to report. Set by the poller.
     final var interest: UInt32 = 0
     /// Its events take long, or one of its last reads filled the receive buffer, so the peer sends as fast as
-    /// it can; or it is new, and not one of a few, or with TLS and not answered: in a tick, others are handled
-    /// first.
+    /// it can; or it is new, and not one of a few, or with TLS and not answered: in a tick, others are
+    /// handled first.
     final var isBulk = false
     /// Its last event took long, perhaps, though the next one does not: after it, the poller looks at the
     /// clock.
