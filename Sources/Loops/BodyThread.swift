@@ -17,11 +17,11 @@ final class BodyJob: Sendable {
     fileprivate let byteLimit: Int
     fileprivate let results: Mailbox<BodyResult>
     /// nil once its client is gone.
-    private let bytes: Mutex<[UInt8]?>
+    private let bytes: Mutex<ByteBlocks?>
 
     /// - Parameter byteLimit: Most bytes, inflated.
     init(
-        _ bytes: [UInt8], isGzip: Bool, byteLimit: Int, of request: RESTRequest, for session: SessionID,
+        _ bytes: ByteBlocks, isGzip: Bool, byteLimit: Int, of request: RESTRequest, for session: SessionID,
         results: Mailbox<BodyResult>
     ) {
         self.session = session
@@ -33,20 +33,23 @@ final class BodyJob: Sendable {
         self.bytes = Mutex(bytes)
     }
 
-    /// Its client is gone: its memory is free at once, not when its turn comes. Also once it is being
-    /// read: then nothing happens.
-    func cancel() { bytes.withLock { $0 = nil } }
+    /// Its client is gone: its memory is free at once, not when its turn comes. Once it is being read, its
+    /// result is dropped.
+    /// - Returns: Its bytes, unless it is being read: the caller frees them.
+    func cancel() -> ByteBlocks? { bytes.withLock { exchange(&$0, with: nil) } }
+
+    fileprivate var isCancelled: Bool { bytes.withLock { $0 == nil } }
 
     /// Empty once its client is gone.
-    fileprivate func take() -> [UInt8] {
+    fileprivate func take() -> ByteBlocks {
         bytes.withLock { bytes in
-            if bytes == nil { return [] }
-            return exchange(&bytes, with: []) ?? []
+            if bytes == nil { return ByteBlocks() }
+            return exchange(&bytes, with: ByteBlocks()) ?? ByteBlocks()
         }
     }
 
     /// Puts back what was taken.
-    fileprivate func put(_ taken: [UInt8]) {
+    fileprivate func put(_ taken: ByteBlocks) {
         bytes.withLock { if $0 != nil { $0 = taken } }
     }
 }
@@ -122,13 +125,16 @@ private final class BodyLane: Sendable {
     private static func read(_ job: BodyJob, _ budget: ParsingBudget, upTo byteLimit: Int) -> Bool {
         var outcome = BodyResult(session: job.session, content: .bytes([]), byteCount: 0)
         do throws(RESTError) {
-            var bytes = job.take()
+            let bytes: [UInt8]
             if job.isGzip {
-                guard let inflated = try inflate(bytes, byteLimit: job.byteLimit, upTo: byteLimit) else {
-                    job.put(bytes)
+                let blocks = job.take()
+                guard let inflated = try inflate(blocks, byteLimit: job.byteLimit, upTo: byteLimit) else {
+                    job.put(blocks)
                     return false
                 }
                 bytes = inflated
+            } else {
+                bytes = job.take().joined()
             }
             outcome.byteCount = bytes.count
             outcome.grant = budget.grant(forTextOf: bytes.count)
@@ -137,7 +143,8 @@ private final class BodyLane: Sendable {
         } catch {
             outcome.content = .refused(error)
         }
-        job.results.post(outcome)
+        // What nobody waits for is freed here, not by the loop.
+        if !job.isCancelled { job.results.post(outcome) }
         return true
     }
 
@@ -154,7 +161,7 @@ private final class BodyLane: Sendable {
     ///   - stop: Bytes at which this gives up.
     /// - Returns: Nil where it has more than `stop`, and perhaps no more than it may have.
     private static func inflate(
-        _ packed: [UInt8], byteLimit: Int, upTo stop: Int
+        _ packed: ByteBlocks, byteLimit: Int, upTo stop: Int
     ) throws(RESTError) -> [UInt8]? {
         // Nothing at all is no data, compressed or not.
         guard !packed.isEmpty else { return [] }
@@ -167,7 +174,9 @@ private final class BodyLane: Sendable {
             do throws(CompressionError) { gzip = try GzipBody(byteLimit: limit) } catch {
                 throw .invalid(error)
             }
-            try gzip.inflate(packed.rawSpan, into: &bytes)
+            try packed.forEachBlock { (block) throws(GzipBody.Problem) in
+                try gzip.inflate(block, into: &bytes)
+            }
             try gzip.finish()
         } catch {
             switch error {

@@ -237,7 +237,7 @@ final class HTTPSession: ChannelSession {
         switch action {
         case .readBody(let bytes, let isGzip, let request):
             bodyJob = services.readBody(bytes, isGzip: isGzip, of: request, for: id)
-        case .cancelBody: bodyJob.take()?.cancel()
+        case .cancelBody: if let bytes = bodyJob.take()?.cancel() { services.release(bytes) }
         case .http(let action): delegate.carryOut(action, of: self)
         default: super.carryOut(action)
         }

@@ -180,6 +180,7 @@ class LoopSession: ActionPerformer {
         case .inspect(let job): services.inspect(job, for: id)
         case .abandonJobs: services.abandonJobs(of: id)
         case .release(let update): services.release(update)
+        case .releaseBody(let bytes): services.release(bytes)
         case .nextTurn: services.turns.post(id)
         case .wake(let time): wake(at: time)
         case .expire(let end): expire(at: end)
@@ -279,7 +280,8 @@ extension ConnectionAction {
         switch self {
         case .verify, .recheck, .http, .polling, .handover: true
         case .write, .writeShared, .closeAfterFlush, .close, .reset, .parse, .inflate, .encode, .measure,
-            .makeWindow, .inspect, .readBody, .cancelBody, .abandonJobs, .release, .nextTurn, .wake, .expire,
+            .makeWindow, .inspect, .readBody, .cancelBody, .abandonJobs, .release, .releaseBody, .nextTurn,
+            .wake, .expire,
             .countLimit, .countDelay:
             false
         }

@@ -185,6 +185,11 @@ final class SessionServices {
     /// Has another thread free the body of a PATCH.
     func release(_ update: consuming RESTUpdate) { resources.workers.release(update) }
 
+    /// Frees the bytes of a body; where that takes long, another thread does.
+    func release(_ bytes: consuming ByteBlocks) {
+        if bytes.takesLongToFree { resources.workers.release(bytes) }
+    }
+
     /// The session needs no result of workers any more.
     func abandonJobs(of session: SessionID) {
         resources.workers.abandonJobs(of: session)
@@ -221,8 +226,9 @@ final class SessionServices {
     }
 
     /// Has the body thread inflate and parse a body; the session's `bodyRead` gets the result.
-    func readBody(_ bytes: [UInt8], isGzip: Bool, of request: RESTRequest, for session: SessionID) -> BodyJob
-    {
+    func readBody(
+        _ bytes: ByteBlocks, isGzip: Bool, of request: RESTRequest, for session: SessionID
+    ) -> BodyJob {
         let job = BodyJob(
             bytes, isGzip: isGzip, byteLimit: resources.configuration.writeByteLimit, of: request,
             for: session,

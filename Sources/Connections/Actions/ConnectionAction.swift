@@ -39,13 +39,15 @@ package enum ConnectionAction {
     /// `inspected`: a report for an administrator.
     indirect case inspect(InspectionJob)
     /// `bodyRead`: a large or compressed body.
-    indirect case readBody([UInt8], isGzip: Bool, RESTRequest)
+    indirect case readBody(ByteBlocks, isGzip: Bool, RESTRequest)
     /// The result of ``readBody(_:isGzip:_:)`` is not needed any more.
     case cancelBody
     /// No result of the others is needed any more.
     case abandonJobs
     /// Free the body of a PATCH of many paths, which takes milliseconds.
     indirect case release(RESTUpdate)
+    /// Free a large body that nothing reads (``ByteBlocks/takesLongToFree``).
+    indirect case releaseBody(ByteBlocks)
     /// `nextTurn`: call it when other connections have had their turn.
     case nextTurn
 

@@ -259,7 +259,7 @@ extension HTTPConnection {
     /// Memory is short, and this client holds much.
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         guard case .rest = state else { return context.append(.reset) }
-        switch rest.giveUpMemory() {
+        switch rest.giveUpMemory(&context) {
         case .none: break
         case .reset: context.append(.reset)
         case .refuse(let response): send(response, &context)

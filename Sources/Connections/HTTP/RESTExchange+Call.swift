@@ -54,7 +54,7 @@ extension RESTExchange {
         do throws(RESTError) {
             try pending.identify(result)
         } catch {
-            if case .answering = state { body.take() }
+            if case .answering = state { dropBody(&context) }
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
         guard case .admitting = state, let request = pending.request else { return call(pending, &context) }
@@ -86,15 +86,13 @@ extension RESTExchange {
                 return .wait
             }
             guard request.method.isWrite, request.method != .delete else {
-                return try post(pending.call(bytes), pending, byteCount: bytes.count, &context)
+                // Content means nothing in these (RFC 9110 §9.3.1, §9.3.5).
+                let step = try post(pending.call([]), pending, byteCount: bytes.count, &context)
+                release(bytes, &context)
+                return step
             }
             guard isGzip || bytes.count > ConnectionLimits.smallByteCount else {
-                guard case .data = request.location else {
-                    return try post(pending.call(bytes), pending, byteCount: bytes.count, &context)
-                }
-                let body = try request.readBody(
-                    bytes.rawSpan, byteLimit: context.settings.writeByteLimit)
-                return try post(pending.write(body), pending, byteCount: bytes.count, &context)
+                return try post(whole: bytes.joined(), request, pending, &context)
             }
             if isGzip, case .data = request.location, !pending.isAdministrators,
                 !context.settings.limits.rates.isUnlimited
@@ -106,8 +104,21 @@ extension RESTExchange {
             context.append(.readBody(bytes, isGzip: isGzip, request))
             return .wait
         } catch {
+            release(bytes, &context)
             return post(.refuse(error), pending, byteCount: 0, &context)
         }
+    }
+
+    /// Parses a small body here, and posts what it asks.
+    private mutating func post(
+        whole bytes: [UInt8], _ request: RESTRequest, _ pending: PendingRequest,
+        _ context: inout ConnectionContext
+    ) throws(RESTError) -> Step {
+        guard case .data = request.location else {
+            return try post(pending.call(bytes), pending, byteCount: bytes.count, &context)
+        }
+        let body = try request.readBody(bytes.rawSpan, byteLimit: context.settings.writeByteLimit)
+        return try post(pending.write(body), pending, byteCount: bytes.count, &context)
     }
 
     /// The body was inflated and parsed.

@@ -13,7 +13,7 @@ extension RESTExchange {
                 return awaitBody(pending, &context)
             }
             // Behind a body that is not read nothing can be.
-            body.take()
+            dropBody(&context)
             pending.response.keepsAlive = false
             state = .answering(pending)
         }
@@ -115,10 +115,10 @@ extension RESTExchange {
     }
 
     /// Memory is short. Of a body, only what is still coming is given up.
-    mutating func giveUpMemory() -> MemoryRefusal {
+    mutating func giveUpMemory(_ context: inout ConnectionContext) -> MemoryRefusal {
         switch state {
         case .body(let pending), .admitting(let pending):
-            body.take()
+            dropBody(&context)
             pending.response.keepsAlive = false
             state = .responding(pending)
             return .refuse(.error(.unavailable, pending.response))

@@ -193,7 +193,7 @@ struct RESTExchange {
     private mutating func refuse(
         _ refusal: RequestContent.Refusal, _ pending: PendingRequest, _ context: inout ConnectionContext
     ) -> Step {
-        body.take()
+        dropBody(&context)
         switch refusal {
         case .http(let error): return .refuse(error.status, pending.response)
         case .request(let error):
@@ -213,7 +213,7 @@ struct RESTExchange {
             return .wait
         }
         guard body.isTooSlow(at: context.now, window: context.settings.requestTimeout) else { return .wait }
-        body.take()
+        dropBody(&context)
         return .refuse(.requestTimeout, pending.response)
     }
 
@@ -262,7 +262,7 @@ struct RESTExchange {
     ) -> Step {
         context.append(.http(.countRefusal))
         cancelTimeout(&context)
-        body.take()
+        dropBody(&context)
         response.keepsAlive = false
         return respond(.error(.tooManyConnections, response), nil)
     }
@@ -303,7 +303,7 @@ struct RESTExchange {
 
     /// The connection is gone.
     mutating func close(_ context: inout ConnectionContext) {
-        body.take()
+        dropBody(&context)
         limits.release()
         cancelWork(&context)
         cancelTimeout(&context)
@@ -344,6 +344,14 @@ struct RESTExchange {
         guard hasPosted else { return }
         hasPosted = false
         context.post(.closed(id))
+    }
+
+    /// Drops the body, or what of it is here.
+    mutating func dropBody(_ context: inout ConnectionContext) { release(body.take().bytes, &context) }
+
+    /// Frees the bytes of a body; where that takes long, another thread does.
+    func release(_ bytes: consuming ByteBlocks, _ context: inout ConnectionContext) {
+        if bytes.takesLongToFree { context.append(.releaseBody(bytes)) }
     }
 
     /// Has another thread free the body of the request, where it is large.

@@ -34,12 +34,11 @@ struct RequestBody {
     }
 
     /// Removes the body, or what of it is here.
-    @discardableResult
-    mutating func take() -> (bytes: [UInt8], isGzip: Bool) {
+    mutating func take() -> (bytes: ByteBlocks, isGzip: Bool) {
         unfinishedByteCount = 0
-        guard content != nil else { return ([], false) }
+        guard content != nil else { return (ByteBlocks(), false) }
         let isGzip = content?.isGzip ?? false
-        let bytes = content?.takeBytes() ?? []
+        let bytes = content?.takeBytes() ?? ByteBlocks()
         content = nil
         return (bytes, isGzip)
     }

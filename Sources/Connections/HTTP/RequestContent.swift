@@ -16,7 +16,7 @@ package struct RequestContent {
     /// The bytes are compressed.
     package let isGzip: Bool
     /// What came so far, as it travels.
-    package private(set) var bytes: [UInt8] = []
+    package private(set) var bytes = ByteBlocks()
 
     /// - Parameter byteLimit: Most bytes, as they travel.
     /// - Throws: ``Refusal`` where the head announces a body that is too long, or in a coding other than
@@ -52,7 +52,7 @@ package struct RequestContent {
     package mutating func append(_ piece: RawSpan, from offset: inout Int) throws(Refusal) -> Bool {
         while let event = try next(piece, from: &offset) {
             switch event {
-            case .data(let range): bytes.appendGrowing(piece.extracting(range))
+            case .data(let range): bytes.append(piece.extracting(range))
             case .end: return true
             }
         }
@@ -69,8 +69,8 @@ package struct RequestContent {
     }
 
     /// Gives the bytes away.
-    package mutating func takeBytes() -> [UInt8] {
-        exchange(&bytes, with: [])
+    package mutating func takeBytes() -> ByteBlocks {
+        exchange(&bytes, with: ByteBlocks())
     }
 }
 

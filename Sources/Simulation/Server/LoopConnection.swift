@@ -135,7 +135,7 @@ class LoopConnection {
         case .http(.upgrade(let request, let rest)):
             services.upgrade(id, request, rest)
         // No token of a simulation expires or is revoked.
-        case .expire, .recheck, .release, .countLimit, .countDelay: break
+        case .expire, .recheck, .release, .releaseBody, .countLimit, .countDelay: break
         case .readBody(let bytes, let isGzip, let request):
             precondition(!isGzip, "no client sends a compressed body")
             let byteLimit = services.context.settings.writeByteLimit

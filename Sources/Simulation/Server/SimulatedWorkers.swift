@@ -27,7 +27,7 @@ final class SimulatedWorkers {
         case encode(LargeMessage)
         case measure(Node, IndexedQuery?, byteLimit: Int?, wantsETag: Bool)
         case makeWindow(StreamWindow)
-        case readBody([UInt8], RESTRequest, byteLimit: Int)
+        case readBody(ByteBlocks, RESTRequest, byteLimit: Int)
     }
 
     struct Result: Sendable {
@@ -94,9 +94,10 @@ final class SimulatedWorkers {
         case .makeWindow(let window):
             return .measured(NodeSizeCheck(making: window, for: job.session))
         case .readBody(let bytes, let request, let byteLimit):
-            var result = BodyResult(session: job.session, content: .bytes(bytes), byteCount: bytes.count)
+            var result = BodyResult(session: job.session, content: .bytes([]), byteCount: bytes.count)
             do throws(RESTError) {
-                result.content = try BodyResult.Content(reading: bytes, of: request, byteLimit: byteLimit)
+                result.content = try BodyResult.Content(
+                    reading: bytes.joined(), of: request, byteLimit: byteLimit)
             } catch {
                 result.content = .refused(error)
             }

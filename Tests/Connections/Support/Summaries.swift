@@ -34,6 +34,7 @@ extension ConnectionAction {
         case .cancelBody: "cancel body"
         case .inspect: "inspect"
         case .abandonJobs: "abandon jobs"
+        case .releaseBody(let bytes): "release a body of \(bytes.count) bytes"
         case .release(let update): "release an update of \(update.writes.count) paths"
         case .nextTurn: "next turn"
         case .wake(let time): time.map { "wake at \(shown($0 - testStart))" } ?? "cancel wake"
