@@ -41,7 +41,7 @@ final class CommandProcessor {
     /// Has another thread free what takes long to free.
     var releases: ReleaseQueue
     /// The large reads whose outputs wait.
-    var pins = SnapshotPins()
+    private var pins = SnapshotPins()
     /// A write that was not done, because its rules take longer than there is time at once; nil for none.
     private var undecided: Operation? { didSet { isUndecided = undecided != nil } }
     /// Whether the last request was not executed because its rules take longer than there is time at once.
@@ -188,6 +188,21 @@ final class CommandProcessor {
         encoder.encode(result, number, to: session)
     }
 
+    /// The large messages that were just made for one client hold the data of a location as it is now.
+    /// - Parameter path: nil where they hold none.
+    func pinOutputs(at path: Path?, in database: StoredDatabase) {
+        let outputs = encoder.takePins()
+        guard let path else { return }
+        for pin in outputs { pins.add(pin, at: path, in: database.id) }
+    }
+
+    /// The same for a REST response, where it may take long.
+    func pin(_ output: SnapshotPin?, at path: Path, in database: StoredDatabase) {
+        guard let output, database.engine.root.value(at: path).isHeavier(than: LargeMessage.byteCount)
+        else { return }
+        pins.add(output, at: path, in: database.id)
+    }
+
     private func profile(
         _ profiled: (operation: Operation, began: MonotonicTime), _ result: CommandResult?, byteCount: Int,
         by credential: Credential, on database: StoredDatabase
@@ -270,14 +285,16 @@ final class CommandProcessor {
         let changesData = delta.changesData
         // Held only while there are pins: what the commit changes is copied then.
         let isNoted = changesData && pins.hasPins(of: database.id)
-        let noted = isNoted ? (delta.changedPaths, delta.manyChanges, root: database.engine.root) : nil
+        let noted = isNoted ? (delta.changedPaths, root: database.engine.root) : nil
         let savepoint = try journal.append(&delta, by: credential, of: database, at: time)
         let effects = database.engine.commit(consume delta)
         if effects.isRedundant {
             if let savepoint { journal.rollback(to: savepoint) }
         } else if changesData {
             metrics.commits.add()
-            if let (paths, many, root) = noted { note(paths, many, replacing: root, in: database) }
+            if let (paths, root) = noted {
+                for value in pins.note(paths, replacing: root, in: database.id) { releases.add(value) }
+            }
         }
         if let replaced = database.engine.tree.removeReplacedNodes() { releases.add(replaced) }
         if let ended = database.engine.removeEndedQueues() { releases.add(ended) }

@@ -72,8 +72,7 @@ package final class LargeMessage: @unchecked Sendable {
     }
 
     /// Bytes of memory that the message holds while it waits, about: those of its value, which may have been
-    /// removed from the tree. Where its pin counts that (``keptByteCount``), and as long as the tree has the
-    /// value, next to nothing.
+    /// removed from the tree.
     /// - Complexity: For a push, O(``estimateLimit``) for the first receiver that it waits for, then O(1).
     ///   For a reply O(1), since a client may ask for hundreds at once.
     package var waitingByteCount: Int {
@@ -84,14 +83,7 @@ package final class LargeMessage: @unchecked Sendable {
         return byteCount
     }
 
-    /// Whether it holds nothing but data at a location that its pin knows. A window has a list of its own.
-    private var isCountedByPin: Bool {
-        if case .push(.initial(let state), _) = content, state.window != nil { return false }
-        return pin?.isPlaced ?? false
-    }
-
     private var measuredWaitingByteCount: Int {
-        if isCountedByPin { return Self.leastByteCount }
         let body: Push.Body
         switch content {
         case .push(let pushed, _): body = pushed

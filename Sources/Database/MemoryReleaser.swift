@@ -17,7 +17,6 @@ package struct MemoryReleaser {
     /// Releases a value, which is freed if that was its last reference. O(its nodes).
     package mutating func release(_ value: consuming any Sendable) {
         if let unweighed = (copy value) as? UnweighedValue { unweighed.weigh() }
-        if let unweighed = (copy value) as? UnweighedChanges { unweighed.weigh() }
         guard let nodes = value as? [Node] else {
             value = ()
             return noteReleased(Self.otherNodeCount)

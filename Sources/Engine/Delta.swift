@@ -60,15 +60,6 @@ package struct Delta: Sendable {
         }
     }
 
-    /// The changes, and the location above them, where they are more than ``changedPaths`` may list.
-    package var manyChanges: (base: Path, changes: [Change])? {
-        switch kind {
-        case .write(let base, let changes) where changes.count > Self.listedPathLimit: (base, changes)
-        case .endSession(let changes, _) where changes.count > Self.listedPathLimit: (.root, changes)
-        default: nil
-        }
-    }
-
     private static let listedPathLimit = 64
 
     /// Whether the delta has to be in the journal before its effects may leave, unless they turn out

@@ -50,18 +50,6 @@ import Testing
         #expect(LargeMessage(.reply(1, Self.numbers(childCount))).waitingByteCount == byteCount)
     }
 
-    /// As long as the tree has the value, a reply that waits takes next to nothing; what writes have
-    /// replaced, its pin counts.
-    @Test func waitingReplyOfAKnownLocationCountsWhatWasReplaced() {
-        var pins = SnapshotPins()
-        let node = Self.numbers(100_000)
-        let message = LargeMessage(.reply(1, node))
-        if let pin = message.pin { pins.add(pin, at: .root, in: 1) }
-        #expect(message.waitingByteCount <= 256 && message.keptByteCount == 0)
-        for value in pins.note([.root], replacing: node, in: 1) { value.weigh() }
-        #expect(message.waitingByteCount <= 256 && message.keptByteCount > 3_000_000)
-    }
-
     /// The work of a query is noted though its message has let go of the query.
     @Test func workOfQueryIsNoted() throws {
         let noted = Mutex(0)
