@@ -18,7 +18,7 @@ import PandoTLS
 package final class AdminServer: @unchecked Sendable {
     /// Connections at a time; for more, others are closed (``ShortConnections``). A scraper needs one.
     package static let connectionLimit = 64
-    /// Bytes of responses that one client may leave unread.
+    /// Bytes of responses that may be unsent to one client.
     private static let outboundByteLimit = 64 << 20
 
     /// What is said here, and at the server's own port.

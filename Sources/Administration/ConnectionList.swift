@@ -6,7 +6,7 @@ import PandoReactor
 import PandoTree
 import Synchronization
 
-// `/connz`: who is connected, since when, from where, what it listens to, and what it leaves unread. Each I/O
+// `/connz`: who is connected, since when, from where, what it listens to, and what is unsent to it. Each I/O
 // loop looks at its sessions, a part of them in each tick, and keeps those that sort first; then the
 // databases say what these listen to.
 

@@ -28,7 +28,7 @@ final class CommandProcessor {
     var sessions = SessionRegistry()
     var journal: JournalAppender
     var encoder: OutputEncoder
-    /// What sessions that read slowly are not sent yet.
+    /// What was not sent to sessions that lag.
     var coalescer = PushCoalescer()
     var denials: DenialLog
     var profiler = Profiler()

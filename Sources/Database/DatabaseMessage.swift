@@ -34,9 +34,9 @@ package enum DatabaseMessage: Sendable {
     indirect case reply(SessionID, SessionReply, byteCount: Int)
     /// Comes back as ``OutputBatch/Item/windowMark(_:)`` behind the replies to everything before it.
     case windowMark(SessionID)
-    /// The client leaves much unread: its pushes are coalesced until ``caughtUp(_:)`` (``PushCoalescer``).
+    /// Much is unsent to the client: its pushes are coalesced until ``caughtUp(_:)`` (``PushCoalescer``).
     case lagging(SessionID)
-    /// The client has read what it was sent.
+    /// The client has taken what was unsent.
     case caughtUp(SessionID)
     /// The connection is closed, for whatever reason: the session ends.
     case closed(SessionID)

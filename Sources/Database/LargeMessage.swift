@@ -23,8 +23,8 @@ package final class LargeMessage: @unchecked Sendable {
     /// Printed bytes from which on a message is large: what prints in a tenth of a millisecond, and so what a
     /// burst of small commands takes.
     static let byteCount = 32 << 10
-    /// Bytes of a piece, which is handed to a socket as a whole: far below what a client may leave unread, so
-    /// that a message larger than that gets through to a client that reads.
+    /// Bytes of a piece, which is handed to a socket as a whole: far below what may be unsent, so that
+    /// a message larger than that gets through to a client that takes its output.
     static let pieceByteCount = 128 << 10
 
     /// The number of the request that it is the reply to; nil for a push.
@@ -32,7 +32,7 @@ package final class LargeMessage: @unchecked Sendable {
     /// Whether several clients may get it.
     package let isShared: Bool
     private let heldContent: Mutex<Content?>
-    /// What is encoded; nil once it is. A message may wait for minutes until its client has read it, and a
+    /// What is encoded; nil once it is. A message may wait for minutes until its client takes it, and a
     /// snapshot holds all that later writes have replaced, which may be many times the bytes of the message.
     package var content: Content? { heldContent.withLock { $0 } }
     /// Stands for the content where only this client gets it; nil once it is encoded.

@@ -37,7 +37,7 @@ package struct OutputBatch: Sendable {
         case held(SessionID, byteCount: Int)
         /// The session has ended: close its connection once everything before is sent.
         case close(SessionID, DisconnectReason)
-        /// Sockets that were paused by backpressure may be read again.
+        /// Clients that were paused by backpressure may be read again.
         case resumeReading
         /// It was delivered early (``noteDelivered(_:recipientCount:)``): nothing is to be done.
         case delivered

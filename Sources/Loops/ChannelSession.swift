@@ -19,7 +19,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
     /// The connection is another session's now, or on another loop.
     private(set) var hasLeft = false
 
-    /// What one client leaves unread of what many get is there for the others, too.
+    /// What is unsent to one client of what many get is there for the others, too.
     private static let sharedWeight = 16
 
     init(_ id: SessionID, on channel: Channel, _ services: SessionServices) {
@@ -92,7 +92,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
         }
     }
 
-    /// Why the connection is not read.
+    /// Why the connection is paused.
     var pauses: PauseReasons { [] }
 
     final override func resumeAfterMemory(_ reasons: PauseReasons) {
@@ -107,7 +107,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
     }
 
     /// After an event: counts what the connection holds, and reads the socket as the connection decides. A
-    /// client with long input that is not processed is not read while the memory limit is exceeded.
+    /// client with long input that is not processed is paused while the memory limit is exceeded.
     final func follow(_ status: ConnectionStatus) {
         count(unfinished: status.unfinishedByteCount, waiting: status.waitingByteCount)
         if services.isMemoryLimitExceeded, status.unfinishedByteCount >= MemoryBudget.incompleteInputLimit {
@@ -152,7 +152,7 @@ class ChannelSession: LoopSession, ChannelDelegate {
         if channel.outboundByteCount > 0 {
             noteProgress(acknowledged: channel.acknowledgedByteCount)
         } else if !isReadingPaused {
-            // A client that is not read cannot show progress.
+            // A paused client cannot show progress.
             note(receivedByteCount, of: .input)
         }
     }

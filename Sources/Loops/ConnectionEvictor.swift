@@ -110,7 +110,7 @@ final class ConnectionEvictor {
             if channel.isClosed {
                 // In this tick: its place is free already.
                 order.remove(slot)
-            } else if channel.hasUnreadInput {
+            } else if channel.hasPendingInput {
                 order.append(slot, as: rank)
             } else {
                 return slot

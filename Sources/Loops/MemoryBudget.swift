@@ -2,13 +2,13 @@ import PandoBytes
 import PandoDatabase
 import Synchronization
 
-/// What clients make the server hold beside the data: output they have not read, input that is not complete,
+/// What clients make the server hold beside the data: output they have not taken, input that is not complete,
 /// requests that wait, listens and queued onDisconnect writes. Counted for the whole process, in one place,
 /// so that what many clients hold together is bounded too.
 ///
 ///     0 ───────────── 3/4 of the limit ───────────────── the limit ─────▶
-///       all are read       those that hold most are not     clients are disconnected until 3/4 is
-///                          read; when it lasts, clients     left; long messages that are not complete
+///       none is paused     those that hold most are         clients are disconnected until 3/4 is
+///                          paused; when it lasts, clients   left; long messages that are not complete
 ///                          are disconnected                 are not read any further
 ///
 /// Which clients are disconnected, ``PandoConnections/MemoryRelief`` decides: those that make no progress
@@ -22,14 +22,14 @@ package final class MemoryBudget: Sendable {
         case none
         /// At most 3/4. Sessions that were paused are read again after a while.
         case moderate
-        /// Sessions that hold most are not read; when the pressure lasts, sessions are disconnected
+        /// Sessions that hold most are paused; when the pressure lasts, sessions are disconnected
         /// (``LoopMemory``).
         case high
         /// Sessions are disconnected.
         case exceeded
     }
 
-    /// While the limit is exceeded, a session with so many bytes of incomplete input is not read.
+    /// While the limit is exceeded, a session with so many bytes of incomplete input is paused.
     static let incompleteInputLimit = 4 << 10
 
     package let byteLimit: Int
@@ -64,7 +64,7 @@ package final class MemoryBudget: Sendable {
         return byteCount > byteLimit / 2 ? .moderate : .none
     }
 
-    /// Bytes from which on those who hold most are not read.
+    /// Bytes from which on those who hold most are paused.
     private var highByteCount: Int { byteLimit / 4 * 3 }
 
     /// Bytes that must go before the pressure is over.

@@ -13,7 +13,7 @@ import PandoTime
 struct MemoryStages {
     enum Stage: Equatable {
         case calm
-        /// Those that hold most are not read.
+        /// Those that hold most are paused.
         case pressed
         /// Sessions are disconnected, those that make no progress first.
         case relieving
@@ -25,11 +25,11 @@ struct MemoryStages {
         var beginsPausing = false
         /// A scan ends; the sessions that it has chosen are neither paused nor disconnected.
         var endsRelief = false
-        /// Sessions that are not read for these reasons are read again.
+        /// Sessions that are paused for these reasons are read again.
         var resumes: PauseReasons = []
     }
 
-    /// How long more than 3/4 may be held while those that hold most are not read.
+    /// How long more than 3/4 may be held while those that hold most are paused.
     static let pressedPatience: Duration = .seconds(2)
     /// How long the limit may be exceeded before sessions that hold little are disconnected, too.
     static let smallPatience: Duration = .milliseconds(250)
@@ -77,7 +77,7 @@ struct MemoryStages {
             lastExceeded = nil
             step.resumes = [.memory, .incompleteInput]
         case .high:
-            // Clients that are not read can take what they have asked for, which helps; what is half received
+            // Clients that are paused can take what they have asked for, which helps; what is half received
             // does not get less.
             if stage == .calm {
                 begin(.pressed, at: now)

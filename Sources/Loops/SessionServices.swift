@@ -27,7 +27,7 @@ final class SessionServices {
     var waitingByteCount = 0
     /// Bytes that the databases hold for sessions.
     var databaseByteCount = 0
-    /// Sessions that are not read because the databases or the disk are behind.
+    /// Sessions that are paused because the databases or the disk are behind.
     var paused: [SessionID] = []
     /// The databases or the disk are behind.
     var isUnderBackpressure = false
@@ -129,7 +129,7 @@ final class SessionServices {
     static let burstCount = 256
 
     /// Counts the bytes that an event of a session has posted to the databases.
-    /// - Returns: Whether the session must not be read for a while. A client that has posted little is read
+    /// - Returns: Whether the session must be paused. A client that has posted little is read
     ///   all the same: it is others whose requests wait.
     func countPosted(hasManyRequests: @autoclosure () -> Bool) -> Bool {
         let byteCount = context.takePostedByteCount()

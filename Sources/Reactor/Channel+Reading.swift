@@ -24,7 +24,7 @@ extension Channel {
     }
 
     /// Whether the kernel holds bytes that were not read yet. One system call.
-    package var hasUnreadInput: Bool { phase == .open && !hasEnded && pando_has_input(descriptor) != 0 }
+    package var hasPendingInput: Bool { phase == .open && !hasEnded && pando_has_input(descriptor) != 0 }
 
     /// Whether `received` is called when bytes arrive.
     package var isReading: Bool { phase == .open && !isReadingPaused && !hasEnded }

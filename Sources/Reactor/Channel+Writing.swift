@@ -14,7 +14,7 @@ extension Channel {
     /// - Complexity: O(bytes).
     package func write(_ bytes: RawSpan) {
         assert(loop.isCurrent)
-        guard reserve(bytes.byteCount) else { return }
+        guard mayQueue(bytes.byteCount) else { return }
         if output.append(bytes, lowWater: lowWaterByteCount, in: buffers) { flushLater() }
         metrics.queuedBytes.add(bytes.byteCount)
     }
@@ -23,15 +23,15 @@ extension Channel {
     /// the calls, whichever `write` was called. O(1).
     package func write(_ bytes: SharedBytes) {
         assert(loop.isCurrent)
-        guard bytes.count > 0, reserve(bytes.count) else { return }
+        guard bytes.count > 0, mayQueue(bytes.count) else { return }
         output.append(bytes, lowWater: lowWaterByteCount, in: buffers)
         flushLater()
         metrics.queuedBytes.add(bytes.count)
     }
 
-    /// Checks the outbound limit, and disconnects a peer that leaves more than that unread.
-    /// - Returns: false when nothing may be written.
-    private func reserve(_ byteCount: Int) -> Bool {
+    /// Whether so many bytes may be queued. Disconnects a peer to which more than the outbound limit would be
+    /// unsent.
+    private func mayQueue(_ byteCount: Int) -> Bool {
         guard phase == .open else { return false }
         if byteCount <= outboundByteLimit - output.unsentByteCount { return true }
         // Much output in one tick is not the peer's fault: let the kernel accept what it can first.

@@ -165,7 +165,7 @@ package struct SocketOptions: Sendable {
     package var sendBufferByteCount: UInt32?
     /// SO_RCVBUF; likewise.
     package var receiveBufferByteCount: UInt32?
-    /// Unsent bytes at which the kernel accepts no more (TCP_NOTSENT_LOWAT). What a slow peer leaves unread
+    /// Unsent bytes at which the kernel accepts no more (TCP_NOTSENT_LOWAT). What a slow peer does not take
     /// then waits in the channel's queue, where it is counted and can be replaced by newer data. nil for as
     /// much as the send buffer holds: megabytes.
     package var unsentLowWaterByteCount: UInt32?

@@ -70,12 +70,12 @@ package final class Server: @unchecked Sendable {
     /// Makes everything durable at the end, while the main thread still handles signals.
     private var ending: NamedThread?
     /// Limits the wait for clients at the end.
-    private var unreadOutputTimer: TimerToken?
+    private var unsentOutputTimer: TimerToken?
     /// Databases that had no rules when the server started.
     private let unruledNames: [String]
 
-    /// How long clients may take to read what was sent to them when the server goes away.
-    private static let unreadOutputTimeout: Duration = .seconds(3)
+    /// How long the server waits for clients to take what is unsent when it goes away.
+    private static let unsentOutputTimeout: Duration = .seconds(3)
 
     /// Recovers the data directory and takes the port. Nothing is accepted before ``run()``.
     /// - Parameters:
@@ -394,18 +394,18 @@ package final class Server: @unchecked Sendable {
     }
 
     private func limitWaitForClients() {
-        // All may have read everything already.
+        // All may have taken everything already.
         guard ending == nil else { return }
-        unreadOutputTimer = main.schedule(after: Self.unreadOutputTimeout) { [self] in
+        unsentOutputTimer = main.schedule(after: Self.unsentOutputTimeout) { [self] in
             logger.notice(
-                "stopping: some clients have not read all output within \(Self.unreadOutputTimeout.components.seconds) s; it is dropped"
+                "stopping: some clients have not read all output within \(Self.unsentOutputTimeout.components.seconds) s; it is dropped"
             )
             stopLoops()
         }
     }
 
     private func stopLoops() {
-        if let unreadOutputTimer { main.cancel(unreadOutputTimer) }
+        if let unsentOutputTimer { main.cancel(unsentOutputTimer) }
         for loop in resources.eventLoops { loop.stop() }
         resources.database.stop()
         guard ending == nil else { return }

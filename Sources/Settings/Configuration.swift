@@ -59,9 +59,9 @@ package struct Configuration: Sendable {
     package var sessionEndReserveByteCount = DatabaseOptions().sessionEndReserveByteCount
     /// I/O loops; 0 stands for one less than the processors, and at least one.
     package var loopCount = 0
-    /// Bytes one connection may leave unread before it is disconnected.
+    /// Bytes that may be unsent to one client before it is disconnected.
     package var outboundByteLimit = 64 << 20
-    /// Bytes of requests that may wait for the database and the disk before sockets are no longer read.
+    /// Bytes of requests that may wait for the database and the disk before clients are paused.
     package var inFlightByteLimit = 64 << 20
     /// Bytes that clients may make the server hold beside the data (`MemoryBudget`); 0 stands for a share
     /// of the machine's memory, or of what its container may have.

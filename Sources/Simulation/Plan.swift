@@ -17,7 +17,7 @@ struct Plan: CustomStringConvertible {
     var hasFullDisks: Bool
     /// Requests wait while the loop has more outputs to deliver than these; few where that is to happen.
     var outputByteLimit: Int
-    /// Bytes of requests that may wait before clients are not read.
+    /// Bytes of requests that may wait before clients are paused.
     var requestByteLimit: Int
     /// A location with at most so many children gets no index: queries visit all of them.
     var unindexedChildCount: Int

@@ -15,7 +15,7 @@ import Testing
             (0.45, .none, "below half"),
             (0.55, .moderate, "below three quarters: those who were paused wait for a while"),
             (0.70, .moderate, "below three quarters"),
-            (0.80, .high, "above three quarters: those who hold most are not read"),
+            (0.80, .high, "above three quarters: those who hold most are paused"),
             (0.99, .high, "still within the limit"),
             (1.10, .exceeded, "above it: those who hold most are disconnected"),
         ] as [(Double, MemoryBudget.Pressure, String)])

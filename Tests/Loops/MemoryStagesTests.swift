@@ -36,7 +36,7 @@ import Testing
                 [Event(0, .none, .calm), Event(1, .moderate, .calm), Event(9, .none, .calm)]
             ),
             (
-                "above 3/4 those that hold most are not read, once; below half they are read at once",
+                "above 3/4 those that hold most are paused, once; below half they are read at once",
                 [
                     Event(1, .high, .pressed, beginsPausing: true), Event(1.1, .high, .pressed),
                     Event(1.2, .none, .calm, endsRelief: true, resumes: [.memory, .incompleteInput]),

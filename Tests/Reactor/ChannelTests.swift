@@ -210,7 +210,7 @@ final class Holder: Sendable {
         #expect(events == [.opened(0), .received(0, [9]), .ended(0), .closed(0, .requested)])
     }
 
-    @Test func lastReplySurvivesUnreadInput() throws {
+    @Test func lastReplySurvivesPendingInput() throws {
         let log = Log<Event>()
         let reply = pattern(0..<400_000)
         var options = SocketOptions()

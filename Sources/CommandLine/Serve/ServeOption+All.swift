@@ -242,7 +242,7 @@ extension ServeOption {
         number(
             "outbound-limit", .bytes, in: 1 << 20...1 << 40,
             because: "with less, one large value could not be sent", \.outboundByteLimit,
-            "Bytes that a client may leave unread before it is disconnected."),
+            "Bytes that may be unsent to a client before it is disconnected."),
         number(
             "in-flight-limit", .bytes, in: 1 << 20...1 << 40,
             because: "with less, one large write could not be accepted", \.inFlightByteLimit,
@@ -252,7 +252,7 @@ extension ServeOption {
             zero: "an eighth of the memory", default: "an eighth of the machine's or container's memory",
             \.memoryByteLimit,
             """
-            Bytes that all clients together may make the server hold beside the data: output they do not read, \
+            Bytes that all clients together may make the server hold beside the data: unsent output, \
             requests that wait. Above 3/4 of it, the server stops reading from the clients that hold most; above \
             it, it disconnects them.
             """),

@@ -50,7 +50,7 @@ struct TopScreen {
                     "pushes \(rate("pando_deliveries_total"))/s",
                     "in \(byteRate("pando_received_bytes_total"))/s",
                     "out \(byteRate("pando_sent_bytes_total"))/s",
-                    "unread \(bytes("pando_outbound_queue_bytes"))",
+                    "unsent \(bytes("pando_outbound_queue_bytes"))",
                     "slow clients disconnected \(rate("pando_slow_client_disconnects_total"))/s",
                 ]),
             line(

@@ -18,7 +18,7 @@ import PandoWebSocket
 /// decided by ``RESTExchange``, ``PollExchange`` or ``UpgradeExchange``.
 ///
 /// A request is read when the one before it is answered, so responses need no other order; what a client
-/// sends ahead waits in ``RequestInput``, and the socket is not read meanwhile.
+/// sends ahead waits in ``RequestInput``, and the client is paused meanwhile.
 package struct HTTPConnection {
     enum State {
         /// The next request is expected, or its head is not complete.
@@ -133,7 +133,7 @@ package struct HTTPConnection {
     /// Whether the connection has ended, or was moved to another owner.
     package var hasEnded: Bool { if case .ended = state { true } else { false } }
 
-    /// The socket is not read for a reason outside of this state machine.
+    /// Pauses the client for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.
@@ -155,7 +155,7 @@ package struct HTTPConnection {
         }
     }
 
-    /// Keeps what came behind a request that is in progress. Only then the socket is not read for a while:
+    /// Keeps what came behind a request that is in progress. Only then the client is paused for a while:
     /// most clients send nothing, and for them that would be two system calls a request.
     private mutating func keepAhead(_ bytes: RawSpan) {
         guard bytes.byteCount > 0 else { return }

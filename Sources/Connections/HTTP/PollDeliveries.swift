@@ -2,7 +2,7 @@ import PandoEngine
 
 /// Responses of long polling that were written on one connection, of which it is not known whether the client
 /// has received them. What the client's system has acknowledged its program has read when it asks again on
-/// the same connection, or closes it in order: to close with something unread is a reset.
+/// the same connection, or closes it in order: to close while input is pending is a reset.
 struct PollDeliveries {
     private struct Delivery {
         let session: SessionID

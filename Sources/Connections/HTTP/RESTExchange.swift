@@ -204,7 +204,7 @@ struct RESTExchange {
     }
 
     /// Now and then, while the body comes.
-    /// - Parameter isRead: A client that is not read cannot be too slow.
+    /// - Parameter isRead: A paused client cannot be too slow.
     private mutating func checkBodyRate(
         _ pending: PendingRequest, isRead: Bool, _ context: inout ConnectionContext
     ) -> Step {

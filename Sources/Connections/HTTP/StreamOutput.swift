@@ -18,7 +18,7 @@ struct StreamOutput {
     private var stream: EventStream
     /// Who listens; nil for a client without a token, or whose token was revoked.
     private var listener: Identity?
-    /// The databases coalesce what they push to this client, until it has read what it was sent.
+    /// The databases coalesce what they push to this client, until it has taken what is unsent.
     private var isLagging = false
     /// ``ConnectionAction/expire(at:)`` is in force.
     private var hasExpiry = false
@@ -160,7 +160,7 @@ struct StreamOutput {
         context.post(.lagging(session))
     }
 
-    /// Posts to the databases that the client has read nearly all that it was sent.
+    /// Posts to the databases that the client has taken nearly everything.
     private mutating func noteCaughtUp(_ context: inout ConnectionContext) {
         guard isLagging, stream.waitingCount == 0, context.isDrained else { return }
         isLagging = false

@@ -10,7 +10,7 @@ extension LongPollingSession {
         guard isOpen else { return }
         if outputs.isReady {
             write(frames, &context)
-            pauseIfUnread(&context)
+            pauseIfMuchIsUnsent(&context)
         } else {
             sendInOrder([UInt8](copying: frames), &context)
         }
@@ -73,7 +73,7 @@ extension LongPollingSession {
         schedule(&context)
     }
 
-    /// No request is read for a while.
+    /// Pauses the client for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.

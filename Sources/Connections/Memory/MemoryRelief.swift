@@ -1,5 +1,5 @@
-/// Which clients are disconnected, or not read, when the process holds too much memory: of all that are
-/// added, those that come first in an order.
+/// Which clients are disconnected, or paused, when the process holds too much memory: of all that are added,
+/// those that come first in an order.
 ///
 ///     1. holds much, makes no steady progress     those that make none first, then those that are not known yet;
 ///                                                 of each the largest first
@@ -77,7 +77,7 @@ package struct MemoryRelief {
         return reach >= .small ? small.prefix(covering: excess) : []
     }
 
-    /// The clients that hold much, the largest first, whatever progress they make: those that are not read.
+    /// The clients that hold much, the largest first, whatever progress they make: those that are paused.
     /// - Complexity: O(limit × log limit).
     package mutating func largest(covering excess: Int) -> [MemoryHolder] { large.prefix(covering: excess) }
 

@@ -65,7 +65,7 @@ struct OutputSequence {
 
     /// Sent outputs that may stay at the front of `waiting` before they are removed.
     private static let sentLimit = 64
-    /// Bytes that one client leaves unread count for less where others may hold them, too.
+    /// Bytes that are unsent to one client count for less where others may hold them, too.
     static let sharedWeight = 16
 
     /// In which the receiver takes large messages.

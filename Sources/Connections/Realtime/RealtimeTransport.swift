@@ -16,13 +16,13 @@ package enum SendOutcome {
 }
 
 /// What carries the messages of a ``RealtimeSession``: a WebSocket, or long polling. Outputs are sent in
-/// order; what waits, and what a client leaves unread, is bounded: a client with much to take is not read,
-/// and one that takes nothing is disconnected.
+/// order. What waits, and what is unsent, is bounded: a client with much to take is paused, and one that
+/// takes nothing is disconnected.
 protocol RealtimeTransport {
     var session: RealtimeSession { get set }
     var outputs: OutputSequence { get set }
     var pauses: PauseReasons { get set }
-    /// The databases coalesce what they push to this client, until it has read what it was sent.
+    /// The databases coalesce what they push to this client, until it has taken what is unsent.
     var isLagging: Bool { get set }
 
     /// Whether outputs still reach the client.
@@ -62,8 +62,8 @@ protocol RealtimeTransport {
     mutating func cut(_ context: inout ConnectionContext)
 }
 
-/// Outputs that may wait behind a large one before the client is not read any more; small replies that came
-/// together are one.
+/// Outputs that may wait behind a large one before the client is paused; small replies that came together are
+/// one.
 private let waitingCountLimit = 1000
 
 // MARK: - Outputs
@@ -74,7 +74,7 @@ extension RealtimeTransport {
         guard isOpen else { return }
         guard outputs.isReady else { return wait(.bytes(frames), byteCount: frames.count, &context) }
         write(frames, &context)
-        pauseIfUnread(&context)
+        pauseIfMuchIsUnsent(&context)
     }
 
     /// The same of what others get, too, in the form that the connection takes.
@@ -82,7 +82,7 @@ extension RealtimeTransport {
         guard isOpen else { return }
         guard outputs.isReady else { return wait(.shared(shared), byteCount: shared.count, &context) }
         write(shared, &context)
-        pauseIfUnread(&context)
+        pauseIfMuchIsUnsent(&context)
     }
 
     mutating func sendInOrder(_ message: LargeMessage, _ context: inout ConnectionContext) {
@@ -110,9 +110,9 @@ extension RealtimeTransport {
         }
     }
 
-    /// Keeps an output. A client that lets too much gather is treated as one that does not read. It is not
-    /// read either while a second answer waits behind a large one: each may hold a snapshot of its own, with
-    /// all that was replaced since, which is many times what is counted.
+    /// Keeps an output. A client that lets too much gather is treated as one that takes nothing. It is also
+    /// paused while a second answer waits behind a large one: each may hold a snapshot of its own, with all
+    /// that was replaced since, which is many times what is counted.
     private mutating func wait(
         _ output: OutputSequence.Output, byteCount: Int, _ context: inout ConnectionContext
     ) {
@@ -122,9 +122,9 @@ extension RealtimeTransport {
         outputs.append(output, byteCount: byteCount)
         noteLag(&context)
         if outputs.hasWaitingSnapshot || outputs.waitingCount > waitingCountLimit
-            || outputs.waitingByteCount > ConnectionLimits.unreadByteCount
+            || outputs.waitingByteCount > ConnectionLimits.pausedAtByteCount
         {
-            pauses.insert(.unreadOutput)
+            pauses.insert(.unsentOutput)
         }
     }
 
@@ -178,18 +178,18 @@ extension RealtimeTransport {
     mutating func outputWasTaken(_ context: inout ConnectionContext) {
         sendPiece(&context)
         catchUpIfDrained(&context)
-        if !outputs.hasWaitingSnapshot { resume(.unreadOutput, &context) }
+        if !outputs.hasWaitingSnapshot { resume(.unsentOutput, &context) }
         outputDrained(&context)
     }
 
     /// Where nothing waits and the socket takes what it is given, no drain is reported.
     mutating func catchUpIfDrained(_ context: inout ConnectionContext) {
-        guard isLagging || pauses.contains(.unreadOutput), outputs.isEmpty,
+        guard isLagging || pauses.contains(.unsentOutput), outputs.isEmpty,
             unsentByteCount(&context) <= context.settings.outboundLowWaterByteCount
         else { return }
         if isLagging { catchUp(&context) }
-        guard pauses.contains(.unreadOutput) else { return }
-        resume(.unreadOutput, &context)
+        guard pauses.contains(.unsentOutput) else { return }
+        resume(.unsentOutput, &context)
         outputDrained(&context)
     }
 
@@ -204,21 +204,21 @@ extension RealtimeTransport {
         context.post(.lagging(session.id))
     }
 
-    /// The client has read nearly all that it was sent: posts that, unless the session has ended.
+    /// The client has taken nearly everything: posts that, unless the session has ended.
     mutating func catchUp(_ context: inout ConnectionContext) {
         isLagging = false
         if maySendToDatabases { context.post(.caughtUp(session.id)) }
     }
 
-    mutating func pauseIfUnread(_ context: inout ConnectionContext) {
+    mutating func pauseIfMuchIsUnsent(_ context: inout ConnectionContext) {
         let byteCount = unsentByteCount(&context)
-        // Nearly always; a client is behind before it is not read.
+        // Nearly always: a client lags before it is paused.
         guard byteCount + outputs.waitingByteCount > ConnectionLimits.laggingByteCount else { return }
         noteLag(&context)
-        if byteCount > ConnectionLimits.unreadByteCount { pauses.insert(.unreadOutput) }
+        if byteCount > ConnectionLimits.pausedAtByteCount { pauses.insert(.unsentOutput) }
     }
 
-    // MARK: When it is read
+    // MARK: The end of a pause
 
     mutating func resume(_ reason: PauseReasons, _ context: inout ConnectionContext) {
         guard pauses.contains(reason) else { return }

@@ -43,7 +43,7 @@ extension WebSocketConnection {
         if !isJoining { recheck(signIn: revocations, &context) }
     }
 
-    /// The socket is not read for a reason outside of this state machine.
+    /// Pauses the client for a reason outside of this state machine.
     package mutating func pause(_ reason: PauseReasons) { pauses.insert(reason) }
 
     /// The reason is gone.
@@ -66,8 +66,7 @@ extension WebSocketConnection {
         if input.isTooSlow(mayExpect: pauses.isEmpty, &context) {
             return close(with: .policyViolation, &context)
         }
-        // A client that is not read cannot be called silent; whether it takes what it is sent, the rate
-        // shows.
+        // A paused client cannot be called silent; whether it takes what it is sent, the rate shows.
         if !pauses.isEmpty { liveness.noteActivity(at: context.now) }
         let taken = context.socket.acknowledgedByteCount
         switch liveness.check(at: context.now, timeout: context.settings.pingSilence, taken: { taken }) {
@@ -149,7 +148,7 @@ extension WebSocketConnection {
         context.post(.closed(session.id))
     }
 
-    /// Memory is short, and this client holds much. Unread output is dropped with the connection; only a
+    /// Memory is short, and this client holds much. Unsent output is dropped with the connection; only a
     /// message that is not complete can be refused in words.
     package mutating func giveUpMemory(_ context: inout ConnectionContext) {
         guard context.socket.unsentByteCount == 0 else { return context.append(.reset) }

@@ -10,7 +10,7 @@ import PandoWire
 ///
 ///     open ──close frame of either side, peer's end──▶ closing: nothing is read or sent any more
 ///
-/// Bytes that may not be read yet wait as they came, and the socket is not read. How a session by long
+/// Bytes that may not be read yet wait as they came, and the client is paused. How a session by long
 /// polling moves here: ``Handover``.
 package struct WebSocketConnection: RealtimeTransport {
     package internal(set) var session: RealtimeSession
@@ -105,7 +105,7 @@ package struct WebSocketConnection: RealtimeTransport {
     private var isHolding: Bool {
         if input.isYielding { return true }
         return switch handover {
-        case .none, .done: pauses.contains(.unreadOutput) || session.isFull
+        case .none, .done: pauses.contains(.unsentOutput) || session.isFull
         case .offered: false
         case .acknowledged: true
         }
@@ -310,7 +310,7 @@ package struct WebSocketConnection: RealtimeTransport {
         guard
             context.socket.unsentByteCount + outputs.waitingByteCount > ConnectionLimits.laggingByteCount
         else { return .write }
-        pauseIfUnread(&context)
+        pauseIfMuchIsUnsent(&context)
         return .writeAndCarryOut
     }
 

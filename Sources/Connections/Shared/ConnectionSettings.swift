@@ -7,7 +7,7 @@ package struct ConnectionSettings {
     /// The number of the loop, and how many loops there are.
     package var loopIndex: UInt8 = 0
     package var loopCount = 1
-    /// Bytes that one client may leave unread before it is disconnected, and the count at or below which its
+    /// Bytes that may be unsent to one client before it is disconnected, and the count at or below which its
     /// output counts as taken.
     package var outboundByteLimit = 64 << 20
     package var outboundLowWaterByteCount = 64 << 10
@@ -54,8 +54,8 @@ package enum ConnectionLimits {
     /// Bytes per second of the slowest client that is served, in both directions (the `MinRate` of Apache
     /// httpd's mod_reqtimeout).
     package static let slowestBytesPerSecond = 500
-    /// Bytes that a client may leave unread before it is not read.
-    package static let unreadByteCount = 1 << 20
-    /// Bytes that a client may leave unread before what is pushed to it is coalesced (`PushCoalescer`).
+    /// Bytes that may be unsent to a client before the server pauses it: reads no more from it.
+    package static let pausedAtByteCount = 1 << 20
+    /// Bytes that may be unsent to a client before what is pushed to it is coalesced (`PushCoalescer`).
     package static let laggingByteCount = 256 << 10
 }

@@ -4,7 +4,7 @@ package struct ConnectionStatus {
     package let unfinishedByteCount: Int
     /// Bytes that wait, of the client's or for it.
     package let waitingByteCount: Int
-    /// Why the client is not read from.
+    /// Why the client is paused.
     package let pauses: PauseReasons
     /// Bytes of the socket's next reads.
     package let readByteLimit: Int

@@ -1,4 +1,5 @@
-/// Why a socket is not read for a while. It is read again when no reason is left.
+/// Why the server pauses a client: its socket is not read for a while. It is read again when no reason is
+/// left.
 package struct PauseReasons: OptionSet, Sendable {
     package let rawValue: UInt8
 
@@ -12,7 +13,7 @@ package struct PauseReasons: OptionSet, Sendable {
     /// replies (``RequestWindow``).
     package static let input = PauseReasons(rawValue: 2)
     /// The client has much to take before it may ask for more.
-    package static let unreadOutput = PauseReasons(rawValue: 4)
+    package static let unsentOutput = PauseReasons(rawValue: 4)
     /// An HTTP request is in progress, and the next one waits for its response.
     package static let request = PauseReasons(rawValue: 8)
     /// The process holds too much memory, and this client much of it.

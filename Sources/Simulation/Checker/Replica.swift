@@ -19,7 +19,7 @@ struct Replica {
     let session: UInt64
     let namespace: String
     let person: Person
-    /// It leaves much unread: what it is sent is coalesced.
+    /// Much is unsent to it: what it is pushed is coalesced.
     var isLagging = false
     /// Default listens.
     private(set) var whole: [[String]: Held] = [:]

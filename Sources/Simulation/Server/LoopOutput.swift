@@ -21,7 +21,7 @@ enum LoopInput {
     /// The head of a REST request: whether its large body may come. ``rest(_:)`` follows, unless it is
     /// refused.
     case admission(SessionID)
-    /// The client leaves much unread: what it is sent is coalesced from now on.
+    /// Much is unsent to the client: what it is pushed is coalesced from now on.
     case lagging(SessionID)
     case closed(SessionID)
 }

@@ -14,7 +14,7 @@ final class LoopServices {
     let fault: FaultInjector?
     /// Connections that go on when others have had their turn.
     var turns: [SessionID] = []
-    /// Connections that are not read because the databases or the disk are behind.
+    /// Connections that are paused because the databases or the disk are behind.
     var paused: [SessionID] = []
     /// The databases or the disk are behind.
     var isUnderBackpressure = false
@@ -40,7 +40,7 @@ final class LoopServices {
     var now: MonotonicTime { environment.monotonicTime }
 
     /// Counts the bytes that an event has posted.
-    /// - Returns: Whether the connection must not be read for a while.
+    /// - Returns: Whether the connection must be paused.
     func countPosted(hasManyRequests: Bool) -> Bool {
         let byteCount = context.takePostedByteCount()
         guard byteCount > 0 else { return false }

@@ -21,7 +21,7 @@ enum PlantedFault: CaseIterable {
     case sendsPushAfterReply
     /// Outputs are sent before the journal entries that they depend on are durable.
     case sendsBeforeDurable
-    /// A connection that was paused is not read again.
+    /// A connection that was paused is never resumed.
     case forgetsResume
     /// What came together with the end of TLS (close_notify) is dropped.
     case losesDataBeforeClose
@@ -36,7 +36,7 @@ final class FaultInjector {
     private var victim: SessionID?
     /// Messages that are kept back until the databases have nothing else to do.
     private var delayed: [DatabaseMessage] = []
-    /// The connection that is not read again.
+    /// The connection that is never resumed.
     private var forgottenLink: Int?
 
     /// Requests of one session, handed over together, from which on they are a flood.

@@ -28,7 +28,7 @@ final class SimulatedServer<Storage: Disk>: @unchecked Sendable {
         var database = DatabaseOptions()
         /// Bytes of outputs that may wait before requests do.
         var outputByteLimit = 4 << 20
-        /// Bytes of requests that may wait before clients are not read.
+        /// Bytes of requests that may wait before clients are paused.
         var requestByteLimit = 64 << 20
     }
 

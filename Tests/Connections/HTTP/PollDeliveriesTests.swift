@@ -49,7 +49,7 @@ import Testing
             ),
             (
                 [.written([0], of: 1, end: 100), .ends(inOrder: true, 100)], ["received [0] of 1"],
-                "closed in order, all acknowledged: to close with something unread is a reset"
+                "closed in order, all acknowledged: to close while input is pending is a reset"
             ),
             (
                 [.written([0], of: 1, end: 100), .ends(inOrder: true, 99)], ["lost [0] of 1"],

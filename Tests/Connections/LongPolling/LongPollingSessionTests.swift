@@ -306,7 +306,7 @@ import Testing
         #expect(other.endOfTick().contains { $0.hasSuffix("pLPCommand('close',1);") })
     }
 
-    /// A client that does not poll: what it is sent is coalesced, then it is not read, then its session ends.
+    /// A client that does not poll: what it is sent is coalesced, then it is paused, then its session ends.
     @Test func clientThatDoesNotPoll() {
         var driver = PollingDriver { $0.outboundByteLimit = 2 << 20 }
         let message = "{\"v\":\"" + String(repeating: "v", count: 10 << 10) + "\"}"
@@ -321,7 +321,7 @@ import Testing
         send(upTo: 300 << 10)
         #expect(lines == ["lagging"] && driver.machine.pauses == [])
         send(upTo: 1100 << 10)
-        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.pauses == [.unsentOutput])
         send(upTo: 3 << 20)
         #expect(lines == ["lagging", "poll waits", "remove", "closed"] && driver.machine.heldByteCount == 0)
     }

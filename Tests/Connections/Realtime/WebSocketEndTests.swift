@@ -44,7 +44,7 @@ import Testing
                     .holds("nothing is held") { $0.machine.heldByteCount == 0 },
                 ]),
             WebSocketConversation(
-                "memory is short: unread output is dropped with the connection",
+                "memory is short: unsent output is dropped with the connection",
                 [.clientStopsReading, .server("{1}", "{1}"), .giveUpMemory("reset")]),
         ] as [WebSocketConversation])
     func ends(conversation: WebSocketConversation) { conversation.check() }
@@ -80,7 +80,7 @@ import Testing
                 "so is the keep-alive of a client (§2.3)",
                 [.tick(after: 45), .client("0"), .tick(after: 75), .tick(after: 1, "ping")]),
             WebSocketConversation(
-                "a client that is not read cannot be called silent",
+                "a paused client cannot be called silent",
                 [
                     Step("paused", []) { driver in driver.event { machine, _ in machine.pause(.congestion) }
                     },

@@ -160,7 +160,7 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         return numbers
     }
 
-    /// From 256 KiB unread on pushes are coalesced, from 1 MiB on the client is not read; both end when it
+    /// From 256 KiB unsent on pushes are coalesced, from 1 MiB on the client is paused; both end when it
     /// has read nearly everything.
     @Test func clientThatDoesNotRead() {
         var driver = WebSocketDriver()
@@ -175,9 +175,9 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         #expect(send(upTo: 270 * kibibyte) == ["lagging"])
         #expect(driver.machine.pauses == [])
         #expect(send(upTo: 1040 * kibibyte) == [])
-        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.pauses == [.unsentOutput])
         #expect(driver.receive(putMessage(1)) == [], "what it has sent meanwhile waits")
-        #expect(driver.machine.pauses == [.unreadOutput, .input])
+        #expect(driver.machine.pauses == [.unsentOutput, .input])
         #expect(driver.take(500 * kibibyte) == [])
         #expect(driver.take() == ["caught up", "request 1 put /a 1"])
         #expect(driver.machine.pauses == [])
@@ -192,9 +192,9 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         while driver.machine.waitingByteCount < 300 * kibibyte { lines += driver.send(message) }
         #expect(lines == ["lagging"] && driver.machine.pauses == [])
         while driver.machine.waitingByteCount < 1100 * kibibyte { lines += driver.send(message) }
-        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.pauses == [.unsentOutput])
         while driver.base.socket.end == nil, lines.count < 500 { lines += driver.send(message) + ["sent"] }
-        #expect(driver.base.socket.end == "reset", "over the limit it is treated as one that does not read")
+        #expect(driver.base.socket.end == "reset", "over the limit it is treated as one that takes nothing")
     }
 
     /// Each reply that is not encoded yet may hold a snapshot that nothing else holds any more: a client that
@@ -206,17 +206,17 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         #expect(driver.send(replies[0]) == ["encode reply 1"])
         #expect(driver.receive(putMessage(1)) == ["request 1 put /a 1"])
         #expect(driver.send(replies[1]) == [])
-        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.pauses == [.unsentOutput])
         #expect(driver.machine.waitingByteCount > 32 << 10)
         #expect(driver.receive(putMessage(2)) == [], "what it sends waits in its socket")
         _ = driver.send(replies[2])
         // Nor when it has read some of the first one.
         _ = driver.encode(replies[0])
         _ = driver.take()
-        #expect(driver.machine.pauses == [.unreadOutput, .input])
+        #expect(driver.machine.pauses == [.unsentOutput, .input])
         // The last piece, and the second reply.
         for _ in 0..<3 { _ = driver.take() }
-        #expect(driver.machine.pauses.contains(.unreadOutput), "the third one waits")
+        #expect(driver.machine.pauses.contains(.unsentOutput), "the third one waits")
         for reply in replies.dropFirst() {
             _ = driver.encode(reply)
             for _ in 0..<4 { _ = driver.take() }
@@ -233,7 +233,7 @@ private func shown(_ byteCount: Int) -> String { "\(byteCount) bytes" }
         for _ in 0...500 { lines += driver.send("{}") }
         #expect(lines == ["lagging"] && driver.machine.pauses == [])
         for _ in 0..<500 { lines += driver.send("{}") }
-        #expect(driver.machine.pauses == [.unreadOutput])
+        #expect(driver.machine.pauses == [.unsentOutput])
         #expect(driver.encode(first).suffix(2) == ["{}", "caught up"])
         #expect(driver.machine.pauses == [])
     }
