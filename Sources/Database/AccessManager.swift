@@ -11,8 +11,8 @@ import PandoStorage
 ///                                     └─ more: their sessions are suspended, and get no pushes ──▶ the rest, a part at a time
 ///
 /// So no push leaves on a listen that was not checked under what is in force, no request of the session is
-/// answered before, and other sessions wait for one part only. What was withheld is sent when the session is
-/// checked, as to a slow reader (``PushCoalescer``).
+/// answered before, and other sessions wait for one part only. What was not sent meanwhile is sent when the
+/// session is checked, as to a slow reader (``PushCoalescer``).
 ///
 /// Used by one thread at a time.
 final class AccessManager {
@@ -92,7 +92,7 @@ final class AccessManager {
     }
 
     /// Gives a session another credential (realtime §4.7). The onDisconnect writes that it has queued keep
-    /// theirs. Nothing happens for a credential that is over already.
+    /// theirs. Nothing happens for a credential that has ended already.
     /// - Parameter limit: Listens that are checked at once.
     func change(
         _ session: SessionID, to credential: Credential, number: UInt32, checking limit: Int = checkedAtOnce
@@ -115,8 +115,8 @@ final class AccessManager {
         return checks[session] == nil ? .applied : .checking
     }
 
-    /// The credential of a session, and all that it had before, are over (auth §4.2, §5.3): it is signed out,
-    /// also while its own requests wait. Those of them that were sent under one of these credentials are
+    /// The credential of a session, and all that it had before, have ended (auth §4.2, §5.3): it is signed
+    /// out, also while its own requests wait. Those of them that were sent under one of these credentials are
     /// refused when it is their turn (``CommandProcessor/refuseIfCredentialEnded(_:)``).
     func endCredential(_ number: UInt32, of session: SessionID) -> CredentialChange {
         guard let hosted = processor.sessions[session] else { return .applied }
@@ -160,7 +160,9 @@ final class AccessManager {
             if cursor.isDone {
                 checks[session] = nil
                 finished.append(session)
-                if let backlog = processor.coalescer.release(session) { processor.send(backlog, to: session) }
+                if let missed = processor.coalescer.endCheck(of: session) {
+                    processor.send(missed, to: session)
+                }
             } else {
                 checks[session] = cursor
                 queue.append(session)
@@ -177,7 +179,7 @@ final class AccessManager {
             guard !cursor.isDone else { return }
             if left > 0 { checkPart(of: session, hosted, &cursor, &left) }
             guard !cursor.isDone else { return }
-            processor.coalescer.withhold(session)
+            processor.coalescer.beginCheck(of: session)
             queue.append(session)
             unsuspended.append((session, hosted.database.id))
         }

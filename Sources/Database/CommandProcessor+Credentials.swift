@@ -3,7 +3,7 @@ import PandoTree
 import PandoWire
 
 extension CommandProcessor {
-    /// Refuses a request whose credential is over: it has expired, or was revoked, while the request waited
+    /// Refuses a request whose credential has ended: it has expired, or was revoked, while the request waited
     /// for its turn or for another thread. It is not executed as an anonymous request either: the
     /// client did not mean that, and sends again, under its next credential, what was not acknowledged.
     /// - Returns: false for a request that may be executed; then nothing was done.

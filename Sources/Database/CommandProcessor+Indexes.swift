@@ -50,6 +50,7 @@ extension CommandProcessor {
     private func sendScanPushes(of database: StoredDatabase) {
         let pushes = database.engine.tree.removeScanPushes()
         guard !pushes.isEmpty else { return }
-        encoder.encode(coalescer.isEmpty ? pushes : coalescer.hold(pushes, in: database.engine.root))
+        encoder.encode(
+            coalescer.isEmpty ? pushes : coalescer.replaceForLagging(pushes, in: database.engine.root))
     }
 }

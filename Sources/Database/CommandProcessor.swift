@@ -317,7 +317,8 @@ final class CommandProcessor {
             encoder.encode(effects.pushes)
         } else {
             encoder.encode(
-                coalescer.hold(effects.pushes, in: database.engine.root, answering: listener))
+                coalescer.replaceForLagging(
+                    effects.pushes, in: database.engine.root, answering: listener))
         }
         // The initial push of a listen is part of its own record.
         if listener == nil, profiler.isActive {
@@ -328,7 +329,7 @@ final class CommandProcessor {
 
     /// Sends a session that lags what it has not been sent yet.
     func catchUp(_ session: SessionID) {
-        if let backlog = coalescer.take(of: session) { send(backlog, to: session) }
+        if let missed = coalescer.takeBeforeReply(to: session) { send(missed, to: session) }
     }
 
     /// Encodes a reply without a command, behind what the session has not been sent yet (realtime §6.1).
@@ -338,10 +339,10 @@ final class CommandProcessor {
     }
 
     /// Sends a session what it has not been sent yet.
-    func send(_ backlog: PushCoalescer.Backlog, to session: SessionID) {
-        guard let database = sessions[session]?.database, !backlog.isEmpty else { return }
+    func send(_ missed: PushCoalescer.MissedChanges, to session: SessionID) {
+        guard let database = sessions[session]?.database, !missed.isEmpty else { return }
         encoder.encode(
-            catchUp: database.engine.tree.catchUp(session, paths: backlog.changedPaths, tags: backlog.tags))
+            catchUp: database.engine.tree.catchUp(session, paths: missed.changedPaths, tags: missed.tags))
     }
 
     /// Sends a record to the sessions that watch the database.

@@ -60,11 +60,11 @@ extension DatabaseHost {
             }
         case .windowMark(let session): processor.encoder.returnWindowMark(to: session)
         case .lagging(let session):
-            if processor.sessions[session] != nil { processor.coalescer.begin(session) }
+            if processor.sessions[session] != nil { processor.coalescer.beginLag(of: session) }
         case .caughtUp(let session):
-            if let backlog = processor.coalescer.end(session) { processor.send(backlog, to: session) }
+            if let missed = processor.coalescer.endLag(of: session) { processor.send(missed, to: session) }
         case .open(let session, let request): return open(session, request)
-        case .identity(let session, let credential, let number):
+        case .credentialChanged(let session, let credential, let number):
             return progress(after: access.change(session, to: credential, number: number), of: session)
         case .credentialEnded(let session, let number):
             return progress(after: access.endCredential(number, of: session), of: session)

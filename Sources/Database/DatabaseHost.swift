@@ -155,7 +155,8 @@ package final class DatabaseHost {
         case .rest(_, let call, _): processor.databases[call.namespace]?.id ?? 0
         case .open(_, let request): processor.databases[request.namespace]?.id ?? 0
         case .indexed(let name, _): processor.databases[name]?.id ?? 0
-        case .identity(let session, _, _), .credentialEnded(let session, _), .reply(let session, _, _),
+        case .credentialChanged(let session, _, _), .credentialEnded(let session, _),
+            .reply(let session, _, _),
             .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             processor.sessions[session]?.database.id ?? 0

@@ -20,9 +20,9 @@ package enum DatabaseMessage: Sendable {
     case request(PostedRequest)
     /// The credential of the session from now on.
     /// - number: Which of its credentials that is: 1 for the first; 0 where it is signed out.
-    indirect case identity(SessionID, Credential, number: UInt32 = 0)
-    /// The credential of that number, and all before it, are over: the session is signed out, and what it has
-    /// sent under one of them is refused. Overtakes the requests of the session.
+    indirect case credentialChanged(SessionID, Credential, number: UInt32 = 0)
+    /// The credential of that number, and all before it, have ended: the session is signed out, and what it
+    /// has sent under one of them is refused. Overtakes the requests of the session.
     case credentialEnded(SessionID, number: UInt32)
     /// These sign-ins of the session, by its own numbers, are revoked (``Operation/revokeOnDisconnect(_:)``):
     /// what they have queued is dropped. Overtakes the requests of the session.
@@ -77,7 +77,7 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
-        case .caughtUp, .closed, .identity, .credentialEnded, .revoked, .rules, .storage,
+        case .caughtUp, .closed, .credentialChanged, .credentialEnded, .revoked, .rules, .storage,
             .outputsDelivered, .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup,
             .trees:
             false
@@ -137,8 +137,8 @@ package class PostedRequest: @unchecked Sendable {
     /// See ``DatabaseMessage/isLight``.
     final let isLight: Bool
     private final var isActionTaken = false
-    /// Which of the session's credentials ``credential`` is (``DatabaseMessage/identity(_:_:number:)``). Here
-    /// it takes no space of its own.
+    /// Which of the session's credentials ``credential`` is
+    /// (``DatabaseMessage/credentialChanged(_:_:number:)``). Here it takes no space of its own.
     final let credentialNumber: UInt32
     /// When it was read from its socket; the latest time there is where that is not known.
     final let received: MonotonicTime

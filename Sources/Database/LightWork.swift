@@ -65,7 +65,7 @@ struct LightWork {
 
     /// Whether the session has missed pushes, which come before a reply: they may be many.
     private func isLagging(_ session: SessionID) -> Bool {
-        !processor.coalescer.isEmpty && processor.coalescer.backlog(of: session) != nil
+        !processor.coalescer.isEmpty && processor.coalescer.missedChanges(of: session) != nil
     }
 
     private mutating func replacesLittle(

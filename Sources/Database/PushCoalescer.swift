@@ -3,21 +3,21 @@ import PandoTree
 
 /// Replaces the pushes to sessions that read slowly by the newest values. Only the newest state of a location
 /// matters to a listener: instead of every push, the paths that have changed are kept, and when the client
-/// has read what it was sent, it gets the values at that moment. The paths of a push are noted once, and all
+/// has taken what was unsent, it gets the values at that moment. The paths of a push are noted once, and all
 /// sessions that lag share the note (``ChangedLocations``).
 ///
 ///     push ──▶ session keeps up: sent                          caught up, or a request of its own is done:
 ///         └──▶ session lags: the push's paths are noted ──▶    one push for each listen, with the values now
 ///
-/// The pushes to a session whose listens are being checked are withheld in the same way (``AccessManager``):
+/// The pushes to a session whose listens are being checked are replaced in the same way (``AccessManager``):
 /// it gets nothing until the check is done, and then what it still listens to.
 ///
 /// So a slow reader costs memory for its paths, in number and bytes, however much others write. It never sees
 /// an older value after a newer one, nor half of an update: all changed paths of one listen come in one
 /// message. It misses states in between. Used by one thread at a time.
 struct PushCoalescer {
-    /// The changes that one session was not sent.
-    struct Backlog {
+    /// The changes that one session was not sent, because it lags or is being checked.
+    struct MissedChanges {
         /// Where default listens had changed when ``changes`` was last emptied: in ascending order, none at
         /// or below another.
         private var paths: [Path] = []
@@ -36,7 +36,7 @@ struct PushCoalescer {
         /// The client reads slowly.
         fileprivate var isLagging = false
         /// The session's listens are being checked.
-        fileprivate var isWithheld = false
+        fileprivate var isInCheck = false
 
         fileprivate init(of session: SessionID) {
             let spread = session.rawValue % UInt64(PushCoalescer.changeLimit)
@@ -79,69 +79,75 @@ struct PushCoalescer {
         }
     }
 
-    /// The most locations in ``Backlog/paths``, and the most in ``Backlog/changes``: 512 for one session.
-    /// Where there would be more, a location above stands for several, and its whole value is sent.
+    /// The most locations in ``MissedChanges/paths``, and the most in ``MissedChanges/changes``: 512 for one
+    /// session. Where there would be more, a location above stands for several, and its whole value is sent.
     static let pathLimit = 256
-    /// Bytes of the keys of ``Backlog/paths``: ``pathLimit`` locations of usual depth have fewer.
+    /// Bytes of the keys of ``MissedChanges/paths``: ``pathLimit`` locations of usual depth have fewer.
     static let pathByteLimit = 64 << 10
-    /// A session joins its changes into paths after 32 to 63 pushes (``Backlog/joinedChangeCount``).
+    /// A session joins its changes into paths after 32 to 63 pushes (``MissedChanges/joinedChangeCount``).
     static let changeLimit = 32
 
-    private var backlogs: [SessionID: Backlog] = [:]
+    private var missed: [SessionID: MissedChanges] = [:]
 
-    /// The changes that a session was not sent; nil for one that does not lag.
-    func backlog(of session: SessionID) -> Backlog? { backlogs[session] }
+    /// The changes that a session was not sent; nil for one that neither lags nor is being checked.
+    func missedChanges(of session: SessionID) -> MissedChanges? { missed[session] }
 
-    /// Whether no session lags. Every push asks.
-    var isEmpty: Bool { backlogs.isEmpty }
+    /// Whether no session lags or is being checked. Every push asks.
+    var isEmpty: Bool { missed.isEmpty }
 
-    /// From now on, the pushes to this session are dropped and their paths noted.
-    mutating func begin(_ session: SessionID) {
-        backlogs[session, default: Backlog(of: session)].isLagging = true
+    /// Much is unsent to the session's client: from now on its pushes are dropped and their paths noted.
+    mutating func beginLag(of session: SessionID) {
+        missed[session, default: MissedChanges(of: session)].isLagging = true
     }
 
-    /// The session has read what it was sent.
-    /// - Returns: The changes to be sent to it now; nil for a session that does not lag.
-    mutating func end(_ session: SessionID) -> Backlog? {
-        guard backlogs[session]?.isWithheld == true else { return backlogs.removeValue(forKey: session) }
-        backlogs[session]?.isLagging = false
+    /// The session's client has taken what was unsent.
+    /// - Returns: The changes to be sent to it now; nil for a session that does not lag, or is being checked.
+    mutating func endLag(of session: SessionID) -> MissedChanges? {
+        guard missed[session]?.isInCheck == true else { return missed.removeValue(forKey: session) }
+        missed[session]?.isLagging = false
         return nil
     }
 
     /// The session has ended.
-    mutating func remove(_ session: SessionID) { backlogs[session] = nil }
+    mutating func remove(_ session: SessionID) { missed[session] = nil }
 
-    /// From now on, this session is sent nothing but the results of its check.
-    mutating func withhold(_ session: SessionID) {
-        backlogs[session, default: Backlog(of: session)].isWithheld = true
+    /// The check of the session's listens begins: until its end, its pushes are dropped, and their paths
+    /// noted.
+    mutating func beginCheck(of session: SessionID) {
+        missed[session, default: MissedChanges(of: session)].isInCheck = true
     }
 
     /// The listens of a session are checked.
-    /// - Returns: The changes to be sent to it now.
-    mutating func release(_ session: SessionID) -> Backlog? {
-        guard backlogs[session]?.isLagging == true else { return backlogs.removeValue(forKey: session) }
-        backlogs[session]?.isWithheld = false
+    /// - Returns: The changes to be sent to it now; nil for a session that still lags.
+    mutating func endCheck(of session: SessionID) -> MissedChanges? {
+        guard missed[session]?.isLagging == true else { return missed.removeValue(forKey: session) }
+        missed[session]?.isInCheck = false
         return nil
     }
 
-    /// Takes the changes that a session was not sent, though it still lags: they are sent before a reply.
-    mutating func take(of session: SessionID) -> Backlog? {
-        guard let backlog = backlogs[session], !backlog.isEmpty, !backlog.isWithheld else { return nil }
-        backlogs[session] = Backlog(of: session)
-        begin(session)
-        return backlog
+    /// Takes the changes that a session was not sent, though it still lags: they are sent before a reply. Nil
+    /// where there are none, and while the session is being checked.
+    mutating func takeBeforeReply(to session: SessionID) -> MissedChanges? {
+        guard let changes = missed[session], !changes.isEmpty, !changes.isInCheck else { return nil }
+        missed[session] = MissedChanges(of: session)
+        beginLag(of: session)
+        return changes
     }
 
-    /// Removes the sessions that lag from the recipients of a write's pushes.
+    /// Takes the sessions that lag, or are being checked, out of the recipients of a write's pushes, and
+    /// notes for each of them what has changed.
     /// - Parameters:
     ///   - root: The tree after the write.
     ///   - listener: The session that has begun to listen: the pushes answer it, and are sent to it. Nil for
     ///     a write.
-    mutating func hold(_ pushes: [Push], in root: Node, answering listener: SessionID? = nil) -> [Push] {
+    /// - Returns: The pushes that are to be sent, without those sessions.
+    mutating func replaceForLagging(
+        _ pushes: [Push], in root: Node, answering listener: SessionID? = nil
+    ) -> [Push] {
         var sent: [Push] = []
         sent.reserveCapacity(pushes.count)
         for var push in pushes {
-            hold(&push, in: root, answering: listener)
+            replaceForLagging(&push, in: root, answering: listener)
             if !push.taggedRecipients.isEmpty || push.recipients.contains(where: { !$0.isEmpty }) {
                 sent.append(push)
             }
@@ -149,24 +155,26 @@ struct PushCoalescer {
         return sent
     }
 
-    private mutating func hold(_ push: inout Push, in root: Node, answering listener: SessionID?) {
+    private mutating func replaceForLagging(
+        _ push: inout Push, in root: Node, answering listener: SessionID?
+    ) {
         // Made once for all sessions that lag.
         var made: ChangedLocations?
-        for (index, group) in push.recipients.enumerated()
-        where group.contains(where: { $0 != listener && backlogs[$0] != nil }) {
+        for (index, recipients) in push.recipients.enumerated()
+        where recipients.contains(where: { $0 != listener && missed[$0] != nil }) {
             let change = made ?? ChangedLocations(of: push.body, in: root)
             made = change
-            push.recipients[index] = group.filter { session in
-                guard session != listener, let index = backlogs.index(forKey: session) else { return true }
-                backlogs.values[index].note(change)
+            push.recipients[index] = recipients.filter { session in
+                guard session != listener, let index = missed.index(forKey: session) else { return true }
+                missed.values[index].note(change)
                 return false
             }
         }
         push.taggedRecipients.removeAll { recipient in
-            guard recipient.session != listener, let index = backlogs.index(forKey: recipient.session) else {
+            guard recipient.session != listener, let index = missed.index(forKey: recipient.session) else {
                 return false
             }
-            backlogs.values[index].tags.insert(recipient.tag)
+            missed.values[index].tags.insert(recipient.tag)
             return true
         }
     }

@@ -232,7 +232,7 @@ final class RequestBacklog {
         case .credentialEnded, .revoked:
             // It does not wait for what its session has sent before; only for the beginning of the session.
             if databaseOf(message) != 0 { return urgent.append(message) }
-        case .request, .open, .identity, .rest, .reply, .windowMark, .caughtUp: break
+        case .request, .open, .credentialChanged, .rest, .reply, .windowMark, .caughtUp: break
         }
         guard let session = message.session else { return }
         scheduler.append(message, to: session, of: databaseOf(message))
@@ -258,7 +258,7 @@ extension DatabaseMessage {
     fileprivate var session: SessionID? {
         switch self {
         case .request(let request): request.session
-        case .open(let session, _), .identity(let session, _, _), .credentialEnded(let session, _),
+        case .open(let session, _), .credentialChanged(let session, _, _), .credentialEnded(let session, _),
             .rest(let session, _, _), .reply(let session, _, _),
             .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
@@ -274,7 +274,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
-        case .open, .identity, .credentialEnded, .revoked, .windowMark, .lagging, .caughtUp, .closed,
+        case .open, .credentialChanged, .credentialEnded, .revoked, .windowMark, .lagging, .caughtUp, .closed,
             .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
             .usage, .backup, .trees:
             0
@@ -287,7 +287,7 @@ extension DatabaseMessage {
         case .closed, .credentialEnded, .revoked, .listenChecks, .prepared, .storage, .outputsDelivered,
             .drain, .statistics, .usage, .backup, .trees:
             true
-        case .request, .open, .identity, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
+        case .request, .open, .credentialChanged, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
             .indexed:
             false
         }
@@ -298,7 +298,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite || call.isRefused
-        case .open, .identity, .credentialEnded, .revoked, .closed: true
+        case .open, .credentialChanged, .credentialEnded, .revoked, .closed: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .listenChecks, .storage,
             .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
             false

@@ -12,9 +12,9 @@ final class HostedSession {
     let publicID: PublicSessionID?
     /// Whose rights it has: its listens are checked again when the rules change.
     var credential = Credential.anonymous
-    /// Which of its credentials that is (``DatabaseMessage/identity(_:_:number:)``).
+    /// Which of its credentials that is (``DatabaseMessage/credentialChanged(_:_:number:)``).
     var credentialNumber: UInt32 = 0
-    /// The credentials up to this number are over; 0 for none.
+    /// The credentials up to this number have ended; 0 for none.
     var endedCredentialNumber: UInt32 = 0
     /// The sign-ins that are revoked, by the numbers of ``PostedRequest/signIn``, each with the number of the
     /// session's last credential before that.

@@ -50,7 +50,7 @@ import Testing
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1), Bench.open(2), try Bench.put(2, 1, "/big", large)])
         bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
-        bench.process([.identity(session, user, number: 1)])
+        bench.process([.credentialChanged(session, user, number: 1)])
         for path in paths {
             bench.process([request(1, .listen(Listen(path: path, hash: ""), queryText: nil))])
         }
@@ -98,7 +98,7 @@ import Testing
         #expect(bench.host.processor.databases["demo"]!.engine.hasQueue(Self.session) == false)
         // A later sign-in counts, and nothing of before is left.
         bench.process([
-            .identity(Self.session, Self.user, number: 2),
+            .credentialChanged(Self.session, Self.user, number: 2),
             Self.request(9, .put(Self.write("own/a")), under: 2),
         ])
         bench.work()
@@ -133,9 +133,9 @@ import Testing
     @Test func signInThatHasEndedBeforeItsTurn() throws {
         let bench = try Self.bench(listeningTo: ["own"])
         bench.process([
-            Self.transaction(2), .identity(Self.session, Self.other, number: 2),
+            Self.transaction(2), .credentialChanged(Self.session, Self.other, number: 2),
             Self.request(3, .put(Self.write("own/a")), under: 2, by: Self.other),
-            .identity(Self.session, .anonymous),
+            .credentialChanged(Self.session, .anonymous),
             Self.request(4, .get("open", Query()), under: 0, by: .anonymous),
         ])
         bench.process([.credentialEnded(Self.session, number: 2), Self.put("own/x", 1)])
@@ -160,7 +160,8 @@ import Testing
         bench.process([queue(2, "own/first", under: 1, signIn: 1)])
         bench.process([
             Self.transaction(3), queue(4, "own/second", under: 1, signIn: 1),
-            .identity(Self.session, Self.other, number: 2), queue(5, "own/third", under: 2, signIn: 2),
+            .credentialChanged(Self.session, Self.other, number: 2),
+            queue(5, "own/third", under: 2, signIn: 2),
         ])
         _ = bench.takeMessages()
         #expect(bench.host.processor.databases["demo"]!.engine.queueSize(of: Self.session).count == 1)
@@ -171,7 +172,8 @@ import Testing
         #expect(replies.count == 3)
         #expect(replies.dropFirst() == [Self.reply(4, "permission_denied"), Self.reply(5, "ok")])
         bench.process([
-            .identity(Self.session, Self.user, number: 3), queue(6, "own/fourth", under: 3, signIn: 1),
+            .credentialChanged(Self.session, Self.user, number: 3),
+            queue(6, "own/fourth", under: 3, signIn: 1),
             .closed(Self.session),
         ])
         bench.work()
@@ -193,7 +195,8 @@ import Testing
     @Test func endsWithoutEffect() throws {
         let bench = try Self.bench(listeningTo: ["own"])
         bench.process([
-            .identity(Self.session, Self.other, number: 2), .credentialEnded(Self.session, number: 1),
+            .credentialChanged(Self.session, Self.other, number: 2),
+            .credentialEnded(Self.session, number: 1),
             .credentialEnded(Bench.session(7), number: 1), Self.put("own/x", 1),
             Self.request(2, .put(Self.write("own/y")), under: 2, by: Self.other),
         ])

@@ -386,7 +386,8 @@ import Testing
         #expect(bench.takeMessages() == ["1 close goingAway"])
         let session = Bench.session(1)
         bench.process([
-            .identity(session, .anonymous), try Bench.request(1, #"{"t":"d","d":{"r":1,\#(request)}}"#),
+            .credentialChanged(session, .anonymous),
+            try Bench.request(1, #"{"t":"d","d":{"r":1,\#(request)}}"#),
             .reply(session, .ok(2), byteCount: 1),
         ])
         #expect(bench.takeMessages() == [])

@@ -57,7 +57,7 @@ import Testing
         let rules = #"{"rules":{".read":"auth != null",".write":true}}"#
         turn([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
         let user = Credential(authVariable: #"{"uid":"u"}"#)
-        turn([.identity(Bench.session(1), user)])
+        turn([.credentialChanged(Bench.session(1), user)])
         for number in 0..<4000 {
             let listen = Listen(path: Path(["l", Key(unchecked: Text("k\(number)"))]), hash: "")
             let request = Request(number: 1, action: .listen(listen, queryText: nil))
@@ -65,7 +65,7 @@ import Testing
         }
         while bench.host.hasWork { turn() }
         _ = bench.takeMessages()
-        turn([.identity(Bench.session(1), .anonymous), try Bench.put(2, 1, "/b", "1")])
+        turn([.credentialChanged(Bench.session(1), .anonymous), try Bench.put(2, 1, "/b", "1")])
         var (answered, turnCount) = (0, 0)
         while bench.host.access.isChecking(Bench.session(1)), turnCount < 100 {
             turnCount += 1

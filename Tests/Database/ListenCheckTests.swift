@@ -34,7 +34,7 @@ import Testing
         let bench = try Bench(directory: nil)
         bench.process([Bench.open(1), Bench.open(2)])
         bench.process([.rules(["demo": try Ruleset(loading: Array(rules.utf8))])])
-        bench.process([.identity(Bench.session(1), user)])
+        bench.process([.credentialChanged(Bench.session(1), user)])
         for number in 0..<count {
             for parent in ["own", "open"] as [Key] {
                 let listen = Listen(path: path(parent, number), hash: "")
@@ -62,7 +62,7 @@ import Testing
         switch change {
         case .signOut:
             bench.process([
-                .identity(Bench.session(1), .anonymous),
+                .credentialChanged(Bench.session(1), .anonymous),
                 .reply(Bench.session(1), .unauthenticated(9), byteCount: 10),
             ])
         case .rules:

@@ -160,7 +160,7 @@ import Testing
         }
         bench.process([try Self.merge(2, 7, "/q", (0..<100).map { "a\($0)/b/c" })])
         let changes = [1, 3, 4, 5, 6, 7].map {
-            bench.host.processor.coalescer.backlog(of: Bench.session($0))?.changes ?? []
+            bench.host.processor.coalescer.missedChanges(of: Bench.session($0))?.changes ?? []
         }
         #expect(changes.allSatisfy { $0.count == 1 && $0[0] === changes[0][0] })
         #expect(changes[0][0].paths.count == 100)
@@ -175,12 +175,12 @@ import Testing
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         for number in 0..<300 {
             bench.process([try Self.merge(2, number, "/q", (0..<200).map { "a\(number)/b\($0)/c" })])
-            let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
-            #expect(backlog.changes.count < 2 * PushCoalescer.changeLimit)
+            let missed = try #require(bench.host.processor.coalescer.missedChanges(of: Bench.session(1)))
+            #expect(missed.changes.count < 2 * PushCoalescer.changeLimit)
             // The latest push may be over the limit, until the next one comes.
-            let kept = backlog.changes.reduce(0) { $0 + $1.paths.count }
+            let kept = missed.changes.reduce(0) { $0 + $1.paths.count }
             #expect(kept <= PushCoalescer.pathLimit + ChangedLocations.limit, "after \(number) pushes")
-            #expect(backlog.changedPaths.count <= PushCoalescer.pathLimit)
+            #expect(missed.changedPaths.count <= PushCoalescer.pathLimit)
         }
         bench.process([.caughtUp(Bench.session(1))])
         #expect(Self.takeMessages(bench).count == 1)
@@ -191,8 +191,8 @@ import Testing
         let count = ChangedLocations.visitedEntryLimit + 1
         let bench = try Self.bench(listening: [try Bench.listen(1, 1, "/q")])
         bench.process([try Self.merge(2, 7, "/q/r", (0..<count).map { "a\($0)/b" })])
-        let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
-        #expect(backlog.changes.map(\.paths) == [["q/r"]])
+        let missed = try #require(bench.host.processor.coalescer.missedChanges(of: Bench.session(1)))
+        #expect(missed.changes.map(\.paths) == [["q/r"]])
     }
 
     /// A path may have 24 KiB: of one with more than Firebase allows, a location above is kept and sent.
@@ -209,8 +209,8 @@ import Testing
                 bench.process([try Bench.put(2, number, path, "1")])
             }
         }
-        let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
-        #expect(backlog.changedPaths == [Path(trusted: "p/" + long[0]), Path(trusted: "q/" + long[0])])
+        let missed = try #require(bench.host.processor.coalescer.missedChanges(of: Bench.session(1)))
+        #expect(missed.changedPaths == [Path(trusted: "p/" + long[0]), Path(trusted: "q/" + long[0])])
         bench.process([.caughtUp(Bench.session(1))])
         let lines = Self.takeMessages(bench)
         #expect(lines.count == 2)
@@ -227,8 +227,8 @@ import Testing
         for number in 0..<300 {
             let key = String(repeating: "k", count: 600)
             bench.process([try Bench.put(2, number, "/q/\(key)\(number % 7)/\(number)", "1")])
-            let backlog = try #require(bench.host.processor.coalescer.backlog(of: Bench.session(1)))
-            let byteCount = backlog.changedPaths.reduce(0) { $0 + $1.keyByteCount }
+            let missed = try #require(bench.host.processor.coalescer.missedChanges(of: Bench.session(1)))
+            let byteCount = missed.changedPaths.reduce(0) { $0 + $1.keyByteCount }
             #expect(byteCount <= PushCoalescer.pathByteLimit)
         }
         bench.process([.caughtUp(Bench.session(1))])

@@ -42,8 +42,8 @@ extension StallTests {
         bench.host.receive(&batch)
         let counts = pando_counting_stop()
         for slot in 2..<UInt32(2 + sessionCount) {
-            let backlog = bench.host.processor.coalescer.backlog(of: Bench.session(slot))
-            #expect(backlog?.isEmpty == false)
+            let missed = bench.host.processor.coalescer.missedChanges(of: Bench.session(slot))
+            #expect(missed?.isEmpty == false)
         }
         return Int(counts.allocations + counts.retains + counts.releases)
     }

@@ -317,7 +317,7 @@ import Testing
     private static let conditional =
         #"{"rules":{".write":true,"l":{".read":"auth == null || auth.uid == 'a'"},"q":{".read":true}}}"#
     private static func identity(_ slot: UInt32, _ uid: String) -> DatabaseMessage {
-        .identity(Bench.session(slot), Credential(authVariable: Text("{\"uid\":\"\(uid)\"}")))
+        .credentialChanged(Bench.session(slot), Credential(authVariable: Text("{\"uid\":\"\(uid)\"}")))
     }
 
     /// onDisconnect writes of one session: three quarters of `count`, which is within the limit.

@@ -137,7 +137,7 @@ extension HTTPConnection {
         if !goesOn || endsAfterResponse && stream?.isCaughtUp == true { context.append(.closeAfterFlush) }
     }
 
-    /// The credential of the stream is over.
+    /// The credential of the stream has expired.
     package mutating func expired(_ context: inout ConnectionContext) {
         stream?.expired()
         receive([.authRevoked], &context)

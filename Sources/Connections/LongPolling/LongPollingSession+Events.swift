@@ -61,7 +61,7 @@ extension LongPollingSession {
         session.becomeAdministrator(&context)
     }
 
-    /// The credential's time is over.
+    /// The credential has expired.
     package mutating func expired(_ context: inout ConnectionContext) {
         signOut(.expired, &context)
         schedule(&context)

@@ -351,7 +351,7 @@ package struct LongPollingSession: RealtimeTransport {
     mutating func giveSession() -> RealtimeSession {
         maySendToDatabases = false
         let given = session
-        session.leave()
+        session.moveToOtherTransport()
         return given
     }
 }

@@ -100,13 +100,14 @@ package struct RealtimeSession {
     /// When the write that waits is to be made; nil where none waits.
     var delayEnd: MonotonicTime? { delayed?.value.end }
 
-    /// Whether the client has a large share of all requests that wait: it goes on although earlier ones do.
+    /// Whether the client has sent more while requests of its own waited: where the databases are behind, it
+    /// is paused, and a client that waits for its replies is not (``RequestWindow/isLarge``).
     var hasManyRequests: Bool { window.isLarge }
 
     /// Whether a mark of the request window has not come back.
     var awaitsAnswers: Bool { window.awaitsMark }
 
-    /// When the credential is over, in seconds since 1970; nil where it does not expire.
+    /// When the credential expires, in seconds since 1970; nil where it does not.
     var expiry: Int64? { identity?.value.validUntil }
 
     // MARK: Messages
@@ -196,7 +197,7 @@ package struct RealtimeSession {
         guard request.action.countsAsWrite, !context.settings.limits.rates.isUnlimited,
             identity?.value.credential.isAdmin != true
         else {
-            hand(request, byteCount: byteCount, grant: grant, &context)
+            post(request, byteCount: byteCount, grant: grant, &context)
             return .nothing
         }
         let client = identity.flatMap { LimitedUser($0.value) }.map { LimitedClient.user($0) }
@@ -204,7 +205,7 @@ package struct RealtimeSession {
             byteCount, of: client, waitingAtMost: WriteRates.longestDelay, at: context.now,
             context.settings.limits)
         {
-        case .now: hand(request, byteCount: byteCount, grant: grant, &context)
+        case .now: post(request, byteCount: byteCount, grant: grant, &context)
         case .later(let excess):
             context.append(.countDelay(excess.limit))
             let end = context.now + excess.wait
@@ -221,11 +222,11 @@ package struct RealtimeSession {
     /// waits.
     mutating func delayIsOver(_ context: inout ConnectionContext) {
         guard let write = delayed.take()?.value else { return }
-        hand(write.request, byteCount: write.byteCount, &context)
+        post(write.request, byteCount: write.byteCount, &context)
     }
 
     /// Posts a request, or replies to it.
-    private mutating func hand(
+    private mutating func post(
         _ request: consuming Request, byteCount: Int, grant: ParsingBudget.Grant? = nil,
         _ context: inout ConnectionContext
     ) {
@@ -236,11 +237,11 @@ package struct RealtimeSession {
         case .onDisconnectPut, .onDisconnectMerge:
             guard let number = signInNumber() else { return reply(.finished, byteCount, &context) }
             signIn = number
-        case .authenticate(let credential):
-            verifying = Box((credential, number))
-            return context.append(.verify(credential.token))
+        case .authenticate(let authentication):
+            verifying = Box((authentication, number))
+            return context.append(.verify(authentication.token))
         case .unauthenticate:
-            become(.anonymous, nil, &context)
+            changeCredential(to: .anonymous, nil, &context)
             return reply(.unauthenticated(number), byteCount, &context)
         case .statistics: return reply(.ok(number), byteCount, &context)
         case .appCheck, .dropAppCheck: return reply(.ok(number), byteCount, &context)
@@ -263,9 +264,9 @@ package struct RealtimeSession {
         return made
     }
 
-    /// Counts the connection as one of the user from now on.
-    /// - Returns: Whether the user may have one more.
-    private mutating func count(as identity: Identity, _ context: inout ConnectionContext) -> Bool {
+    /// Counts the connection as one of the user from now on, if the user may have one more.
+    /// - Returns: Whether it does.
+    private mutating func tryToCount(as identity: Identity, _ context: inout ConnectionContext) -> Bool {
         let limits = context.settings.limits
         guard let users = limits.users, users.connectionLimit > 0 else { return true }
         return madeAllowance().become(LimitedUser(identity), at: context.now, limits)
@@ -300,17 +301,19 @@ package struct RealtimeSession {
     /// The number of ``credential``; 0 for a client that is not signed in.
     private var credentialNumber: UInt32 { identity == nil ? 0 : credentialCount }
 
+    /// The client has another credential from now on, and the databases learn of it.
     /// - Parameter identity: Whose the credential is; nil for a client that is not signed in.
-    private mutating func become(
-        _ credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
+    private mutating func changeCredential(
+        to credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
     ) {
         // A client that signs in for hours on end must not make the server trap.
         if identity != nil { credentialCount &+= 1 }
-        assume(credential, identity, &context)
-        context.post(.identity(id, credential, number: credentialNumber))
+        setCredential(credential, identity, &context)
+        context.post(.credentialChanged(id, credential, number: credentialNumber))
     }
 
-    private mutating func assume(
+    /// Without a message to the databases.
+    private mutating func setCredential(
         _ credential: Credential, _ identity: Identity?, _ context: inout ConnectionContext
     ) {
         let oldExpiry = expiry
@@ -323,18 +326,18 @@ package struct RealtimeSession {
     /// The client has shown an administrator's certificate with its connection: it need not sign in.
     mutating func becomeAdministrator(_ context: inout ConnectionContext) {
         allowance?.userGrant = nil
-        become(.admin, Identity(credential: .admin), &context)
+        changeCredential(to: .admin, Identity(credential: .admin), &context)
     }
 
-    /// The credential is over: the client is signed out until it sends a fresh one (auth §4.2). Clients fetch
-    /// a fresh one at once, and back off when that one is refused, too. The databases learn of it before they
-    /// execute what the client has sent, and refuse that.
+    /// The credential has ended (it has expired, or was revoked): the client is signed out until it sends a
+    /// fresh one (auth §4.2). Clients fetch a fresh one at once, and back off when that one is refused, too.
+    /// The databases learn of it before they execute what the client has sent, and refuse that.
     /// - Returns: The message that says so.
     mutating func signOut(_ reason: SignOutReason, _ context: inout ConnectionContext) -> [UInt8] {
         var message: [UInt8] = []
         message.append(authRevoked: .expiredToken, reason: reason.text)
         let number = credentialNumber
-        assume(.anonymous, nil, &context)
+        setCredential(.anonymous, nil, &context)
         context.post(.credentialEnded(id, number: number))
         return message
     }
@@ -359,13 +362,13 @@ package struct RealtimeSession {
         case .accepted(let identity):
             do throws(NotAnAdministrator) {
                 let credential = try identity.credential(asking: asked)
-                guard count(as: identity, &context) else {
+                guard tryToCount(as: identity, &context) else {
                     context.append(.countLimit(.connectionsPerUser))
                     reply(.limitExceeded(number, .connectionsPerUser), 0, &context)
                     break
                 }
                 refusalCount = 0
-                become(credential, identity, &context)
+                changeCredential(to: credential, identity, &context)
                 reply(
                     .authenticated(number, authVariable: credential.authVariable, expires: identity.expires),
                     0, &context)
@@ -409,7 +412,7 @@ package struct RealtimeSession {
     }
 
     /// Another transport carries it from now on, with a copy of it.
-    mutating func leave() {
+    mutating func moveToOtherTransport() {
         allowance = nil
     }
 }

@@ -230,7 +230,7 @@ extension RealtimeTransport {
 // MARK: - The session
 
 extension RealtimeTransport {
-    /// Sends what the session says by itself: a pong, or that its credential is over.
+    /// Sends what the session says by itself: a pong, or that its credential has ended.
     mutating func sendMessage(_ message: [UInt8], _ context: inout ConnectionContext) {
         var frames: [UInt8] = []
         guard frames.append(framesOf: message.rawSpan) else { return cut(&context) }
@@ -250,7 +250,7 @@ extension RealtimeTransport {
         sendMessage(message, &context)
     }
 
-    /// The credential is over, or was revoked.
+    /// The credential has ended.
     mutating func signOut(_ reason: RealtimeSession.SignOutReason, _ context: inout ConnectionContext) {
         guard isOpen else { return }
         sendMessage(session.signOut(reason, &context), &context)

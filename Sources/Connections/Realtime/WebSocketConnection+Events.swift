@@ -35,7 +35,7 @@ extension WebSocketConnection {
     /// The time of ``ConnectionAction/wake(at:)`` has come: a write that has waited for its rate is made.
     package mutating func deadlinePassed(_ context: inout ConnectionContext) { finishDelay(&context) }
 
-    /// The credential's time is over.
+    /// The credential has expired.
     package mutating func expired(_ context: inout ConnectionContext) { signOut(.expired, &context) }
 
     /// Keys or revocations have changed.

@@ -142,7 +142,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.session
         case .closed(let session), .windowMark(let session), .reply(let session, _, _),
-            .identity(let session, _, _):
+            .credentialChanged(let session, _, _):
             session
         default: nil
         }

@@ -203,7 +203,7 @@ final class SimulatedLoop {
             (session, input) = (id, isAdmission ? .admission(id) : .rest(id))
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
-        case .identity, .credentialEnded, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared,
+        case .credentialChanged, .credentialEnded, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared,
             .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup, .trees:
             return
         }

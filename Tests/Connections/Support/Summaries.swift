@@ -127,7 +127,7 @@ extension DatabaseMessage {
         case .request(let request):
             "request \(request.number) \(request.action.summary)" + request.credential.summary
                 + (request.signIn > 0 ? ", sign-in \(request.signIn)" : "")
-        case .identity(_, let credential, _): "identity" + credential.summary
+        case .credentialChanged(_, let credential, _): "identity" + credential.summary
         case .credentialEnded(_, let number): "credential \(number) ended"
         case .revoked(_, let signIns, _): "revoked \(signIns.sorted())"
         case .rest(_, let call, _): call.summary
