@@ -92,7 +92,7 @@ package final class AdminServer: @unchecked Sendable {
     private func adopt(_ socket: ConnectedSocket, _ certificates: CertificateStore?) {
         if connections.isFull {
             // All are being answered: this one is closed.
-            guard let other = connections.leastUseful else { return }
+            guard let other = connections.nextToClose else { return }
             connections.remove(other)
             other.cut()
         }

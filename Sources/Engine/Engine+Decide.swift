@@ -141,8 +141,8 @@ extension Engine {
         let (isEqual, hash) = compare(current, at: path, with: expectedHash)
         guard isEqual else {
             let stale = staleResult(
-                current, hash: hash, at: write.target, wantsCurrentValue, command.session, command.credential,
-                command.time)
+                current, hash: hash, at: write.target, wantsCurrentValue: wantsCurrentValue,
+                for: command.session, as: command.credential, at: command.time)
             return delta(command, .nothing, stale)
         }
         return decideSet(command, write)
@@ -180,16 +180,19 @@ extension Engine {
         at time: Int64
     ) -> CommandResult {
         staleResult(
-            tree.root.value(at: target.fullPath), hash: nil, at: target, wantsCurrentValue, session,
-            credential,
-            time)
+            tree.root.value(at: target.fullPath), hash: nil, at: target, wantsCurrentValue: wantsCurrentValue,
+            for: session, as: credential, at: time)
     }
 
-    /// - Parameter hash: Of the node; nil where it is unknown. Then it is computed when the result is
-    ///   printed.
-    func staleResult(
-        _ node: Node, hash: String?, at target: Target, _ wantsCurrentValue: Bool, _ session: SessionID,
-        _ credential: Credential, _ time: Int64
+    /// The result of a transaction whose location does not hold the value that it started from. The current
+    /// value comes with it only if the client may read it, and either asked for it or has no listen that
+    /// covers the location.
+    /// - Parameters:
+    ///   - node: The current value.
+    ///   - hash: Of the node; nil where it is unknown. Then it is computed when the result is printed.
+    private func staleResult(
+        _ node: Node, hash: String?, at target: Target, wantsCurrentValue: Bool, for session: SessionID,
+        as credential: Credential, at time: Int64
     ) -> CommandResult {
         let maySend =
             mayRead(target.path, nil, as: credential, at: time)

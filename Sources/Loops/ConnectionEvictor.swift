@@ -3,9 +3,9 @@ import PandoReactor
 
 /// Chooses which connections of one loop are closed when as many are open as may be (``ConnectionLimiter``):
 /// first those which have sent no whole request yet, the oldest of this loop first, then those which wait
-/// between two requests, the longest idle of this loop first. Up to 8 with input that is not read yet are
-/// passed over; if there are no others, the first is closed nevertheless. Never WebSockets or event streams.
-/// Confined to the loop.
+/// between two requests, the longest idle of this loop first. Up to 8 with pending input are passed over;
+/// if there are no others, the first is closed nevertheless. Never WebSockets or event streams. Confined to
+/// the loop.
 final class ConnectionEvictor {
     /// A connection in the administrators' reserve must have sent an administrator's request by then.
     private static let reservedTimeout: Duration = .seconds(5)
@@ -82,7 +82,7 @@ final class ConnectionEvictor {
     /// - Parameter isReserved: Of those in the administrators' reserve; else of all others.
     func evict(_ count: Int, ofReserved isReserved: Bool) {
         var closedCount = 0
-        while closedCount < count, let slot = isReserved ? leastUseful(of: .reserved) : leastUseful(),
+        while closedCount < count, let slot = isReserved ? nextToClose(of: .reserved) : nextToClose(),
             let channel = channel(of: slot)
         {
             closedCount += 1
@@ -98,13 +98,13 @@ final class ConnectionEvictor {
 
     /// The connection that is closed next. Where each of those at the front has a request that is read next,
     /// the oldest.
-    private func leastUseful() -> Int? {
-        leastUseful(of: .silent) ?? leastUseful(of: .idle) ?? order.first
+    private func nextToClose() -> Int? {
+        nextToClose(of: .silent) ?? nextToClose(of: .idle) ?? order.first
     }
 
     /// The oldest of a list without a request in its socket, of those near the front. The others become the
     /// last of the list: what they have sent is read in this tick or the next.
-    private func leastUseful(of rank: EvictionOrder.Rank) -> Int? {
+    private func nextToClose(of rank: EvictionOrder.Rank) -> Int? {
         for _ in 0..<min(order.count(of: rank), Self.passedOverLimit) {
             guard let slot = order.first(of: rank), let channel = channel(of: slot) else { return nil }
             if channel.isClosed {

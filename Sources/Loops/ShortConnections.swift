@@ -27,7 +27,7 @@ package struct ShortConnections<Connection: AnyObject> {
     package var isFull: Bool { entries.count >= limit }
 
     /// The one to be closed for another one; nil where all are being answered. O(``limit``).
-    package var leastUseful: Connection? {
+    package var nextToClose: Connection? {
         var counts: [AddressNetwork: Int] = [:]
         for entry in entries { counts[entry.network, default: 0] += 1 }
         return first(in: .silent, counts) ?? first(in: .answered, counts)

@@ -130,7 +130,7 @@ package final class Acceptor: Pollable {
     override func ready(_ events: UInt32) {
         let mustWait = acceptBatch()
         guard let limiter, isWatched else { return }
-        while let (index, count) = limiter.orderMissedEvictions(next: nextTarget) {
+        while let (index, count) = limiter.requestMissedEvictions(next: nextTarget) {
             let target = targets[index]
             perform(on: target) { [evict] in evict(count, false, target) }
         }
@@ -187,7 +187,7 @@ package final class Acceptor: Pollable {
         isExhausted = false
         acceptedCount += 1
         loop.metrics.accepted.add()
-        if evicts { limiter?.orderEviction(from: index, ofReserved: isReserved) }
+        if evicts { limiter?.requestEviction(from: index, ofReserved: isReserved) }
         let target = targets[index]
         nextTarget = (index + 1) % targets.count
         perform(on: target) { [adopt, evict] in

@@ -1,10 +1,11 @@
 import Synchronization
 
-/// Counts the open client connections of all loops, and decides how the next one is accepted.
+/// Counts the open client connections of all loops, and decides how the next one is accepted. Those in the
+/// administrators' reserve are *reserved*, all others *ordinary*.
 ///
-///     open - reserved < ceiling                             ──▶ ordinary
+///     ordinary < ceiling                                    ──▶ ordinary
 ///     else a loop has a silent or idle connection           ──▶ evicting: the loop closes one of them; until it has done so,
-///                                                               up to `acceptingCount` connections exceed the ceiling
+///                                                               up to `temporaryExcess` connections exceed the ceiling
 ///     else reserved < administratorCount                    ──▶ reserved: only an administrator's request is answered
 ///     else a connection in the reserve has sent no request  ──▶ replacing: as reserved, and the loop closes that one
 ///     else                                                  ──▶ wait: it stays in the kernel's backlog until another closes
@@ -47,7 +48,7 @@ package final class ConnectionLimiter: Sendable {
 
     private let currentCeiling: Atomic<Int>
     private let administratorCount: Int
-    private let acceptingCount: Int
+    private let temporaryExcess: Int
     /// Connections that each loop could close.
     private let pools: [EvictablePool]
     private let open = Atomic<Int>(0)
@@ -67,15 +68,15 @@ package final class ConnectionLimiter: Sendable {
     ///   - ceiling: Connections that may be open, the reserve not counted. Positive.
     ///   - loopCount: I/O loops; they are numbered from 0.
     ///   - administratorCount: Connections in the administrators' reserve.
-    ///   - acceptingCount: How far the ceiling may be exceeded while loops close others. Positive.
+    ///   - temporaryExcess: How far the ceiling may be exceeded while loops close others. Positive.
     package init(
         ceiling: Int, loopCount: Int, administratorCount: Int = DescriptorBudget.administratorReserve,
-        acceptingCount: Int = DescriptorBudget.acceptingReserve
+        temporaryExcess: Int = DescriptorBudget.acceptingReserve
     ) {
-        precondition(ceiling > 0 && loopCount > 0 && administratorCount >= 0 && acceptingCount > 0)
+        precondition(ceiling > 0 && loopCount > 0 && administratorCount >= 0 && temporaryExcess > 0)
         currentCeiling = Atomic(ceiling)
         self.administratorCount = administratorCount
-        self.acceptingCount = acceptingCount
+        self.temporaryExcess = temporaryExcess
         pools = (0..<loopCount).map { _ in EvictablePool() }
     }
 
@@ -110,10 +111,10 @@ package final class ConnectionLimiter: Sendable {
         let ordinaryCount = openCount - reservedCount
         if ordinaryCount < ceiling { return .ordinary }
         if let loop = loopToEvictFrom(next) {
-            return ordinaryCount < ceiling + acceptingCount ? .evicting(loop: loop) : .wait
+            return ordinaryCount < ceiling + temporaryExcess ? .evicting(loop: loop) : .wait
         }
         // A loop that was asked to close connections does so, or reports that it could not.
-        if pools.contains(where: { $0.orderedCount > 0 }) { return .wait }
+        if pools.contains(where: { $0.requestedCount > 0 }) { return .wait }
         if reservedCount < administratorCount { return .reserved }
         // While the replaced ones are being closed, the reserve holds up to twice as many.
         if reservedCount < 2 * administratorCount,
@@ -144,21 +145,21 @@ package final class ConnectionLimiter: Sendable {
         open.add(1, ordering: .sequentiallyConsistent)
     }
 
-    /// Counts that a loop is asked to close one connection, for the one that was just accepted.
-    func orderEviction(from loop: Int, ofReserved isReserved: Bool) {
-        pools[loop].order(1, ofReserved: isReserved)
+    /// Notes that a loop is asked to close one connection, for the one that was just accepted.
+    func requestEviction(from loop: Int, ofReserved isReserved: Bool) {
+        pools[loop].requestEvictions(1, ofReserved: isReserved)
     }
 
     /// Evictions to ask a loop for because connections were accepted for which none was closed: the ones to
     /// be closed had closed themselves, or had sent a request in between. Call it until it gives nil.
-    func orderMissedEvictions(next: Int) -> (loop: Int, count: Int)? {
+    func requestMissedEvictions(next: Int) -> (loop: Int, count: Int)? {
         let ordinaryCount =
             open.load(ordering: .sequentiallyConsistent) - reserved.load(ordering: .sequentiallyConsistent)
-        let missing = ordinaryCount - ceiling - pools.reduce(0) { $0 + $1.orderedCount }
+        let missing = ordinaryCount - ceiling - pools.reduce(0) { $0 + $1.requestedCount }
         guard missing > 0, let loop = loopToEvictFrom(next) else { return nil }
         let count = min(missing, pools[loop].availableCount, Self.evictedAtOnce)
         guard count > 0 else { return nil }
-        pools[loop].order(count, ofReserved: false)
+        pools[loop].requestEvictions(count, ofReserved: false)
         return (loop, count)
     }
 
@@ -217,7 +218,7 @@ package final class ConnectionLimiter: Sendable {
     package func didEvict(_ count: Int, ofReserved isReserved: Bool, closed: Int, inLoop loop: Int) {
         evictedCount.add(UInt64(closed), ordering: .relaxed)
         exceededTotal.add(UInt64(closed), ordering: .relaxed)
-        pools[loop].order(-count, ofReserved: isReserved)
+        pools[loop].requestEvictions(-count, ofReserved: isReserved)
         wakeAcceptors()
     }
 
@@ -246,21 +247,21 @@ private final class EvictablePool: Sendable {
     private let silent = Atomic<Int>(0)
     private let idle = Atomic<Int>(0)
     private let reserved = Atomic<Int>(0)
-    /// Evictions that the loop was asked for and has not done.
-    private let ordered = Atomic<Int>(0)
-    private let orderedOfReserved = Atomic<Int>(0)
+    /// Evictions that were requested of the loop and not done yet.
+    private let requested = Atomic<Int>(0)
+    private let requestedOfReserved = Atomic<Int>(0)
 
-    var orderedCount: Int { ordered.load(ordering: .sequentiallyConsistent) }
-    var hasSilent: Bool { silent.load(ordering: .sequentiallyConsistent) > orderedCount }
+    var requestedCount: Int { requested.load(ordering: .sequentiallyConsistent) }
+    var hasSilent: Bool { silent.load(ordering: .sequentiallyConsistent) > requestedCount }
     var hasAny: Bool { availableCount > 0 }
     var hasReserved: Bool {
         reserved.load(ordering: .sequentiallyConsistent)
-            > orderedOfReserved.load(ordering: .sequentiallyConsistent)
+            > requestedOfReserved.load(ordering: .sequentiallyConsistent)
     }
 
     var availableCount: Int {
         silent.load(ordering: .sequentiallyConsistent) + idle.load(ordering: .sequentiallyConsistent)
-            - orderedCount
+            - requestedCount
     }
 
     /// - Returns: Whether there are silent, idle or reserved connections where there were none.
@@ -281,12 +282,12 @@ private final class EvictablePool: Sendable {
         return true
     }
 
-    /// - Parameter count: Evictions the loop is asked for; negative for those it has done.
-    func order(_ count: Int, ofReserved isReserved: Bool) {
+    /// - Parameter count: Evictions that are requested of the loop; negative for those it has done.
+    func requestEvictions(_ count: Int, ofReserved isReserved: Bool) {
         if isReserved {
-            orderedOfReserved.add(count, ordering: .sequentiallyConsistent)
+            requestedOfReserved.add(count, ordering: .sequentiallyConsistent)
         } else {
-            ordered.add(count, ordering: .sequentiallyConsistent)
+            requested.add(count, ordering: .sequentiallyConsistent)
         }
     }
 }

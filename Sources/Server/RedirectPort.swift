@@ -80,7 +80,7 @@ private final class RedirectClients: @unchecked Sendable {
 
     func adopt(_ socket: ConnectedSocket, on loop: EventLoop, securePort: UInt16) {
         if connections.isFull {
-            guard let other = connections.leastUseful else { return }
+            guard let other = connections.nextToClose else { return }
             connections.remove(other)
             other.cut()
         }

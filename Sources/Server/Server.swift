@@ -67,8 +67,8 @@ package final class Server: @unchecked Sendable {
     private var signals: Signals?
     private var threads: [NamedThread] = []
     private var isStopping = false
-    /// Makes everything durable at the end, while the main thread still handles signals.
-    private var ending: NamedThread?
+    /// Runs ``endStorage()``, while the main thread still handles signals.
+    private var storageEnd: NamedThread?
     /// Limits the wait for clients at the end.
     private var unsentOutputTimer: TimerToken?
     /// Databases that had no rules when the server started.
@@ -247,7 +247,7 @@ package final class Server: @unchecked Sendable {
         for url in urls { logger.info("listening on \(url)") }
         notify(.ready)
         main.run()
-        if let ending { ending.join() } else { endStorage() }
+        if let storageEnd { storageEnd.join() } else { endStorage() }
         resources.stopWorkers()
         reload.stop()
         trimmer.stop()
@@ -347,6 +347,20 @@ package final class Server: @unchecked Sendable {
     }
 
     // MARK: Stopping
+    //
+    //     first signal
+    //       ▼
+    //     closePorts()            no new connections; over `--drain-time`, clients are told to go elsewhere
+    //       ▼
+    //     endSessions()           the databases end all sessions, with their onDisconnect writes
+    //       ▼
+    //     limitWaitForClients()   clients take what is unsent, and get a close frame: at most 3 s
+    //       ▼
+    //     stopLoops()             the threads of clients and databases end   ◀── second signal
+    //       ▼
+    //     endStorage()            backups and journal: everything is durable, a last checkpoint, the archive
+    //       ▼
+    //     run() ends the other threads, and returns
 
     private func handle(_ signal: Signal) {
         switch signal {
@@ -366,13 +380,12 @@ package final class Server: @unchecked Sendable {
             notify(.stopping)
             logger.notice("stopping: ending sessions")
             BlockedTurn.watch(resources.database, on: main, logger)
-            stop()
+            closePorts()
         }
     }
 
-    /// First step of a stop: closes the ports. Then, over `--drain-time`, dismisses clients; at the end
-    /// ``endSessions()``.
-    private func stop() {
+    /// Closes the ports, dismisses clients over `--drain-time`, and then goes on with ``endSessions()``.
+    private func closePorts() {
         resources.eventLoops[0].submit { [self] in ports.close() }
         guard configuration.drainTime > .zero else { return endSessions() }
         let (main, time) = (main, configuration.drainTime)
@@ -382,7 +395,8 @@ package final class Server: @unchecked Sendable {
         for loop in ioLoops { loop.loop.submit { loop.dismiss(over: time) { dismissal.countDown() } } }
     }
 
-    /// Ends the sessions that are left, and those opened while the server stops.
+    /// Ends the sessions that are left, and those that are opened while the server stops. When all clients
+    /// have taken what is unsent, ``stopLoops()`` follows.
     private func endSessions() {
         let (main, ioLoops) = (main, ioLoops)
         let sent = CountdownLatch(count: ioLoops.count) { [self] in main.submit { self.stopLoops() } }
@@ -393,9 +407,10 @@ package final class Server: @unchecked Sendable {
             })
     }
 
+    /// Goes on with ``stopLoops()`` when clients have had the time to take what is unsent.
     private func limitWaitForClients() {
         // All may have taken everything already.
-        guard ending == nil else { return }
+        guard storageEnd == nil else { return }
         unsentOutputTimer = main.schedule(after: Self.unsentOutputTimeout) { [self] in
             logger.notice(
                 "stopping: some clients have not read all output within \(Self.unsentOutputTimeout.components.seconds) s; it is dropped"
@@ -404,13 +419,14 @@ package final class Server: @unchecked Sendable {
         }
     }
 
+    /// Stops the I/O loops and the databases, and goes on with ``endStorage()`` on a thread of its own.
     private func stopLoops() {
         if let unsentOutputTimer { main.cancel(unsentOutputTimer) }
         for loop in resources.eventLoops { loop.stop() }
         resources.database.stop()
-        guard ending == nil else { return }
+        guard storageEnd == nil else { return }
         do throws(SocketError) {
-            ending = try start("pando-stop") { [self] in
+            storageEnd = try start("pando-stop") { [self] in
                 endStorage()
                 main.stop()
             }

@@ -17,17 +17,17 @@ import Testing
         for (connection, peer) in zip(all, [one, many, one, many, many, one]) {
             connections.add(connection, from: peer)
         }
-        #expect(connections.leastUseful === all[0], "both have three: the oldest")
+        #expect(connections.nextToClose === all[0], "both have three: the oldest")
         connections.remove(all[5])
-        #expect(connections.leastUseful === all[1])
+        #expect(connections.nextToClose === all[1])
         connections.move(all[1], to: .answered)
-        #expect(connections.leastUseful === all[3], "it has sent no request")
+        #expect(connections.nextToClose === all[3], "it has sent no request")
         connections.remove(all[3])
         connections.remove(all[4])
-        #expect(connections.leastUseful === all[0], "one has two")
+        #expect(connections.nextToClose === all[0], "one has two")
         connections.remove(all[0])
         connections.remove(all[2])
-        #expect(connections.leastUseful === all[1], "there is no other")
+        #expect(connections.nextToClose === all[1], "there is no other")
     }
 
     @Test func oldestSilentConnectionMakesPlaceThenTheOldestAnswered() throws {
@@ -38,19 +38,19 @@ import Testing
             #expect(!connections.isFull)
             connections.add(connection, from: peer)
         }
-        #expect(connections.isFull && connections.leastUseful === all[0])
+        #expect(connections.isFull && connections.nextToClose === all[0])
         connections.move(all[0], to: .busy)
         connections.move(all[1], to: .answered)
-        #expect(connections.leastUseful === all[2], "the oldest that has sent no request")
+        #expect(connections.nextToClose === all[2], "the oldest that has sent no request")
         connections.remove(all[2])
         connections.remove(all[2])
-        #expect(!connections.isFull && connections.leastUseful === all[3])
+        #expect(!connections.isFull && connections.nextToClose === all[3])
         connections.move(all[3], to: .busy)
-        #expect(connections.leastUseful === all[1], "the oldest that has its response")
+        #expect(connections.nextToClose === all[1], "the oldest that has its response")
         connections.move(all[1], to: .busy)
-        #expect(connections.leastUseful == nil, "all are being answered")
+        #expect(connections.nextToClose == nil, "all are being answered")
         connections.move(all[2], to: .silent)
-        #expect(connections.leastUseful == nil, "it was removed")
+        #expect(connections.nextToClose == nil, "it was removed")
     }
 
     @Test func refusalsThatLingerAreBounded() {

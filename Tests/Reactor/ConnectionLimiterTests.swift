@@ -9,7 +9,7 @@ import Testing
         -> ConnectionLimiter
     {
         let limiter = ConnectionLimiter(
-            ceiling: 10, loopCount: pools.count, administratorCount: 2, acceptingCount: 3)
+            ceiling: 10, loopCount: pools.count, administratorCount: 2, temporaryExcess: 3)
         for index in 0..<open { limiter.didAccept(isReserved: index < reserved) }
         for (loop, pool) in pools.enumerated() {
             var order = EvictionOrder()
@@ -55,7 +55,7 @@ import Testing
         limiter.publish(order, ofLoop: 1)
         #expect(limiter.admission(next: 0) == .replacing(loop: 1))
         limiter.didAccept(isReserved: true)
-        limiter.orderEviction(from: 1, ofReserved: true)
+        limiter.requestEviction(from: 1, ofReserved: true)
         #expect(limiter.admission(next: 0) == .wait, "once")
         limiter.publish(EvictionOrder(), ofLoop: 1)
         limiter.didClose(isReserved: true)
@@ -69,21 +69,21 @@ import Testing
     @Test func orderedEvictions() throws {
         let limiter = limiter(open: 10, [(1, 0)])
         limiter.didAccept(isReserved: false)
-        limiter.orderEviction(from: 0, ofReserved: false)
-        #expect(limiter.orderMissedEvictions(next: 0) == nil)
+        limiter.requestEviction(from: 0, ofReserved: false)
+        #expect(limiter.requestMissedEvictions(next: 0) == nil)
         #expect(limiter.admission(next: 0) == .wait)
         limiter.publish(EvictionOrder(), ofLoop: 0)
         limiter.didEvict(1, ofReserved: false, closed: 0, inLoop: 0)
         #expect(limiter.admission(next: 0) == .reserved, "it was gone before it could be closed")
 
         // One too many is open: another is closed as soon as one may be.
-        #expect(limiter.orderMissedEvictions(next: 0) == nil)
+        #expect(limiter.requestMissedEvictions(next: 0) == nil)
         var order = EvictionOrder()
         for slot in 0..<5 { order.append(slot, as: .silent) }
         limiter.publish(order, ofLoop: 0)
-        let missed = try #require(limiter.orderMissedEvictions(next: 0))
+        let missed = try #require(limiter.requestMissedEvictions(next: 0))
         #expect(missed == (0, 1))
-        #expect(limiter.orderMissedEvictions(next: 0) == nil, "once")
+        #expect(limiter.requestMissedEvictions(next: 0) == nil, "once")
     }
 
     @Test func acceptorIsWokenWhenAdmissionMayChange() throws {
@@ -157,7 +157,7 @@ import Testing
                 return woken.count
             }
         }
-        let limiter = ConnectionLimiter(ceiling: 10, loopCount: 1, administratorCount: 0, acceptingCount: 3)
+        let limiter = ConnectionLimiter(ceiling: 10, loopCount: 1, administratorCount: 0, temporaryExcess: 3)
         for mailbox in mailboxes { limiter.attach(mailbox) }
         for _ in 0..<10 { limiter.didAccept(isReserved: false) }
         var order = EvictionOrder()
@@ -165,7 +165,7 @@ import Testing
         limiter.publish(order, ofLoop: 0)
         // The loop is asked to close its silent connection for another one.
         limiter.didAccept(isReserved: false)
-        limiter.orderEviction(from: 0, ofReserved: false)
+        limiter.requestEviction(from: 0, ofReserved: false)
         #expect(limiter.waitForAdmission(next: 0), "the first acceptor waits")
         // Another silent connection changes the admission. That wakes no acceptor, since the loop had one
         // before: what a thread leaves that is between its change and its look at the flag.
@@ -248,7 +248,7 @@ private final class LimitedHost {
 
     init(ceiling: Int, loopCount: Int, rank: EvictionOrder.Rank, replacesReserved: Bool = false) throws {
         let limiter = ConnectionLimiter(
-            ceiling: ceiling, loopCount: loopCount, administratorCount: 2, acceptingCount: 3)
+            ceiling: ceiling, loopCount: loopCount, administratorCount: 2, temporaryExcess: 3)
         self.limiter = limiter
         let loops = try (0..<loopCount).map { [accepted] in
             try LimitedLoop($0, limiter, rank: rank, replacesReserved: replacesReserved, accepted: accepted)

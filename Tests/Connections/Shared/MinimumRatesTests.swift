@@ -4,7 +4,7 @@ import Testing
 @testable import PandoConnections
 
 /// How fast a client takes what it is sent, and how fast a message of it comes.
-@Suite struct RateLimitTests {
+@Suite struct MinimumRatesTests {
     private enum Look {
         /// So many bytes are acknowledged, or were received, in all.
         case at(Int)

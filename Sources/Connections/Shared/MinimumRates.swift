@@ -5,8 +5,8 @@ import PandoTime
 /// The acknowledgements of a client that reads slowly come in steps: its system lets more come only when a
 /// large part of its buffer is free (RFC 9293 §3.8.6.2.2). Over loopback, whose segments are 64 KiB, Linux
 /// takes 105 472 bytes at once: at 1 KB/s a step every two minutes, at 500 B/s every four. So time is counted
-/// in bytes: at the lowest rate, a client may be behind by what it could have taken in the stall timeout, and
-/// by sixteen times as much after it has taken as much.
+/// in bytes: a client may be behind by what it could have taken in the stall timeout at the lowest rate, and
+/// by up to sixteen times that, in proportion to what it has taken.
 struct OutputRate {
     /// A class, so that a client without one holds only a nil pointer.
     private final class Account {
