@@ -2,8 +2,8 @@ import PandoBytes
 import PandoWebSocket
 import Synchronization
 
-/// The frames of one message for several receivers, so long that other forms of them are made once for all
-/// receivers on all loops (``OutputForm``): compressed, for each deflate window, and as a script. The first
+/// The frames of one message for several receivers, long enough that other forms of them are worth making
+/// (``OutputForm``), each once for all loops: compressed, for each deflate window, and as a script. The first
 /// loop that has a receiver of a form makes it; never the database thread.
 package final class CompressibleFrames: Sendable {
     /// For receivers without compression.
@@ -19,8 +19,8 @@ package final class CompressibleFrames: Sendable {
     /// Bytes from which on frames of several receivers are worth compressing.
     package static let thresholdByteCount = MessageDeflater.Options().thresholdByteCount
 
-    /// The frames for receivers with a deflate window. A loop that needs them while another one compresses
-    /// them waits as long as it would take itself. A loop whose budget does not suffice sends them as they
+    /// The frames for receivers with a deflate window. Blocks on the mutex while another loop makes a form of
+    /// them, at most for the time of one compression. A loop whose budget does not suffice sends them as they
     /// are, and leaves the compression to others.
     package func bytes(for window: DeflateWindow, _ compression: SharedCompression) -> SharedBytes {
         compressed.withLock { compressed in

@@ -97,7 +97,7 @@ package final class DatabaseHost {
             processor.configure(database)
             processor.indexes.startWork(in: database)
         }
-        sessions.end(recovered.unendedSessions)
+        sessions.endUnended(recovered.unendedSessions)
         // Has the first of them tried, before a client writes.
         if !sessions.isIdle { post(.storage(.spaceAvailable)) }
     }

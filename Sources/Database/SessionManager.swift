@@ -93,7 +93,7 @@ final class SessionManager {
     }
 
     /// Ends sessions of an earlier process, for whose onDisconnect writes the disk had no space at the start.
-    func end(_ unended: [(database: StoredDatabase, session: SessionID)]) {
+    func endUnended(_ unended: [(database: StoredDatabase, session: SessionID)]) {
         for (database, session) in unended { deferred.append(.endSession, of: session, in: database) }
     }
 
@@ -109,6 +109,7 @@ final class SessionManager {
             processor.releases.add(ending.listens)
         } else {
             endingListens[session] = ending
+            // The rest in a later turn.
             post(.closed(session))
         }
         return true

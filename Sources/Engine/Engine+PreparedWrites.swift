@@ -148,7 +148,7 @@ extension Engine {
         func add(_ order: ChildOrder, _ path: Path, _ node: Node) {
             guard order != .key, known[path, default: []].insert(order).inserted else { return }
             var build = WritePreparation.Build(path: path, order: order, node: node)
-            if mergeBase != nil { build.index = tree.indexes.index(order, at: path) }
+            if mergeBase != nil { build.index = tree.indexes.readyIndex(order, at: path) }
             builds.append(build)
         }
         if let mergeBase, let first = writes.first {

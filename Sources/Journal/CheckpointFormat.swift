@@ -23,13 +23,15 @@ import PandoBytes
 //
 //  end mark   a block of length 0; its firstRecord is the number of records. Nothing follows.
 //
-//  flags      1: the journal begins here. No record has this checkpoint's sequence: the result of an import or a restore is in
-//             no journal, only in here. The first segment behind it begins with the next sequence; a start that
-//             finds no such segment makes it. So an import or a restore takes effect as a whole, with the rename
-//             that gives its checkpoint its name. A restore begins a new timeline in this way: its checkpoint alone
-//             replaces every file of older timelines, which the next start removes. That follows from the names
-//             of the files alone. The earlier journal must not be used without it: when it is damaged, or the
-//             disk cannot read it, the start refuses, and does not fall back.
+//  flags      1: the journal begins here, with the result of an import or a restore.
+//             * No record has this checkpoint's sequence: the result is in no journal, only in here.
+//             * The first segment behind it begins with the next sequence; a start that finds no such segment makes
+//               it. So an import or a restore takes effect as a whole, with the rename that gives its checkpoint
+//               its name.
+//             * A restore begins a new timeline: its checkpoint alone replaces every file of older timelines, which
+//               the next start removes. That follows from the names of the files alone.
+//             * The earlier journal must not be used without this checkpoint: when it is damaged, or the disk cannot
+//               read it, the start refuses, and does not fall back.
 //
 //  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders
 //  its records: for each namespace its creation, rules, settings, parts of its tree (each at most a mebibyte,

@@ -1,5 +1,16 @@
 import PandoBytes
 
+// The words for what a reader finds:
+//
+//   bad            no record that can be read (``BadRecord``): damaged, torn, or not written yet
+//   contradiction  a good record that cannot follow the ones before it (``Succession``)
+//   evidence       what proves that a bad record was on disk once: the *witness*, a later record whose
+//                  durable mark reaches its entry, or a later segment
+//   damage         a bad record with evidence: a start refuses the journal. So it does where too much
+//                  looks like a later record to decide (undecidable)
+//   torn tail      a bad record without evidence: a start cuts it off, and keeps a copy (``TornTail``)
+//   flaw, problem  any of these (``JournalFlaw``), and the same with its file and offset (``JournalProblem``)
+
 /// The rules for the next record, across segments, which a good checksum alone does not prove.
 struct Succession {
     /// The sequence of the next record; nil for any.

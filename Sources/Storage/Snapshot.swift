@@ -7,7 +7,7 @@ import PandoTree
 /// from it while commands go on. The trees are shared with the engines: whichever side changes one first
 /// copies the pages that it changes.
 package struct Snapshot: Sendable {
-    struct Namespace: Sendable {
+    struct Database: Sendable {
         var id: UInt32
         var name: String
         var root: Node
@@ -20,7 +20,7 @@ package struct Snapshot: Sendable {
     }
 
     /// In the order of their numbers.
-    var namespaces: [Namespace]
+    var databases: [Database]
     var nextNamespace: UInt32
     /// Milliseconds since 1970.
     var time: Int64
@@ -30,7 +30,7 @@ package struct Snapshot: Sendable {
     ///   - time: Milliseconds since 1970.
     /// - Complexity: O(databases + sessions).
     package init(_ databases: some Sequence<StoredDatabase>, nextNamespace: UInt32, time: Int64) {
-        namespaces = databases.map(Namespace.init).sorted { $0.id < $1.id }
+        self.databases = databases.map(Database.init).sorted { $0.id < $1.id }
         self.nextNamespace = nextNamespace
         self.time = time
     }
@@ -38,7 +38,7 @@ package struct Snapshot: Sendable {
     /// How large all trees together are. O(nodes).
     package var treeSize: TreeSize {
         var size = TreeSize()
-        for namespace in namespaces { namespace.root.count(into: &size) }
+        for database in databases { database.root.count(into: &size) }
         return size
     }
 
@@ -63,12 +63,12 @@ struct SnapshotRecords: Sendable {
 
     private let snapshot: Snapshot
     private let treeByteLimit: Int
-    /// The next namespace.
+    /// The next database.
     private var index = 0
     /// Records other than those of a tree, in order; those before `readyIndex` were returned.
     private var ready: [Record] = []
     private var readyIndex = 0
-    /// The tree of the namespace before ``index``; its records come behind ``ready``.
+    /// The tree of the database before ``index``; its records come behind ``ready``.
     private var tree: TreeRecords?
     private var isFinished = false
 
@@ -88,22 +88,22 @@ struct SnapshotRecords: Sendable {
             ready = []
             readyIndex = 0
             if tree != nil {
-                let id = snapshot.namespaces[index - 1].id
+                let id = snapshot.databases[index - 1].id
                 if let record = tree?.next() {
                     return Record(kind: .tree, namespace: id, payload: record.payload)
                 }
                 tree = nil
-                ready = snapshot.namespaces[index - 1].queue.records.map {
+                ready = snapshot.databases[index - 1].queue.records.map {
                     Record(kind: $0.kind.journalKind, namespace: id, payload: $0.payload)
                 }
-            } else if index < snapshot.namespaces.count {
-                begin(snapshot.namespaces[index])
+            } else if index < snapshot.databases.count {
+                begin(snapshot.databases[index])
                 index += 1
             } else if !isFinished {
                 isFinished = true
-                // The number of a deleted namespace is not used again.
+                // The number of a deleted database is not used again.
                 let last = snapshot.nextNamespace &- 1
-                if last > RecoveredState.standardNamespace, snapshot.namespaces.last?.id != last {
+                if last > RecoveredState.standardNamespace, snapshot.databases.last?.id != last {
                     ready = [Record(kind: .namespaceDeleted, namespace: last, payload: [])]
                 }
             } else {
@@ -112,23 +112,23 @@ struct SnapshotRecords: Sendable {
         }
     }
 
-    private mutating func begin(_ namespace: Snapshot.Namespace) {
-        let id = namespace.id
+    private mutating func begin(_ database: Snapshot.Database) {
+        let id = database.id
         if id != RecoveredState.standardNamespace {
-            ready.append(Record(kind: .namespaceMade, namespace: id, payload: Array(namespace.name.utf8)))
+            ready.append(Record(kind: .namespaceMade, namespace: id, payload: Array(database.name.utf8)))
         }
-        if let rules = namespace.rules { ready.append(Record(kind: .rules, namespace: id, payload: rules)) }
-        for setting in namespace.settings {
+        if let rules = database.rules { ready.append(Record(kind: .rules, namespace: id, payload: rules)) }
+        for setting in database.settings {
             ready.append(
                 Record(
                     kind: .settings, namespace: id,
                     payload: RecoveredState.settingPayload(setting.name, setting.json)))
         }
-        tree = TreeRecords(of: namespace.root, byteLimit: treeByteLimit)
+        tree = TreeRecords(of: database.root, byteLimit: treeByteLimit)
     }
 }
 
-extension Snapshot.Namespace {
+extension Snapshot.Database {
     init(_ database: StoredDatabase) {
         id = database.id
         name = database.name

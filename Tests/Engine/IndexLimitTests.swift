@@ -42,7 +42,7 @@ import Testing
         Self.work(held)
         #expect(Self.isReady(held, Self.order(0), .root), "in use: it gives way to none")
         #expect(!Self.isReady(held, Self.order(999), .root))
-        let later = 1000 + IndexCatalog.leastStay
+        let later = 1000 + IndexCatalog.minimumStay
         Self.listen(held, Self.order(0), .root, at: later)
         Self.listen(held, .value, .root, at: later)
         Self.work(held)
@@ -72,7 +72,7 @@ import Testing
         _ = held.engine.checkInvariants()
         #expect(Self.isReady(held, .child("n"), "scores"))
         #expect(Self.isReady(held, .child("n"), Self.deep(0)))
-        Self.listen(held, .child("n"), Self.deep(count - 1), at: 2 + IndexCatalog.leastStay)
+        Self.listen(held, .child("n"), Self.deep(count - 1), at: 2 + IndexCatalog.minimumStay)
         Self.work(held)
         #expect(Self.isReady(held, .child("n"), Self.deep(count - 1)), "others were not used for a long time")
         #expect(held.engine.tree.indexes.onDemandCount == IndexAccounts.onDemandLimit)

@@ -1,5 +1,6 @@
 /// Decides which key is served next, so that each key gets an equal share of the work: deficit round robin
-/// (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round Robin", 1995). The cost of an item is
+/// (Shreedhar and Varghese, "Efficient Fair Queuing Using Deficit Round Robin", 1995). A key is a flow in one
+/// ring of ``FairScheduler``, a group of flows in the other. The cost of an item is
 /// known only when it is done, so it is charged then, and a key whose item cost more than its credit waits
 /// while the others catch up.
 ///
@@ -10,10 +11,10 @@
 /// A key that comes with little to do does not wait for a whole round. It is *fresh*, as the new flows of
 /// FQ-CoDel (RFC 8290 §4.2): between two turns of the ring, fresh keys have short turns, together for a
 /// quantum, so that the keys of the ring get about half of the work. A key that has few items left is
-/// fresh again after its turn, and its items make no debt, unless one of them costs more than a quantum:
-/// where very many keys share the work, a quantum for each round is less than a client with light items
-/// needs. Any other key waits for its turn in the ring. A key that is in debt is not fresh when it comes
-/// again: so keys with heavy items do not delay those with light ones.
+/// fresh again after its turn, and its items make no debt unless one of them costs more than a quantum.
+/// (Where very many keys share the work, a quantum for each round is less than a client with light items
+/// needs.) Any other key waits for its turn in the ring. So does a key that is in debt when it comes again:
+/// keys with heavy items do not delay those with light ones.
 ///
 /// Invariants: a key has a place in the ring while it is active or in debt; an inactive key never has credit,
 /// so no key saves up turns; a debt is at most ``debtLimit``.

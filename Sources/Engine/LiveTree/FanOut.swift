@@ -3,8 +3,8 @@ import PandoTree
 // Which pushes a write causes (realtime §6.4, §6.5, §7.5, §17.1).
 //
 //     at or above the change   every listen gets the change itself: one push, shared by all of them
-//     below the change         a listen whose value differs gets its own new value (so does one whose old and new
-//                              value are large and may be equal: to compare them would take long)
+//     below the change         a listen whose value differs gets its own new value. A large value is not compared: its
+//                              listens get it even if it is equal
 //     filtered                 the window is updated; the listen gets the difference, as one message
 //
 // Where very many listens are below a change, that part is left to `ListenRegistry+Pushes.swift`.
@@ -18,8 +18,8 @@ struct FanOut {
     /// Nodes of the listener trie that may still be visited below changes (``ListenerSearch/nodesLeft``).
     private var nodesLeft: Int
     var pushes: [Push] = []
-    /// A location where, or below which, more windows are touched than a write may mark: later steps update
-    /// them. Nil for none.
+    /// The location whose query views, and those below it, are left to a later sweep: the write touches more
+    /// than it may mark. Nil for none.
     var sweptBase: Path?
     /// Changes with too many nodes below them; none of these was visited.
     private(set) var unvisited: [Alteration] = []

@@ -50,6 +50,6 @@ extension IndexCatalog {
     /// The index of a location after a write that has replaced it, for a window. O(depth), and with a
     /// prepared index O(changes × log n).
     func indexAfterReplacement(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
-        index(order, at: path) ?? (prepared.isEmpty ? nil : preparedIndex(order, at: path, over: node))
+        readyIndex(order, at: path) ?? (prepared.isEmpty ? nil : preparedIndex(order, at: path, over: node))
     }
 }

@@ -50,7 +50,7 @@ extension IndexCatalog {
                 if !update(&location.slots[index], children) { rebuild(index, of: location) }
                 location.slots[index].olds.removeAll(keepingCapacity: location.slots[index].olds.count < 64)
             }
-            if children.count < keptChildCount { dropAll(at: location.path) }
+            if children.count < minimumChildCountToKeep { dropAll(at: location.path) }
         }
         touched.removeAll(keepingCapacity: true)
     }
@@ -105,7 +105,7 @@ extension IndexCatalog {
         _ location: IndexLocation, _ old: Node, with new: Node, _ left: inout Int, _ small: inout [Path]
     ) {
         let (before, after) = (old.children, new.children)
-        if !location.slots.isEmpty, after.count < keptChildCount { small.append(location.path) }
+        if !location.slots.isEmpty, after.count < minimumChildCountToKeep { small.append(location.path) }
         for index in location.slots.indices {
             let order = location.slots[index].order
             if !prepared.isEmpty, location.slots[index].measure == nil,

@@ -23,17 +23,19 @@ import PandoTree
 /// `@unchecked Sendable`: owned by one ``LiveTree`` and never handed out. A tree belongs to one thread and
 /// cannot be copied, so no two threads use it at the same time.
 final class IndexCatalog: @unchecked Sendable {
-    /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes.
+    /// Children of a location up to which all are visited: some ten microseconds. It gets no indexes. A query
+    /// that visits no more children is executed at once (``LiveTree/inlineQueryChildCount``).
     var unindexedChildCount = defaultUnindexedChildCount
     static let defaultUnindexedChildCount = 256
-    /// Children of a location up to which all are visited, in the same step, for a window that lacks some.
+    /// Children of a location up to which all are visited, in the same step, for a window that lacks some. A
+    /// window over no more children is made at once (``LiveTree/inlineWindowChildCount``).
     var visitedChildCount = defaultVisitedChildCount
     static let defaultVisitedChildCount = 2048
     /// A location with fewer children loses its indexes. Fewer, so that they are not built again and again.
-    var keptChildCount: Int { max(1, unindexedChildCount / 4) }
+    var minimumChildCountToKeep: Int { max(1, unindexedChildCount / 4) }
     /// An index on demand that a query has used within this time gives way to no other one, so that many
     /// orders in turn do not make indexes that are dropped before they are used: milliseconds.
-    static let leastStay: Int64 = 10_000
+    static let minimumStay: Int64 = 10_000
 
     var locations = IndexLocations()
     var accounts = IndexAccounts()
@@ -94,7 +96,7 @@ final class IndexCatalog: @unchecked Sendable {
     // MARK: Finding
 
     /// The index of a location in this order; nil where there is none that is ready. O(depth).
-    func index(_ order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path) -> KeptIndex? {
+    func readyIndex(_ order: ChildOrder, measuring measure: ChildOrder? = nil, at path: Path) -> KeptIndex? {
         guard readyCount > 0, let location = locations[path] else { return nil }
         return location.slot(order, measuring: measure).flatMap { location.slots[$0].index }
     }
@@ -155,9 +157,9 @@ final class IndexCatalog: @unchecked Sendable {
     /// The query with the indexes that are ready. O(depth).
     func indexed(_ query: Query, at path: Path) -> IndexedQuery {
         IndexedQuery(
-            query, by: index(query.order, at: path),
+            query, by: readyIndex(query.order, at: path),
             measured: query.aggregates.isEmpty
-                ? [] : query.aggregatedFields.map { index(query.order, measuring: $0, at: path) })
+                ? [] : query.aggregatedFields.map { readyIndex(query.order, measuring: $0, at: path) })
     }
 
     /// The index by which a window finds its next children, of a location's data after a write. It is built
@@ -165,7 +167,7 @@ final class IndexCatalog: @unchecked Sendable {
     func indexForWindow(_ order: ChildOrder, at path: Path, over node: Node) -> KeptIndex? {
         if order == .key { return nil }
         noteUse(of: order, at: path, over: node, isLasting: true, at: lastTime)
-        return index(order, at: path)
+        return readyIndex(order, at: path)
     }
 
     /// Has an index built, if it is not there and there is a place for it.
@@ -201,14 +203,14 @@ final class IndexCatalog: @unchecked Sendable {
             if onDemand.count >= IndexAccounts.onDemandLimitPerLocation,
                 let oldest = onDemand.min(by: { location.slots[$0].lastUse < location.slots[$1].lastUse })
             {
-                guard location.slots[oldest].lastUse <= time - Self.leastStay else { return false }
+                guard location.slots[oldest].lastUse <= time - Self.minimumStay else { return false }
                 drop(oldest, of: location)
             }
         }
         guard accounts.onDemandCount >= IndexAccounts.onDemandLimit,
             let oldest = locations.leastRecentlyUsed()
         else { return true }
-        guard oldest.lastUse <= time - Self.leastStay else { return false }
+        guard oldest.lastUse <= time - Self.minimumStay else { return false }
         drop { $1.number == oldest.number }
         return true
     }
@@ -230,8 +232,8 @@ final class IndexCatalog: @unchecked Sendable {
         work.builds.append(IndexWork.Build(slot, at: path, base: (built, node)))
     }
 
-    /// Whether there may be an index of a location in this order.
-    func mayKeep(_ order: ChildOrder, at path: Path, childCount: Int) -> Bool {
+    /// Whether a location with so many children may have an index in this order.
+    func mayHaveIndex(_ order: ChildOrder, at path: Path, childCount: Int) -> Bool {
         let isDeclared = declarations?[path]?.orders.contains(order) ?? false
         return childCount > unindexedChildCount
             && (isDeclared || accounts.mayHold(childCount: childCount))

@@ -91,7 +91,7 @@ extension LiveTree {
     private mutating func put(_ build: IndexBuild) {
         guard let built = build.index, indexes.isAwaited(build.number, at: build.path) else { return }
         let node = root[build.path]
-        guard node.children.count >= indexes.keptChildCount else {
+        guard node.children.count >= indexes.minimumChildCountToKeep else {
             return indexes.dropAll(at: build.path)
         }
         if let index = built.following(build.node, to: node, atMost: Self.indexDifferenceLimit) {

@@ -38,7 +38,7 @@ extension LiveTree {
             $0.path == key.path && $0.window.query == key.query ? $0 : nil
         }
         let view = listens.add(
-            key, by: indexes.index(key.query.order, at: key.path), of: session, over: root[key.path],
+            key, by: indexes.readyIndex(key.query.order, at: key.path), of: session, over: root[key.path],
             prepared: prepared?.window, sweep: updater.sweeps.lastNumber)
         view.requestReplacementBeforeSweep(updater)
         guard view.aggregate == nil else { return beginAggregate(view, listen, session) }
@@ -47,7 +47,7 @@ extension LiveTree {
             // What it was before writes that are acknowledged is no answer. The scan brings all recipients
             // together again.
             view.hasNewerRecipients = true
-            let query = IndexedQuery(key.query, by: indexes.index(key.query.order, at: key.path))
+            let query = IndexedQuery(key.query, by: indexes.readyIndex(key.query.order, at: key.path))
             window = prepared?.window ?? Window(query, over: root[key.path])
         } else {
             view.requestScanForMissingChildren(updater)

@@ -29,7 +29,7 @@ extension LiveTree {
     /// Whether an index in this order may be kept at a location: then one is made with the first window, so
     /// that the window finds its next children by it. O(depth).
     package func mayKeepIndex(_ order: ChildOrder, at path: Path) -> Bool {
-        order != .key && indexes.mayKeep(order, at: path, childCount: root[path].children.count)
+        order != .key && indexes.mayHaveIndex(order, at: path, childCount: root[path].children.count)
     }
 
     /// Takes the index that was made with a window: see ``prepare(_:at:over:)``.
@@ -49,7 +49,7 @@ extension LiveTree {
         if !current.isSameSnapshot(as: node) {
             guard let differences = updater.differences(from: node, to: current) else { return false }
             if !differences.isEmpty {
-                let index = indexes.index(window.query.order, at: path)
+                let index = indexes.readyIndex(window.query.order, at: path)
                 _ = window.update(
                     differences, in: current, by: index, visitingAtMost: indexes.visitedChildCount)
             }

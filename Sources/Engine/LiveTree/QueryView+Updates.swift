@@ -86,7 +86,7 @@ extension QueryView {
         checkedSweep = updater.sweeps.lastNumber
         window = found
         let difference = window.update(
-            differences, in: node, by: updater.indexes.index(query.order, at: path),
+            differences, in: node, by: updater.indexes.readyIndex(query.order, at: path),
             visitingAtMost: updater.indexes.visitedChildCount)
         requestScanForMissingChildren(updater)
         guard !difference.isEmpty else { return nil }

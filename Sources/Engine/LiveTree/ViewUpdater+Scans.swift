@@ -95,7 +95,7 @@ extension ViewUpdater {
         }
         var window = found
         _ = window.update(
-            differences, in: node, by: indexes.index(view.query.order, at: scan.path),
+            differences, in: node, by: indexes.readyIndex(view.query.order, at: scan.path),
             visitingAtMost: indexes.visitedChildCount)
         let body = view.complete(from: window, self)
         listens.table.node(at: scan.path)?.updateRange(of: view)
