@@ -16,11 +16,14 @@ import Synchronization
 /// open, so only some wait for that: others are closed without a word, and an address beyond its limit does
 /// not take the places of other clients. Confined to the loop.
 final class AddressAdmissions {
-    /// The response to a connection that is refused, whose request is not read.
+    /// The status of ``refusal``.
+    static let refusalStatus = HTTPStatus.tooManyRequests
+
+    /// The response to a connection that is refused.
     private static var refusal: [UInt8] {
         let body: StaticString = "{\"error\":\"Too many connections from this address\"}\r\n"
         var response: [UInt8] = []
-        response.append(statusLine: .tooManyRequests)
+        response.append(statusLine: refusalStatus)
         response.append(dateLine: wallTime() / 1000)
         response.append(field: "Content-Type", "application/json")
         response.append(field: "Content-Length", decimal: UInt64(body.utf8CodeUnitCount))
@@ -70,11 +73,16 @@ final class AddressAdmissions {
         }
     }
 
+    /// Whether ``refuse(_:)`` sends the client ``refusal``.
+    func sendsRefusal(on channel: Channel) -> Bool {
+        !lingering.isFull && (!speaksTLS || channel.tlsFacts != nil)
+    }
+
     /// Refuses a connection whose client is known only now.
     func refuse(_ channel: Channel) {
         guard !lingering.isFull else { return channel.reset() }
+        if sendsRefusal(on: channel) { channel.write(Self.refusal.rawSpan) }
         channel.grant = lingering.begin()
-        if !speaksTLS || channel.tlsFacts != nil { channel.write(Self.refusal.rawSpan) }
         channel.closeAfterFlush()
         loop.schedule(after: Self.refusalTimeout) { [weak channel] in channel?.reset() }
     }

@@ -258,6 +258,13 @@ final class HTTPSession: ChannelSession {
         return isUpgraded
     }
 
+    /// The handshake of a WebSocket was refused: the log says so.
+    func upgradeRefused(_ status: HTTPStatus) {
+        prepareEvent()
+        connection.upgradeRefused(status, &services.context)
+        finish()
+    }
+
     /// The request for an upgrade as it is moved to another loop.
     func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest {
         connection.move(request, rest: rest)

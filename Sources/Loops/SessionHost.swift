@@ -124,6 +124,9 @@ final class SessionHost {
         case .uncounted: break
         case .granted(let grant): channel.grant = grant
         case .refused:
+            if addresses?.sendsRefusal(on: channel) == true {
+                connection.upgradeRefused(AddressAdmissions.refusalStatus)
+            }
             addresses?.refuse(channel)
             return
         }

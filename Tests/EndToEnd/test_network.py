@@ -525,6 +525,21 @@ def test_clients_behind_a_proxy_by_rest_and_long_polling(servers):
     assert limit_counts(Admin(server))["connections_per_address"] == 3
 
 
+def test_a_refused_upgrade_behind_a_proxy_is_in_the_access_log(servers):
+    arguments = ["--trusted-proxy", "127.0.0.1", "--max-connections-per-address", "1", "--access-log", "--log-format", "json"]
+    server = servers(memory=True, arguments=arguments)
+    upgrade = forwarded("GET /.ws?v=5&ns=default", "198.51.100.1", *UPGRADE)
+    with connect(server.port) as kept, connect(server.port) as proxy:
+        for connection, expected in [(kept, "101"), (proxy, "429")]:
+            connection.sendall(upgrade)
+            assert status(connection.recv(1 << 16)) == expected
+    server.terminate()
+    log = [json.loads(line) for line in server.stderr(limit=1 << 30).splitlines() if line.startswith("{")]
+    requests = [line for line in log if line["message"] == "request"]
+    assert [(one["method"], one["path"], one["status"]) for one in requests] == [("GET", "/.ws", 101), ("GET", "/.ws", 429)]
+    assert all(one["peer"].startswith("198.51.100.1") for one in requests)
+
+
 POLLING = "GET /.lp?start=t&ser=1&cb=1&v=5&ns=default"
 BEGINNINGS = {
     "websocket": ("GET /.ws?v=5&ns=default", UPGRADE, "101"),

@@ -346,6 +346,11 @@ package struct HTTPConnection {
         return true
     }
 
+    /// The owner refuses the handshake of ``HTTPAction/upgrade(_:rest:)``, and writes the response.
+    package mutating func upgradeRefused(_ status: HTTPStatus, _ context: inout ConnectionContext) {
+        output.announce(status, &context)
+    }
+
     /// Moves the connection, with a request for an upgrade, to the loop of the session that it names.
     package func move(_ request: UpgradeRequest, rest: [UInt8]) -> MovedRequest {
         polls.moved(request.head, rest: rest)

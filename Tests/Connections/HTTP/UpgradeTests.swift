@@ -71,6 +71,17 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
         #expect(UpgradeRequest(try head(lines)).answersPings)
     }
 
+    /// The owner of the state machine writes the response: the log has its status.
+    @Test func handshakeRefusedElsewhereIsLogged() {
+        var driver = HTTPDriver { $0.logsAccess = true }
+        #expect(driver.receive(handshake()) == ["upgrade"])
+        #expect(driver.event { $0.upgradeRefused(.tooManyRequests, &$1) } == ["log GET /.ws 429"])
+        #expect(driver.event { $0.upgradeRefused(.tooManyRequests, &$1) } == [], "once")
+        var silent = HTTPDriver()
+        #expect(silent.receive(handshake()) == ["upgrade"])
+        #expect(silent.event { $0.upgradeRefused(.tooManyRequests, &$1) } == [])
+    }
+
     @Test func handshakeIsAnswered() {
         var driver = HTTPDriver()
         #expect(driver.receive(handshake() + "frames") == ["upgrade, 6 bytes follow"])
