@@ -127,8 +127,10 @@ final class PendingRequest {
     }
 
     /// What it asks of the server itself; nil for what it asks the databases.
-    var serverQuestion: ServerQuestion? {
-        guard let request, case .inspect(.server(let page)) = request.location else { return nil }
+    func serverQuestion() throws(RESTError) -> ServerQuestion? {
+        guard let request, request.method.isRead, case .inspect(.server(let page)) = request.location
+        else { return nil }
+        try request.checkConditions()
         return ServerQuestion(page, request)
     }
 
@@ -138,6 +140,13 @@ final class PendingRequest {
         try request.checkConditions()
         if case .update(let update) = body { self.update = update }
         return .data(request, body, credential)
+    }
+
+    /// A question about rules whose body another thread has read.
+    func evaluation(_ question: EvaluationRequest) throws(RESTError) -> RESTCall.Action {
+        guard let request else { throw .internalError }
+        try request.checkConditions()
+        return .evaluate(question, credential)
     }
 
     /// Everything but a write whose body is data.

@@ -79,7 +79,7 @@ extension RESTExchange {
             try pending.checkPlace(isDevelopment: context.settings.isDevelopment)
             if let problem = pending.bodyProblem { throw problem }
             try limits.check(request, pending, byteCount: bytes.count, &context)
-            if let question = pending.serverQuestion, request.method.isRead {
+            if let question = try pending.serverQuestion() {
                 let job = InspectionJob.server(question)
                 work = RequestWork(job)
                 context.append(.inspect(job))
@@ -134,8 +134,8 @@ extension RESTExchange {
                     pending.write(content), pending, byteCount: result.byteCount, grant: result.grant,
                     &context)
             case .evaluation(let evaluation):
-                return post(
-                    .evaluate(evaluation, pending.credential), pending, byteCount: result.byteCount,
+                return try post(
+                    pending.evaluation(evaluation), pending, byteCount: result.byteCount,
                     grant: result.grant, &context)
             case .bytes(let bytes):
                 return try post(

@@ -166,6 +166,41 @@ import Testing
         #expect(driver.receive(request(line)) == ["refuse 401 Unauthorized request."])
     }
 
+    /// What has no tag cannot be compared with one, whichever thread answers or reads the body (rest §7).
+    @Test(
+        arguments: [
+            ("GET /.settings/rules.json", "if-match", true),
+            ("GET /.settings/rules.json", "if-none-match", false),
+            ("GET /.inspect/stats.json", "if-match", true),
+            ("GET /.inspect/stats.json", "if-none-match", false),
+            ("GET /.inspect/log.json", "if-match", true),
+        ])
+    func conditionsOfWhatHasNoTag(line: String, field: String, isRefused: Bool) {
+        var driver = HTTPDriver()
+        #expect(driver.receive(request(line, "Authorization: Bearer T", "\(field): t")) == ["verify T"])
+        let lines = driver.event { $0.verified(.accepted(administrator), &$1) }
+        let refusal = ["refuse 400 \(field) is not supported for this method"]
+        #expect(isRefused ? lines == refusal : lines != refusal, "\(lines)")
+    }
+
+    @Test(arguments: ["if-match", "if-none-match"])
+    func conditionsOfAnEvaluationWhoseBodyIsRead(field: String) throws {
+        let json = #"{"method":"read","path":"/a"}"#
+        let evaluation = try EvaluationRequest(reading: Array(json.utf8).rawSpan)
+        var driver = HTTPDriver()
+        let head = write(
+            "POST /.inspect/evaluate.json", json, "Authorization: Bearer T", "Content-Encoding: gzip",
+            "\(field): t")
+        #expect(driver.receive(head) == ["verify T"])
+        _ = driver.event { $0.verified(.accepted(administrator), &$1) }
+        let body = BodyResult(
+            session: HTTPDriver.id, content: .evaluation(evaluation), byteCount: json.utf8.count)
+        #expect(
+            driver.event { $0.bodyRead(body, &$1) } == [
+                "refuse 400 \(field) is not supported for this method"
+            ])
+    }
+
     /// A body may take longer than its token is valid (auth §4.1).
     @Test func tokenExpiresWhileTheBodyComes() {
         var driver = HTTPDriver()
