@@ -37,6 +37,7 @@ extension DatabaseHost {
     private func perform(_ message: consuming DatabaseMessage, isLight: Bool) -> Progress {
         // Before any other write: what waits was to be written first.
         if !sessions.isIdle { sessions.performDeferredIfPossible() }
+        sessions.endSomeListensIfMany()
         switch consume message {
         case .request(let request):
             if processor.refuseIfCredentialEnded(request) {
@@ -71,6 +72,7 @@ extension DatabaseHost {
         case .revoked(let session, let signIns, let number):
             sessions.revoke(signIns, upTo: number, of: session)
         case .closed(let session): return close(session)
+        case .continueEnding(let database): sessions.endSomeListens(of: database)
         case .rules(let rulesets):
             access.load(rulesets)
             return .suspendedForChecks
@@ -161,7 +163,6 @@ extension DatabaseHost {
     }
 
     private func close(_ session: SessionID) -> Progress {
-        if sessions.endSomeListens(of: session) { return .done }
         if let database = preparer.suspend(endOf: session, before: .closed(session), of: session) {
             return .suspended(session, database)
         }
@@ -201,6 +202,8 @@ extension DatabaseHost {
     /// Ends all sessions, and opens no more.
     private func drain(_ completion: @escaping @Sendable () -> Void) {
         for session in processor.sessions.ids {
+            // Nobody is kept waiting.
+            sessions.beginBatch()
             processor.encoder.close(session, .goingAway)
             sessions.end(session)
         }

@@ -155,6 +155,7 @@ package final class DatabaseHost {
         case .rest(_, let call, _): processor.databases[call.namespace]?.id ?? 0
         case .open(_, let request): processor.databases[request.namespace]?.id ?? 0
         case .indexed(let name, _): processor.databases[name]?.id ?? 0
+        case .continueEnding(let database): database
         case .credentialChanged(let session, _, _), .credentialEnded(let session, _),
             .reply(let session, _, _),
             .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
@@ -177,6 +178,7 @@ package final class DatabaseHost {
     private func processBacklog() {
         var turn = TurnTimer(began: processor.environment.workTime)
         burstBegan = turn.began
+        sessions.beginBatch()
         processBurst(&turn)
         processInTurn(&turn)
         noteDropped()

@@ -40,6 +40,8 @@ package enum DatabaseMessage: Sendable {
     case caughtUp(SessionID)
     /// The connection is closed, for whatever reason: the session ends.
     case closed(SessionID)
+    /// Go on to end the listens of sessions of a database that have ended (``EndingSessions``).
+    case continueEnding(database: UInt32)
     /// Go on with the checks of listens (``AccessManager``).
     case listenChecks
     /// A worker has finished what a suspended request waited for.
@@ -77,7 +79,8 @@ extension DatabaseMessage {
         case .rest(_, let call, let byteCount): byteCount <= Self.lightByteCount && call.isLight
         case .open(_, let request): request.previousSession == nil
         case .reply, .windowMark, .lagging: true
-        case .caughtUp, .closed, .credentialChanged, .credentialEnded, .revoked, .rules, .storage,
+        case .caughtUp, .closed, .continueEnding, .credentialChanged, .credentialEnded, .revoked, .rules,
+            .storage,
             .outputsDelivered, .listenChecks, .prepared, .indexed, .drain, .statistics, .usage, .backup,
             .trees:
             false

@@ -10,7 +10,8 @@ import PandoEngine
 /// order. Changed rules, ends of credentials, finished preparations (hash, query window, print) and reports
 /// that a client lags come first; a drain comes last. That a client has caught up waits for its turn: what it
 /// has missed takes time to send. What other threads have found out for the indexes and query windows of a
-/// database takes its turn as the messages of one session do. A step of a check of listens may take longer
+/// database takes its turn as the messages of one session do, together with the listens of all sessions that
+/// have ended (``EndingSessions``). A step of a check of listens may take longer
 /// than a turn: between two of them, the others have as much time as one took.
 ///
 /// When a session ends, its waiting reads are dropped. Its waiting writes are executed, because the client
@@ -218,9 +219,9 @@ final class RequestBacklog {
             // It must not be followed by a report that came before it.
             scheduler.drop(session) { if case .caughtUp = $0 { true } else { false } }
             return urgent.append(message)
-        case .indexed:
+        case .indexed, .continueEnding:
             let database = databaseOf(message)
-            return scheduler.append(message, to: Self.indexFlow(of: database), of: database)
+            return scheduler.append(message, to: Self.ownFlow(of: database), of: database)
         case .drain:
             // It ends all sessions.
             for session in scheduler.waitingFlows { dropReads(of: session) }
@@ -238,9 +239,9 @@ final class RequestBacklog {
         scheduler.append(message, to: session, of: databaseOf(message))
     }
 
-    /// The flow of what is found out for a database's indexes, in turns with its sessions: no session has
-    /// this number.
-    private static func indexFlow(of database: DatabaseID) -> SessionID {
+    /// The flow of a database's own work, for its indexes and to end listens, in turns with its sessions: no
+    /// session has this number.
+    private static func ownFlow(of database: DatabaseID) -> SessionID {
         SessionID(UInt64.max - UInt64(database))
     }
 
@@ -263,8 +264,8 @@ extension DatabaseMessage {
             .windowMark(let session), .revoked(let session, _, _), .lagging(let session),
             .caughtUp(let session), .closed(let session):
             session
-        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
-            .usage, .backup, .trees:
+        case .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .continueEnding, .drain,
+            .statistics, .usage, .backup, .trees:
             nil
         }
     }
@@ -275,7 +276,8 @@ extension DatabaseMessage {
         case .request(let request): request.byteCount
         case .rest(_, _, let byteCount), .reply(_, _, let byteCount): byteCount
         case .open, .credentialChanged, .credentialEnded, .revoked, .windowMark, .lagging, .caughtUp, .closed,
-            .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain, .statistics,
+            .continueEnding, .rules, .listenChecks, .storage, .outputsDelivered, .prepared, .indexed, .drain,
+            .statistics,
             .usage, .backup, .trees:
             0
         }
@@ -284,7 +286,8 @@ extension DatabaseMessage {
     /// Whether it is processed also when the server has begun to stop.
     fileprivate var isProcessedWhileDraining: Bool {
         switch self {
-        case .closed, .credentialEnded, .revoked, .listenChecks, .prepared, .storage, .outputsDelivered,
+        case .closed, .continueEnding, .credentialEnded, .revoked, .listenChecks, .prepared, .storage,
+            .outputsDelivered,
             .drain, .statistics, .usage, .backup, .trees:
             true
         case .request, .open, .credentialChanged, .rest, .reply, .windowMark, .lagging, .caughtUp, .rules,
@@ -298,7 +301,7 @@ extension DatabaseMessage {
         switch self {
         case .request(let request): request.action.isWrite
         case .rest(_, let call, _): call.isWrite || call.isRefused
-        case .open, .credentialChanged, .credentialEnded, .revoked, .closed: true
+        case .open, .credentialChanged, .credentialEnded, .revoked, .closed, .continueEnding: true
         case .reply, .windowMark, .lagging, .caughtUp, .rules, .listenChecks, .storage,
             .outputsDelivered, .prepared, .indexed, .drain, .statistics, .usage, .backup, .trees:
             false

@@ -11,13 +11,24 @@ final class SessionManager {
     /// Posts a message to the databases, which is processed later.
     private let post: @Sendable (DatabaseMessage) -> Void
     private var deferred = DeferredOperations()
-    /// The listens of sessions that have ended and had many: they are ended a part at a time.
-    private(set) var endingListens: [SessionID: (database: StoredDatabase, listens: EndingListens)] = [:]
+    /// The listens of sessions that have ended, by the numbers of their databases. The next step
+    /// of each is posted.
+    private(set) var ending: [UInt32: EndingSessions] = [:]
+    /// About the bytes of memory of ``ending``.
+    private var endingByteCount = 0
+    /// Work that is left for listens that end at once with their sessions, until ``beginBatch()``.
+    private var workAtOnceLeft = endingWorkAtOnce
 
-    /// Work to end listens that is done in one step (``LiveTree/endingWork(of:)``): a millisecond.
-    private static let endingWorkAtOnce = 2000
-    /// Texts of queries that are freed in one step.
-    private static let textsFreedAtOnce = 1000
+    /// Work to end listens that is done in one step, and at once with the sessions that end in one batch
+    /// (``LiveTree/endingWork(of:)``): 0.3 ms.
+    static let endingWorkAtOnce = 400
+    /// While the ending listens take more than this, every message ends some: there may be more sessions that
+    /// begin listens than their one flow can keep up with.
+    private static let endingByteLimit = 64 << 20
+    /// The work of that: some listens, so that more end than one request begins.
+    private static let endingWorkOfMessage = 24
+    /// Texts of queries that are freed at once: some microseconds, so that many sessions can end together.
+    private static let textsFreedAtOnce = 64
     /// What the original says (realtime §1.3).
     private static let unknownNamespaceText = Text(
         "Firebase error. Please ensure that you have the URL of your Firebase Realtime Database instance configured "
@@ -70,13 +81,7 @@ final class SessionManager {
     func end(_ session: SessionID) {
         guard let hosted = processor.sessions.remove(session) else { return }
         let database = hosted.database
-        if database.engine.tree.endingWork(of: session) > Self.endingWorkAtOnce,
-            let listens = database.engine.tree.detachListens(of: session)
-        {
-            // Other sessions have their turn between two parts.
-            endingListens[session] = (database, listens)
-            post(.closed(session))
-        }
+        endListens(of: session, hosted)
         if hosted.queryTexts.count > Self.textsFreedAtOnce {
             processor.releases.add(exchange(&hosted.queryTexts, with: QueryTexts()))
         }
@@ -97,24 +102,6 @@ final class SessionManager {
         for (database, session) in unended { deferred.append(.endSession, of: session, in: database) }
     }
 
-    /// Ends some of the listens of a session that has ended and had many. What is pushed to them meanwhile is
-    /// dropped with the connection.
-    /// - Returns: false for a session that has none.
-    func endSomeListens(of session: SessionID) -> Bool {
-        // Out of the table while it is changed, so that it has one owner.
-        guard var ending = endingListens.removeValue(forKey: session) else { return false }
-        ending.database.engine.tree.end(&ending.listens, doing: Self.endingWorkAtOnce)
-        processor.handleWindowOutcome(of: ending.database)
-        if ending.listens.isEmpty {
-            processor.releases.add(ending.listens)
-        } else {
-            endingListens[session] = ending
-            // The rest in a later turn.
-            post(.closed(session))
-        }
-        return true
-    }
-
     /// Drops the onDisconnect writes that a session has queued under sign-ins that are revoked. What it has
     /// asked to queue under them, and waits, is refused (``CommandProcessor/refuseIfCredentialEnded(_:)``).
     func revoke(_ signIns: Set<UInt32>, upTo credentialNumber: UInt32, of session: SessionID) {
@@ -122,6 +109,56 @@ final class SessionManager {
         hosted.revoke(signIns, upTo: credentialNumber)
         deferred.append(.revokeOnDisconnect(signIns), of: session, in: hosted.database)
         performDeferred()
+    }
+
+    // MARK: Listens of sessions that have ended
+
+    /// What is processed from now on is another batch.
+    func beginBatch() { workAtOnceLeft = Self.endingWorkAtOnce }
+
+    /// Leaves the listens of a session that ends to its ``Operation/endSession``, or to
+    /// ``endSomeListens(of:)`` where that would take too long: alone, or with those of the other sessions
+    /// that end in this batch.
+    private func endListens(of session: SessionID, _ hosted: HostedSession) {
+        let database = hosted.database
+        let work = database.engine.tree.endingWork(of: session)
+        // An event stream has one. What waits for space may be performed together.
+        if hosted.publicID == nil || deferred.isEmpty && work <= workAtOnceLeft {
+            return workAtOnceLeft -= work
+        }
+        guard let listens = database.engine.tree.detachListens(of: session) else { return }
+        if ending[database.id] == nil { post(.continueEnding(database: database.id)) }
+        ending[database.id, default: EndingSessions(of: database)].append(listens)
+        endingByteCount += listens.byteCount
+    }
+
+    /// Ends some listens of sessions of a database that have ended, and posts the next step where more are
+    /// left: others have their turn between two steps.
+    func endSomeListens(of database: UInt32) {
+        endSomeListens(of: database, doing: Self.endingWorkAtOnce)
+        if ending[database]?.isEmpty == false {
+            post(.continueEnding(database: database))
+        } else {
+            ending[database] = nil
+        }
+    }
+
+    /// Ends a few listens beside a message, where those that wait to be ended take much memory.
+    func endSomeListensIfMany() {
+        guard endingByteCount > Self.endingByteLimit, let database = ending.keys.first else { return }
+        endSomeListens(of: database, doing: Self.endingWorkOfMessage)
+    }
+
+    private func endSomeListens(of id: UInt32, doing work: Int) {
+        // Out of the table while it is changed, so that it has one owner.
+        guard var sessions = ending.removeValue(forKey: id) else { return }
+        for listens in sessions.endSome(doing: work) {
+            endingByteCount -= listens.byteCount
+            processor.releases.add(listens)
+        }
+        processor.startIndexWork(in: sessions.database)
+        processor.handleWindowOutcome(of: sessions.database)
+        ending[id] = sessions
     }
 
     // MARK: Operations that wait for space

@@ -118,6 +118,28 @@ import Testing
         }
         #expect(requestCount >= count / 4, "\(requestCount)")
     }
+
+    /// A step that ends listens of many sessions takes longer than a turn: a request of another session waits
+    /// for one of them at most, also where results for indexes wait, too.
+    @Test func endingListensTakeTheTurnsOfOneFlow() throws {
+        let backlog = RequestBacklog()
+        let databaseOf = { (_: DatabaseMessage) in RequestBacklog.DatabaseID(1) }
+        var batch = (0..<20).map { _ in DatabaseMessage.indexed("demo", .found([])) }
+        batch += (0..<20).map { _ in DatabaseMessage.continueEnding(database: 1) }
+        backlog.add(&batch, databaseOf: databaseOf)
+        backlog.beginFairness(databaseOf: databaseOf)
+        for number in 0..<20 {
+            batch = [try Bench.put(1, number, "/a", "1")]
+            backlog.add(&batch, databaseOf: databaseOf)
+            var stepsBefore = 0
+            while let message = backlog.next(), message.requestNumber == nil {
+                stepsBefore += 1
+                backlog.finish(work: RequestBacklog.quantum * 3 / 2)
+            }
+            backlog.finish(work: 3000)
+            #expect(stepsBefore <= 1, "\(stepsBefore) before request \(number)")
+        }
+    }
 }
 
 extension DatabaseMessage {

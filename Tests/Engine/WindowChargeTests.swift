@@ -123,7 +123,10 @@ import Testing
         run(1, .unlisten("q", Self.query(1), tag: 1))
         #expect(held.engine.tree.removeWindowOutcome().ended.map(\.entries.count) == [1000])
         var ending = held.engine.tree.detachListens(of: SessionID(1))!
-        while !ending.isEmpty { held.engine.tree.end(&ending, doing: 1) }
+        while !ending.isEmpty {
+            var work = 1
+            held.engine.tree.end(&ending, doing: &work)
+        }
         #expect(held.engine.tree.removeWindowOutcome().ended.count == 1, "the other has another listener")
         run(2, .endSession)
         #expect(held.engine.tree.removeWindowOutcome().ended.count == 1)

@@ -127,20 +127,18 @@ struct ListenRegistry: Sendable {
 
     /// Removes listens from the table until the work is done, or all are removed.
     /// - Parameter work: As ``ListenCost/work(at:)`` counts it; one listen may exceed it.
+    ///   What is done is subtracted.
     /// - Returns: The views of their queries: without recipients where no other listen has them.
-    mutating func end(
-        _ listens: inout EndingListens, doing work: Int
-    ) -> [QueryView] {
-        var left = work
+    mutating func end(_ listens: inout EndingListens, doing work: inout Int) -> [QueryView] {
         var views: [QueryView] = []
-        while left > 0, let next = listens.next {
+        while work > 0, let next = listens.next {
             switch next {
             case .plain(let path):
                 table.removeDefault(listens.session, at: path)
-                left -= ListenCost.work(at: path)
+                work -= ListenCost.work(at: path)
             case .filtered(let key):
                 if let view = table.removeFiltered(key, listens.session) { views.append(view) }
-                left -= ListenCost.work(ofFilteredAt: key.path)
+                work -= ListenCost.work(ofFilteredAt: key.path)
             }
             listens.endedCount += 1
         }
@@ -210,6 +208,12 @@ package struct EndingListens: Sendable {
     }
 
     package var isEmpty: Bool { endedCount == listens.count }
+
+    /// Listens that have not ended.
+    package var count: Int { listens.count - endedCount }
+
+    /// About the bytes of memory that all of them took.
+    package var byteCount: Int { listens.byteCount }
 
     /// The listen that ends next.
     fileprivate var next: Next? {

@@ -108,7 +108,8 @@ extension LiveTree {
 
     mutating func endAllListens(of session: SessionID) {
         guard var ending = listens.detach(session) else { return }
-        end(&ending, doing: .max)
+        var work = Int.max
+        end(&ending, doing: &work)
     }
 
     /// Removes all listens from the session, so that the caller can end them in parts (``end(_:doing:)``): to
@@ -118,9 +119,10 @@ extension LiveTree {
     package mutating func detachListens(of session: SessionID) -> EndingListens? { listens.detach(session) }
 
     /// Ends listens until the work is done, or all have ended.
-    /// - Parameter work: Nodes of the listener trie that are visited, about: thousands in a millisecond.
-    package mutating func end(_ ending: inout EndingListens, doing work: Int) {
-        for view in listens.end(&ending, doing: work) { updater.noteEnd(of: view) }
+    /// - Parameter work: Nodes of the listener trie that are visited, about: a thousand in a millisecond.
+    ///   What is done is subtracted.
+    package mutating func end(_ ending: inout EndingListens, doing work: inout Int) {
+        for view in listens.end(&ending, doing: &work) { updater.noteEnd(of: view) }
         chargeResizedWindows()
     }
 }

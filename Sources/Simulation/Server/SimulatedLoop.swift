@@ -204,7 +204,8 @@ final class SimulatedLoop {
         case .lagging(let id): (session, input) = (id, .lagging(id))
         case .closed(let id): (session, input) = (id, .closed(id))
         case .credentialChanged, .credentialEnded, .revoked, .windowMark, .caughtUp, .listenChecks, .prepared,
-            .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage, .backup, .trees:
+            .indexed, .continueEnding, .rules, .storage, .outputsDelivered, .drain, .statistics, .usage,
+            .backup, .trees:
             return
         }
         observer?.posted(input, from: link(of: session))

@@ -136,7 +136,8 @@ extension DatabaseMessage {
         case .lagging: "lagging"
         case .caughtUp: "caught up"
         case .closed: "closed"
-        case .listenChecks, .prepared, .indexed, .rules, .storage, .outputsDelivered, .drain, .statistics,
+        case .listenChecks, .prepared, .indexed, .continueEnding, .rules, .storage, .outputsDelivered, .drain,
+            .statistics,
             .usage, .backup, .trees:
             "not of a connection"
         }
