@@ -9,7 +9,8 @@ import PandoTime
 import Synchronization
 
 /// Counts the connections of one address on one loop, and refuses those beyond the limit
-/// (`--max-connections-per-address`).
+/// (`--max-connections-per-address`). Of an address that is connected directly its sessions by long polling
+/// are counted apart, up to the same limit: one connection may begin any number of them.
 ///
 /// They are refused at once, so that the client learns why. Before a TLS handshake nothing is said: it would
 /// cost more than the refusal saves. Until its client has taken the response, such a connection counts as
@@ -39,6 +40,7 @@ final class AddressAdmissions {
 
     private let loop: EventLoop
     private let addresses: AddressLimiter
+    private let pollingSessions: AddressLimiter?
     private let speaksTLS: Bool
     private let metrics: SessionMetrics
     private let logger: Logger
@@ -48,10 +50,11 @@ final class AddressAdmissions {
     private var throttle = ReportThrottle()
 
     init(
-        _ addresses: AddressLimiter, on loop: EventLoop, speaksTLS: Bool, _ metrics: SessionMetrics,
-        _ logger: Logger
+        _ addresses: AddressLimiter, pollingSessions: AddressLimiter?, on loop: EventLoop, speaksTLS: Bool,
+        _ metrics: SessionMetrics, _ logger: Logger
     ) {
         self.addresses = addresses
+        self.pollingSessions = pollingSessions
         self.loop = loop
         self.speaksTLS = speaksTLS
         self.metrics = metrics
@@ -99,9 +102,17 @@ final class AddressAdmissions {
 
     /// Counts a client of which its proxy has said where it is, as long as the object exists.
     /// - Parameter client: nil where that is not known.
-    func admit(_ client: SocketAddress?) -> AddressAdmission {
-        guard let client else { return .uncounted }
-        guard let grant = addresses.admit(client) else {
+    func admit(_ client: SocketAddress?) -> AddressAdmission { admit(client, by: addresses) }
+
+    /// Counts a session by long polling of a client that is connected directly, as long as the object exists.
+    /// - Parameter client: nil where it has no address.
+    func admitPollingSession(of client: SocketAddress?) -> AddressAdmission {
+        admit(client, by: pollingSessions)
+    }
+
+    private func admit(_ client: SocketAddress?, by limiter: AddressLimiter?) -> AddressAdmission {
+        guard let client, let limiter else { return .uncounted }
+        guard let grant = limiter.admit(client) else {
             noteRefusal()
             return .refused
         }

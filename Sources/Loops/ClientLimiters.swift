@@ -6,16 +6,20 @@ import PandoSettings
 package struct ClientLimiters: Sendable {
     /// nil where the connections of one address are not limited.
     let addresses: AddressLimiter?
+    /// The same of its sessions by long polling, where it is connected directly: they need no connection.
+    let pollingSessions: AddressLimiter?
     /// nil where neither the connections nor the writes of users are limited.
     let users: UserLimiter?
 
     init(_ configuration: Configuration) {
         addresses = configuration.makeAddressLimiter()
+        pollingSessions = configuration.makeAddressLimiter()
         users = configuration.makeUserLimiter()
     }
 
-    private init(addresses: AddressLimiter?, users: UserLimiter?) {
+    private init(addresses: AddressLimiter?, pollingSessions: AddressLimiter?, users: UserLimiter?) {
         self.addresses = addresses
+        self.pollingSessions = pollingSessions
         self.users = users
     }
 
@@ -27,6 +31,7 @@ package struct ClientLimiters: Sendable {
             old.userConnectionLimit == new.userConnectionLimit && old.writeRates == new.writeRates
         return ClientLimiters(
             addresses: keepsAddresses ? addresses : new.makeAddressLimiter(),
+            pollingSessions: keepsAddresses ? pollingSessions : new.makeAddressLimiter(),
             users: keepsUsers ? users : new.makeUserLimiter())
     }
 }

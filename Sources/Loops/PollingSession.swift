@@ -20,7 +20,7 @@ final class PollingSession: LoopSession {
     private let startAddress: SocketAddress?
     /// What counts as its client's address; nil where that is not known.
     let network: AddressNetwork?
-    /// As one connection of its client's address, where a proxy has said what that is.
+    /// Counts it for its client's address (`--max-connections-per-address`).
     var addressGrant: AnyObject?
 
     /// - Parameters:
@@ -250,7 +250,7 @@ final class PollingSession: LoopSession {
 
     /// The session for the WebSocket that takes it over.
     func moveSession() -> RealtimeSession {
-        // The WebSocket is counted.
+        // The WebSocket is counted, as a connection.
         addressGrant = nil
         return session.moveSession()
     }

@@ -16,8 +16,7 @@ extension SessionHost {
         let request = start.openRequest(
             host: String(decoding: host, as: UTF8.self), publicID: PublicSessionID(.machine))
         guard let publicID = request.publicID else { return }
-        // Without a proxy its connections are counted themselves.
-        let admission = admit(connection.namedClient)
+        let admission = admitSession(on: connection)
         if case .refused = admission {
             return connection.refusePoll(.limitExceeded(.connectionsPerAddress, retrySeconds: 1))
         }
@@ -32,6 +31,14 @@ extension SessionHost {
         services.context.post(.open(session.id, request))
         if hasCertificate { session.becomeAdministrator() }
         session.finish()
+    }
+
+    /// Counts a session by long polling for its client's address: one that a proxy has named has no other
+    /// connections that count; of others the connections are counted by themselves.
+    private func admitSession(on connection: HTTPSession) -> AddressAdmission {
+        if connection.isTrustedProxy { return admit(connection.namedClient) }
+        guard let client = connection.peerAddress, !client.isUnix else { return .uncounted }
+        return addresses?.admitPollingSession(of: client) ?? .uncounted
     }
 
     /// The session that a client addresses; nil where it is over or was never, or the password is wrong.

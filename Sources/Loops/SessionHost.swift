@@ -59,7 +59,8 @@ final class SessionHost {
         services.context.settings.limits.users = limiters.users
         addresses = limiters.addresses.map { addresses in
             AddressAdmissions(
-                addresses, on: loop, speaksTLS: resources.certificates != nil, services.metrics, logger)
+                addresses, pollingSessions: limiters.pollingSessions, on: loop,
+                speaksTLS: resources.certificates != nil, services.metrics, logger)
         }
         services.context.settings.limits.admitClient = addresses.map { addresses in
             { [unowned services] forwardedFor in

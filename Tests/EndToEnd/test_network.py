@@ -396,6 +396,40 @@ def test_connections_of_one_address(servers):
         assert time.monotonic() < deadline
 
 
+def test_polling_sessions_of_one_address(servers):
+    """One connection may begin any number of sessions: they are counted apart from it."""
+    server = servers(memory=True, arguments=["--max-connections-per-address", "2"])
+    begin = b"GET /.lp?start=t&ser=1&cb=1&v=5&ns=demo HTTP/1.1\r\nHost: localhost\r\n"
+    with connect(server.port) as one:
+        one.sendall((begin + b"\r\n") * 2 + begin + b"Connection: close\r\n\r\n")
+        answers = b""
+        while data := one.recv(1 << 16):
+            answers += data
+    assert re.findall(rb"HTTP/1.1 (\d+)", answers) == [b"200", b"200", b"429"]
+    # Those that have ended give their places back.
+    for name, password in re.findall(rb"'start','(\d+)','(\w+)'", answers):
+        query = b"id=" + name + b"&pw=" + password
+        with connect(server.port) as one:
+            one.sendall(b"GET /.lp?dframe=t&" + query + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+            while one.recv(1 << 16):
+                pass
+            with connect(server.port) as other:
+                other.sendall(b"GET /.lp?disconn=t&" + query
+                              + b" HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+                while other.recv(1 << 16):
+                    pass
+    deadline = time.monotonic() + DEADLINE
+    while True:
+        with connect(server.port) as one:
+            one.sendall(begin + b"Connection: close\r\n\r\n")
+            answer = b""
+            while data := one.recv(1 << 16):
+                answer += data
+        if status(answer) == "200":
+            break
+        assert time.monotonic() < deadline
+
+
 def test_listens_and_disconnect_writes_of_one_connection(servers):
     server = servers(memory=True, arguments=["--max-listens", "2", "--max-on-disconnect", "1"])
     with Connection(server.port) as connection:
