@@ -7,8 +7,8 @@ import PandoTime
 /// this tick. Confined to the loop.
 final class PollingSessions {
     /// Sessions of the whole process between two polls: nothing but a client's word says that it is still
-    /// there, and no descriptor bounds their number. At one more, one of the address is ended that has most
-    /// of them: the one that has not polled for longest. Ours.
+    /// there, and no descriptor bounds their number. Each loop may have an equal part. At one more, one of
+    /// the address is ended that has most of them: the one that has not polled for longest. Ours.
     private static let disconnectedLimit = 16 << 10
 
     private let loop: EventLoop
