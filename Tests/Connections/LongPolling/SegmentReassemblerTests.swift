@@ -94,6 +94,15 @@ private func cut(_ messages: [String], piece: (Int) -> Int) -> [Segment] {
         #expect(messages == [[UInt8](repeating: UInt8(ascii: "a"), count: 100)] && reassembler.byteCount == 0)
     }
 
+    @Test func segmentsThatWaitCountTheirPlaces() throws {
+        var reassembler = SegmentReassembler(messageByteLimit: 1000)
+        var messages: [[UInt8]] = []
+        for number in 1...3 {
+            try reassembler.accept(Segment(number: number, total: 4, text: [65]), into: &messages)
+        }
+        #expect(reassembler.byteCount == 3 * (1 + SegmentReassembler.aheadOverhead))
+    }
+
     /// Any order, and some twice: each message comes once, in order, and nothing is left.
     @Test(arguments: 0..<40 as Range<UInt64>)
     func anyOrder(seed: UInt64) throws {
