@@ -95,10 +95,10 @@ final class PollingSession: LoopSession {
     }
 
     func note(
-        _ numbers: [Int], on connection: HTTPSession, _ delivery: PollDelivery, isLast: Bool
+        _ sent: SentResponses, on connection: HTTPSession, _ delivery: PollDelivery, isLast: Bool
     ) {
         prepare()
-        session.note(numbers, on: connection.id, delivery, isLast: isLast, &services.context)
+        session.note(sent, on: connection.id, delivery, isLast: isLast, &services.context)
         finish()
     }
 

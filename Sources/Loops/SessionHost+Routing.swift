@@ -64,8 +64,8 @@ extension SessionHost: HTTPSessionDelegate {
             session.receive(poll, query, on: connection)
         case .disconnectPolling(let address): polling(address)?.disconnect()
         case .pollIsLost(let session): table.polling(session)?.pollIsLost(on: connection)
-        case .delivery(let session, let numbers, let delivery, let isLast):
-            table.polling(session)?.note(numbers, on: connection, delivery, isLast: isLast)
+        case .delivery(let session, let sent, let delivery, let isLast):
+            table.polling(session)?.note(sent, on: connection, delivery, isLast: isLast)
         case .reportForeign(let request): foreignRequests.note(request, logger)
         case .reportPlainClient: reportPlainClient(of: connection)
         case .countRefusal: resources.limiter.didRefuse()

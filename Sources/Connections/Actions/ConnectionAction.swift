@@ -91,7 +91,7 @@ package enum HTTPAction {
     case pollIsLost(of: SessionID)
     /// What is known now of responses that were written here.
     /// `isLast`: no others of the session are in doubt here.
-    case delivery(of: SessionID, [Int], PollDelivery, isLast: Bool)
+    case delivery(of: SessionID, SentResponses, PollDelivery, isLast: Bool)
     /// Log that a `--dev` server has refused a request.
     case reportForeign(ForeignRequest)
     /// Report that a trusted proxy has a client that does not use TLS.

@@ -6,7 +6,7 @@ import PandoEngine
 struct PollDeliveries {
     private struct Delivery {
         let session: SessionID
-        let numbers: [Int]
+        let sent: SentResponses
         /// Of all that was written to the connection, the byte behind them.
         let end: Int
         /// It was reported to the session that the client's system has acknowledged them.
@@ -29,8 +29,8 @@ struct PollDeliveries {
 
     /// Responses of a session were written.
     /// - Parameter end: Bytes that were written to the connection by now.
-    mutating func append(_ numbers: [Int], of session: SessionID, end: Int) {
-        deliveries.append(Delivery(session: session, numbers: numbers, end: end))
+    mutating func append(_ sent: SentResponses, of session: SessionID, end: Int) {
+        deliveries.append(Delivery(session: session, sent: sent, end: end))
     }
 
     /// All are known to have arrived, or to be lost.
@@ -78,6 +78,6 @@ struct PollDeliveries {
     ) {
         let isLast = !deliveries.contains { $0.session == delivery.session }
         context.append(
-            .http(.delivery(of: delivery.session, delivery.numbers, outcome, isLast: isLast)))
+            .http(.delivery(of: delivery.session, delivery.sent, outcome, isLast: isLast)))
     }
 }

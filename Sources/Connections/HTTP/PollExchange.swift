@@ -158,7 +158,7 @@ struct PollExchange {
         write(answer.scripts, response, &context)
         hasAnswered = true
         if !answer.numbers.isEmpty {
-            deliveries.append(answer.numbers, of: session, end: context.socket.writtenByteCount)
+            deliveries.append(answer.sent, of: session, end: context.socket.writtenByteCount)
         }
         // What is written to a connection that is closing is not sent.
         if !context.socket.isOpen { deliveries.settle(.lost, &context) }

@@ -227,10 +227,10 @@ package struct LongPollingSession: RealtimeTransport {
     /// What is known now of responses that a connection was given.
     /// - Parameter isLast: No others of this session are in doubt there.
     package mutating func note(
-        _ numbers: [Int], on connection: SessionID, _ delivery: PollDelivery, isLast: Bool,
+        _ sent: SentResponses, on connection: SessionID, _ delivery: PollDelivery, isLast: Bool,
         _ context: inout ConnectionContext
     ) {
-        polls.note(numbers, on: connection, delivery, isLast: isLast)
+        polls.note(sent, on: connection, delivery, isLast: isLast)
         noteDrained(&context)
         polls.answerLater(&context)
         schedule(&context)

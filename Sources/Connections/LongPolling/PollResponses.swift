@@ -39,6 +39,8 @@ package struct PollResponses {
         /// When the poll came to which it was last sent.
         var asked: MonotonicTime
         var delivery = PollDelivery.underWay
+        /// With which it was last sent (``PollResponse/copy``).
+        var copy: Int
         /// A later poll came, soon enough for the client to have received this.
         var isFollowed = false
         /// The same, when no other poll was in progress: the client has received this.
@@ -71,8 +73,9 @@ package struct PollResponses {
         }
 
         /// It is sent again, to this poll.
-        mutating func noteSent(to poll: UInt64?, asked now: MonotonicTime) {
+        mutating func noteSent(to poll: UInt64?, asked now: MonotonicTime, copy newest: Int) {
             asked = now
+            copy = newest
             isRepeated = false
             isFollowed = false
             isLoaded = false
@@ -135,6 +138,8 @@ package struct PollResponses {
     private static let joinedByteLimit = 16 << 10
 
     private var nextNumber = 0
+    /// Copies that were sent (``PollResponse/copy``).
+    private var copyCount = 0
     /// Responses that may have to be sent again, in the order of their numbers.
     private var sent: [Response] = []
     /// The highest serial of a poll whose response was forgotten.
@@ -309,7 +314,8 @@ package struct PollResponses {
         sent.append(
             Response(
                 number: number, serial: serial, script: script.parts,
-                byteCount: script.byteCount, heldByteCount: script.heldByteCount, asked: asked))
+                byteCount: script.byteCount, heldByteCount: script.heldByteCount, asked: asked,
+                copy: answer.copy))
         settle()
         answer.scripts += script.parts
         answer.numbers.append(number)
@@ -321,9 +327,10 @@ package struct PollResponses {
     ///   - serial: Of the poll that is answered with it.
     ///   - asked: When that poll came.
     private mutating func takeRepeated(for serial: UInt64?, asked: MonotonicTime) -> PollResponse {
-        var answer = PollResponse(scripts: [], numbers: [])
+        copyCount += 1
+        var answer = PollResponse(scripts: [], numbers: [], copy: copyCount)
         for index in sent.indices where sent[index].isRepeated || sent[index].delivery == .lost {
-            sent[index].noteSent(to: serial, asked: asked)
+            sent[index].noteSent(to: serial, asked: asked, copy: answer.copy)
             answer.scripts += sent[index].script
             answer.numbers.append(sent[index].number)
         }
@@ -333,10 +340,12 @@ package struct PollResponses {
 
     // MARK: Deliveries
 
-    /// What is known now of responses that one connection was given.
-    package mutating func note(_ numbers: [Int], _ delivery: PollDelivery) {
-        for index in sent.indices where numbers.contains(sent[index].number) {
-            // On another connection it may have arrived already.
+    /// What is known now of responses that one connection was given. Of those that were sent again since,
+    /// nothing: the last copy is asked for because the client has not had an earlier one.
+    package mutating func note(_ copies: SentResponses, _ delivery: PollDelivery) {
+        for index in sent.indices
+        where copies.copy == sent[index].copy && copies.numbers.contains(sent[index].number) {
+            // The same copy may have arrived on another connection.
             if sent[index].delivery != .received { sent[index].delivery = delivery }
         }
         settle()

@@ -148,14 +148,16 @@ struct SessionPolls {
     /// A response could not be written: its connection is gone.
     mutating func lost(_ answer: PollResponse, on connection: SessionID) {
         unconfirmedConnections.removeAll { $0 == connection }
-        responses.note(answer.numbers, .lost)
+        responses.note(answer.sent, .lost)
     }
 
     /// What is known now of responses that a connection was given.
     /// - Parameter isLast: No others of this session are in doubt there.
-    mutating func note(_ numbers: [Int], on connection: SessionID, _ delivery: PollDelivery, isLast: Bool) {
+    mutating func note(
+        _ sent: SentResponses, on connection: SessionID, _ delivery: PollDelivery, isLast: Bool
+    ) {
         if delivery != .acknowledged, isLast { unconfirmedConnections.removeAll { $0 == connection } }
-        responses.note(numbers, delivery)
+        responses.note(sent, delivery)
     }
 
     /// The client has much that it may not have received: its system may only be late to say so.

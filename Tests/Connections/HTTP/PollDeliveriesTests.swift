@@ -75,7 +75,7 @@ import Testing
         for event in events {
             switch event {
             case .written(let numbers, let session, let end):
-                deliveries.append(numbers, of: SessionID(session), end: end)
+                deliveries.append(SentResponses(numbers: numbers, copy: 1), of: SessionID(session), end: end)
             case .look(let count):
                 context.socket.acknowledgedByteCount = count
                 deliveries.noteAcknowledged(&context)
@@ -105,7 +105,8 @@ import Testing
             switch Int.random(in: 0..<8, using: &random) {
             case 0...3:
                 written += Int.random(in: 1...100, using: &random)
-                deliveries.append([count], of: SessionID(random.next() % 3), end: written)
+                let sent = SentResponses(numbers: [count], copy: count + 1)
+                deliveries.append(sent, of: SessionID(random.next() % 3), end: written)
                 count += 1
             case 4, 5: deliveries.noteAcknowledged(&context)
             case 6: deliveries.settleAcknowledged(&context)
@@ -116,9 +117,9 @@ import Testing
         #expect(deliveries.isEmpty && !deliveries.awaitsAcknowledgement)
         var settled: [Int] = []
         var open: [SessionID: Int] = [:]
-        for case .http(.delivery(let session, let numbers, let delivery, let isLast)) in context.actions
+        for case .http(.delivery(let session, let sent, let delivery, let isLast)) in context.actions
         where delivery != .acknowledged {
-            settled += numbers
+            settled += sent.numbers
             open[session] = isLast ? 0 : 1
         }
         #expect(settled.sorted() == Array(0..<count), "seed \(seed)")

@@ -186,22 +186,66 @@ extension PollResponse {
         ] as [(String, [Step])])
     private func conversations(because: String, steps: [Step]) {
         var answers = PollResponses()
+        /// The last copies of responses, by number.
+        var copies: [Int: Int] = [:]
+        func noteCopies(of answer: PollResponse?) {
+            for number in answer?.numbers ?? [] { copies[number] = answer?.copy }
+        }
         for step in steps {
             switch step {
             case .say(let number): answers.say(number)
-            case .note(let numbers, let delivery): answers.note(numbers, delivery)
+            case .note(let numbers, let delivery):
+                for number in numbers {
+                    answers.note(SentResponses(numbers: [number], copy: copies[number] ?? 0), delivery)
+                }
             case .poll(let serial, let second, let expected), .data(let serial, let second, let expected):
                 let now = start + .seconds(second)
                 let bringsData = if case .data = step { true } else { false }
                 let isNew = answers.receivedPoll(serial, bringsData: bringsData, at: now) == nil
                 #expect(isNew, "\(because)")
-                #expect(answers.answer(serial: serial, asked: now).text == expected, "\(because)")
+                let answer = answers.answer(serial: serial, asked: now)
+                noteCopies(of: answer)
+                #expect(answer.text == expected, "\(because)")
             case .again(let serial, let second, let expected):
                 let now = start + .seconds(second)
                 let again = answers.receivedPoll(serial, bringsData: false, at: now)
+                noteCopies(of: again)
                 #expect(again?.text == expected, "\(because)")
             }
         }
+    }
+
+    /// A proxy closes the connection of an earlier copy in order after the last copy was lost.
+    @Test(arguments: [PollDelivery.acknowledged, .received])
+    func lateReportOfAnEarlierCopyDoesNotHideTheLossOfTheLast(report: PollDelivery) {
+        var answers = PollResponses()
+        answers.say(1)
+        let first = answers.answer(serial: 1, asked: start)
+        guard let second = answers.receivedPoll(1, bringsData: false, at: start) else {
+            return #expect(Bool(false), "the poll is asked again: its response is sent again")
+        }
+        #expect(second.text == first.text && second.copy != first.copy)
+        answers.note(second.sent, .lost)
+        answers.note(first.sent, report)
+        #expect(answers.isUrgent)
+        _ = answers.receivedPoll(2, bringsData: false, at: start)
+        answers.say(2)
+        #expect(
+            answers.answer(serial: 2, asked: start).text == "pRTLPCB(0,[1]);\npRTLPCB(1,[2]);\n")
+    }
+
+    /// Nor does the late loss of an earlier copy send again what has arrived since.
+    @Test func lateLossOfAnEarlierCopyChangesNothing() {
+        var answers = PollResponses()
+        let first = answers.answer(serial: 1, asked: start)
+        guard let second = answers.receivedPoll(1, bringsData: false, at: start) else {
+            return #expect(Bool(false), "the poll is asked again: its response is sent again")
+        }
+        answers.note(first.sent, .lost)
+        #expect(!answers.isUrgent)
+        answers.note(second.sent, .received)
+        answers.note(first.sent, .lost)
+        #expect(!answers.isUrgent)
     }
 
     @Test func endOfTheSessionFollowsTheLastMessage() {
@@ -257,17 +301,18 @@ extension PollResponse {
         #expect(answers.byteCount == 0)
         answers.say(12)
         #expect(answers.byteCount == 2)
-        let byteCount = answers.answer(serial: 1, asked: start).text.utf8.count
+        let first = answers.answer(serial: 1, asked: start)
+        let byteCount = first.text.utf8.count
         #expect(answers.byteCount == byteCount && answers.pendingByteCount == 0)
-        answers.note([0], .acknowledged)
+        answers.note(first.sent, .acknowledged)
         #expect(answers.byteCount == byteCount)
         _ = answers.receivedPoll(2, bringsData: false, at: start)
         #expect(answers.byteCount == 0 && answers.heldByteCount == byteCount, "another poll came")
-        answers.note([0], .received)
+        answers.note(first.sent, .received)
         #expect(answers.heldByteCount == byteCount, "its poll may be asked again")
         for serial in 2..<100 as Range<UInt64> {
             let answer = answers.answer(serial: serial, asked: start)
-            answers.note(answer.numbers, .acknowledged)
+            answers.note(answer.sent, .acknowledged)
             _ = answers.receivedPoll(serial + 1, bringsData: false, at: start)
         }
         #expect(answers.sentCount == PollResponses.keptLimit && answers.byteCount == 0)
@@ -279,7 +324,7 @@ extension PollResponse {
         for serial in 1...20 as ClosedRange<UInt64> where serial != 19 {
             _ = answers.receivedPoll(serial, bringsData: false, at: start)
             let answer = answers.answer(serial: serial, asked: start)
-            answers.note(answer.numbers, .received)
+            answers.note(answer.sent, .received)
         }
         #expect(answers.receivedPoll(1, bringsData: false, at: start)?.text == "", "a late copy")
         let isNew = answers.receivedPoll(19, bringsData: true, at: start) == nil
@@ -297,7 +342,7 @@ extension PollResponse {
             answers.append(large.rawSpan)
             answers.endMessage()
             let answer = answers.answer(serial: serial, asked: start)
-            answers.note(answer.numbers, .received)
+            answers.note(answer.sent, .received)
         }
         _ = answers.receivedPoll(4, bringsData: true, at: start)
         #expect(answers.sentCount == 2 && answers.byteCount == 0)
@@ -356,17 +401,17 @@ extension PollResponse {
             case 5 where !flying.isEmpty:
                 let (broken, answer) = flying.removeFirst()
                 // The client's system may have had it all the same.
-                if Bool.random(using: &random) { answers.note(answer.numbers, .acknowledged) }
-                answers.note(answer.numbers, .lost)
+                if Bool.random(using: &random) { answers.note(answer.sent, .acknowledged) }
+                answers.note(answer.sent, .lost)
                 if Bool.random(using: &random) { poll(broken, bringsData: true) }
             case 6, 7:
                 guard !flying.isEmpty else { break }
                 let (_, answer) = flying.remove(at: Int.random(in: flying.indices, using: &random))
                 for script in answer.scripts { client.take(script.array) }
-                answers.note(answer.numbers, Bool.random(using: &random) ? .received : .acknowledged)
+                answers.note(answer.sent, Bool.random(using: &random) ? .received : .acknowledged)
             case 8 where !flying.isEmpty:
                 let (serial, answer) = flying.removeFirst()
-                answers.note(answer.numbers, .received)
+                answers.note(answer.sent, .received)
                 lost.append(serial)
             default: if answers.isUrgent || held.count > 1 { answerOne() }
             }
@@ -382,7 +427,7 @@ extension PollResponse {
             answerOne()
             for (_, answer) in flying {
                 for script in answer.scripts { client.take(script.array) }
-                answers.note(answer.numbers, .received)
+                answers.note(answer.sent, .received)
             }
             flying = []
         }

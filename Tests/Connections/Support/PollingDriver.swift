@@ -43,6 +43,8 @@ struct PollingDriver {
     private(set) var log: [String] = []
     private var encoder = Encoder()
     private var nextSegment = 0
+    /// The last copies of responses, by number.
+    private var copies: [Int: Int] = [:]
     /// ``LongPollingAction/answerAtEndOfTick`` was asked for.
     private(set) var isAnswerDue = false
 
@@ -81,6 +83,9 @@ struct PollingDriver {
         messages = context.messages
         context.messages = []
         for case .polling(.answerAtEndOfTick) in actions { isAnswerDue = true }
+        for case .polling(.answer(let answer, _)) in actions {
+            for number in answer.numbers { copies[number] = answer.copy }
+        }
         let lines =
             actions.compactMap { action in
                 if case .polling(.answerAtEndOfTick) = action { nil } else { action.summary }
@@ -124,7 +129,14 @@ struct PollingDriver {
     mutating func note(
         _ numbers: [Int], on connection: UInt64 = 1, _ delivery: PollDelivery, isLast: Bool = true
     ) -> [String] {
-        event { $0.note(numbers, on: SessionID(connection), delivery, isLast: isLast, &$1) }
+        let copies = copies
+        return event {
+            for (index, number) in numbers.enumerated() {
+                let sent = SentResponses(numbers: [number], copy: copies[number] ?? 0)
+                let endsHere = isLast && index == numbers.count - 1
+                $0.note(sent, on: SessionID(connection), delivery, isLast: endsHere, &$1)
+            }
+        }
     }
 
     /// The end of a tick of the loop.
