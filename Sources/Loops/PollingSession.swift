@@ -94,6 +94,13 @@ final class PollingSession: LoopSession {
         finish()
     }
 
+    /// Something was sent behind the poll that waits on a connection.
+    func hurryPoll(on connection: HTTPSession) {
+        prepare()
+        session.hurryPoll(on: connection.id, &services.context)
+        finish()
+    }
+
     func note(
         _ sent: SentResponses, on connection: HTTPSession, _ delivery: PollDelivery, isLast: Bool
     ) {

@@ -64,6 +64,7 @@ extension SessionHost: HTTPSessionDelegate {
             session.receive(poll, query, on: connection)
         case .disconnectPolling(let address): polling(address)?.disconnect()
         case .pollIsLost(let session): table.polling(session)?.pollIsLost(on: connection)
+        case .hurryPoll(let session): table.polling(session)?.hurryPoll(on: connection)
         case .delivery(let session, let sent, let delivery, let isLast):
             table.polling(session)?.note(sent, on: connection, delivery, isLast: isLast)
         case .reportForeign(let request): foreignRequests.note(request, logger)

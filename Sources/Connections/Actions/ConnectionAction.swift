@@ -89,6 +89,8 @@ package enum HTTPAction {
     case disconnectPolling(LongPollingRequest.Address)
     /// The poll of the session that waited here is lost.
     case pollIsLost(of: SessionID)
+    /// Something was sent behind the poll that waits, or will: it is not to wait longer.
+    case hurryPoll(of: SessionID)
     /// What is known now of responses that were written here.
     /// `isLast`: no others of the session are in doubt here.
     case delivery(of: SessionID, SentResponses, PollDelivery, isLast: Bool)

@@ -149,7 +149,10 @@ package struct HTTPConnection {
         case .streaming, .ended: break
         case .head where input.isYielding: keepAhead(bytes.bytes)
         case .head, .rest, .poll, .draining:
-            if isUnderWay { return keepAhead(bytes.bytes) }
+            if isUnderWay {
+                if bytes.byteCount > 0 { polls.hurry(&context) }
+                return keepAhead(bytes.bytes)
+            }
             var offset = 0
             read(&bytes, from: &offset, &context)
         }

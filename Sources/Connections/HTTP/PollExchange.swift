@@ -94,6 +94,7 @@ struct PollExchange {
         case .poll(let poll):
             if moves(poll.address.id, head, rest, &context) { return .move }
             context.append(.http(.poll(poll, query)))
+            if rest.byteCount > 0 { context.append(.http(.hurryPoll(of: poll.address.id))) }
             return .wait
         case .disconnect(let address):
             if moves(address.id, head, rest, &context) { return .move }
@@ -142,6 +143,12 @@ struct PollExchange {
     /// The session that was asked for takes the poll, and answers it later.
     mutating func hold(of session: SessionID) {
         if let response { state = .held(response, of: session) }
+    }
+
+    /// Something has come behind the request in progress. While that waits the socket is not read, and the
+    /// end of the client would not be seen: a poll is answered at once.
+    func hurry(_ context: inout ConnectionContext) {
+        if let session { context.append(.http(.hurryPoll(of: session))) }
     }
 
     /// The poll is about to be answered, or need not be.

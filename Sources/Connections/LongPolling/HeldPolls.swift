@@ -43,6 +43,9 @@ struct HeldPolls {
     /// The first poll that has waited as long as one may.
     func overdue(at now: MonotonicTime) -> Poll? { polls.first { $0.deadline <= now } }
 
+    /// The poll that waits on a connection.
+    func poll(on connection: SessionID) -> Poll? { polls.first { $0.connection == connection } }
+
     /// Removes a poll, on each connection on which it was asked: which of them still lives is not known.
     mutating func remove(_ poll: Poll) -> [SessionID] {
         let connections = polls.filter { $0.serial == poll.serial }.map(\.connection)

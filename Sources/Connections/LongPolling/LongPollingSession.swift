@@ -224,6 +224,14 @@ package struct LongPollingSession: RealtimeTransport {
         schedule(&context)
     }
 
+    /// Something was sent behind the poll that waits on a connection. While what the client has sent waits,
+    /// it is not to send more.
+    package mutating func hurryPoll(on connection: SessionID, _ context: inout ConnectionContext) {
+        guard !isHolding else { return }
+        polls.hurry(on: connection, ends: isFinished, &context)
+        schedule(&context)
+    }
+
     /// What is known now of responses that a connection was given.
     /// - Parameter isLast: No others of this session are in doubt there.
     package mutating func note(

@@ -91,6 +91,11 @@ struct SessionPolls {
         while let poll = held.overdue(at: context.now) { answer(poll, ends: ends, &context) }
     }
 
+    /// Answers the poll that waits on a connection, though there may be nothing to say.
+    mutating func hurry(on connection: SessionID, ends: Bool, _ context: inout ConnectionContext) {
+        if let poll = held.poll(on: connection) { answer(poll, ends: ends, &context) }
+    }
+
     private mutating func answer(
         _ poll: HeldPolls.Poll, ends: Bool, _ context: inout ConnectionContext
     ) {

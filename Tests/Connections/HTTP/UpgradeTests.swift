@@ -353,6 +353,19 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
             "asked ahead: nothing is known")
     }
 
+    /// Behind what was sent ahead the end of the client is not seen: its poll does not wait.
+    @Test func pollBehindWhichSomethingComesIsNotHeld() {
+        var driver = Self.driver()
+        #expect(
+            driver.receive(request("GET /.lp?\(Self.poll)") + "G")
+                == ["poll 9 of 5", "hurry poll of 5"], "in one read")
+        var other = Self.driver()
+        #expect(other.receive(request("GET /.lp?\(Self.poll)")) == ["poll 9 of 5"])
+        _ = other.event { machine, _ in machine.holdPoll(of: SessionID(5)) }
+        #expect(other.receive("G") == ["hurry poll of 5"], "later")
+        #expect(other.receive("") == [], "nothing has come")
+    }
+
     // MARK: Moves
 
     @Test func pollOfAnotherLoopMovesItsConnection() {
@@ -370,7 +383,10 @@ private func handshake(_ target: String = "/.ws?v=5&ns=demo", host: String = "lo
             return
         }
         var other = Self.driver(loop: 1)
-        #expect(other.event { $0.received(moved, &$1) } == ["poll 9 of \(session.rawValue)"])
+        #expect(
+            other.event { $0.received(moved, &$1) } == [
+                "poll 9 of \(session.rawValue)", "hurry poll of \(session.rawValue)",
+            ])
         #expect(other.machine.pauses == [.request], "what came behind it waits")
         #expect(other.event { $0.respondClosed(&$1) } == ["200 pLPCommand('close');", "GET /a"])
     }

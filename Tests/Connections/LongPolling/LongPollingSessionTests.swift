@@ -98,6 +98,15 @@ import Testing
                     .server("{1}"),
                 ]),
             PollingConversation(
+                "a poll behind which something was sent does not wait",
+                [
+                    .poll(1, on: 1, [], "hold on 1", "poll waits", "wake at 20"),
+                    .hurryPoll(on: 2),
+                    .hurryPoll(
+                        on: 1, "release 1", "to 1: pRTLPCB(1,[]);", "no poll waits", "cancel wake"),
+                    .hurryPoll(on: 1),
+                ]),
+            PollingConversation(
                 "a malformed segment (§1.5.2: 400)",
                 [
                     Step("poll", ["to 1: malformed seg0"]) { $0.poll(1, on: 1, query: "&seg0=x&ts0=1&d0=") },

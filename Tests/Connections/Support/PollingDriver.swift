@@ -192,6 +192,12 @@ extension Step<PollingDriver> {
         }
     }
 
+    static func hurryPoll(on connection: UInt64, _ expected: String...) -> Self {
+        Step("something comes behind the poll on \(connection)", expected) { driver in
+            driver.event { $0.hurryPoll(on: SessionID(connection), &$1) }
+        }
+    }
+
     static func deadline(after seconds: Double, _ expected: String...) -> Self {
         Step("deadline after \(seconds) s", expected) { driver in
             driver.context.now = driver.context.now + .milliseconds(Int(seconds * 1000))

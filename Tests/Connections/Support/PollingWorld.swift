@@ -233,6 +233,7 @@ struct PollingWorld {
             onPolling { $0.receive(poll, query, on: id, &$1) }
         case .disconnectPolling: onPolling { $0.disconnect(&$1) }
         case .pollIsLost: onPolling { $0.pollIsLost(on: id, &$1) }
+        case .hurryPoll: onPolling { $0.hurryPoll(on: id, &$1) }
         case .delivery(_, let sent, let delivery, let isLast):
             onPolling { $0.note(sent, on: id, delivery, isLast: isLast, &$1) }
         case .upgrade, .move, .reportForeign, .reportPlainClient, .countRefusal, .keepReserved, .logAccess:

@@ -69,6 +69,7 @@ extension HTTPAction {
         case .poll(let poll, _): "poll \(poll.serial) of \(poll.address.id.rawValue)"
         case .disconnectPolling(let address): "disconnect \(address.id.rawValue)"
         case .pollIsLost(let session): "poll is lost of \(session.rawValue)"
+        case .hurryPoll(let session): "hurry poll of \(session.rawValue)"
         case .delivery(let session, let sent, let delivery, let isLast):
             "\(delivery) \(sent.numbers) of \(session.rawValue)" + (isLast ? "" : ", more in doubt")
         case .reportForeign: "report foreign request"
