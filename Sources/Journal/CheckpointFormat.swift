@@ -33,10 +33,11 @@ import PandoBytes
 //             * The earlier journal must not be used without this checkpoint: when it is damaged, or the disk cannot
 //               read it, the start refuses, and does not fall back.
 //
-//  `sequence` is the last record whose effects are in here, always the last of its entry. The caller orders
-//  its records: for each namespace its creation, rules, settings, parts of its tree (each at most a mebibyte,
-//  unless one string is longer) and pending onDisconnect writes; at the end, where the namespace with the
-//  highest number was deleted, its deletion, so that the number is not used again.
+//  Without flag 1, `sequence` is the last record whose effects are in here, always the last of its entry. The
+//  caller orders its records: for each namespace its creation (except the standard one's), rules, settings,
+//  parts of its tree (each at most a mebibyte, unless one string is longer), and pending onDisconnect writes;
+//  at the end, if the namespace with the highest number was deleted, its deletion, so that the number is
+//  not used again.
 //
 //  The file is written under another name (… .chk.new), synced, renamed, and the directory synced; only then
 //  may anything depend on it. So a checkpoint that has its name and is not complete was damaged: reading

@@ -26,7 +26,7 @@ package struct ConnectionSettings {
     package var pingSilence: Duration = .seconds(75)
     /// By then a request's head must be there, and over any such time input must be fast enough.
     package var requestTimeout: Duration = .seconds(30)
-    /// A client that takes nothing for so long, or too little over any such time, is disconnected.
+    /// A client that falls behind the minimum rate by so much is disconnected (``OutputRate``).
     package var stallTimeout: Duration = .seconds(30)
     /// How long a poll waits for messages.
     package var pollHoldTime: Duration = .seconds(20)
