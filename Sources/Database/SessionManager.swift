@@ -145,7 +145,9 @@ final class SessionManager {
 
     /// Ends a few listens beside a message, where those that wait to be ended take much memory.
     func endSomeListensIfMany() {
-        guard endingByteCount > Self.endingByteLimit, let database = ending.keys.first else { return }
+        guard endingByteCount > Self.endingByteLimit,
+            let database = ending.first(where: { !$0.value.isEmpty })?.key
+        else { return }
         endSomeListens(of: database, doing: Self.endingWorkOfMessage)
     }
 

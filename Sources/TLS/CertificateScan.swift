@@ -17,11 +17,17 @@ struct CertificateScan: Equatable {
     struct Stamps: Equatable {
         let certificate: FileStamp?
         let key: FileStamp?
+        /// The files are missing, but may only not be there yet.
+        let isAwaited: Bool
 
         init(_ source: CertificateSource) {
             certificate = FileStamp(source.certificate)
             key = FileStamp(source.key)
+            isAwaited = false
         }
+
+        /// Of files that are awaited.
+        init() { (certificate, key, isAwaited) = (nil, nil, true) }
     }
 
     private static let chainName = "fullchain.pem"
@@ -64,6 +70,11 @@ struct CertificateScan: Equatable {
     }
 
     var sources: [CertificateSource] { CertificateSource.sorted(stamps.keys) }
+
+    /// If a source's files are missing, they are awaited: the source does not count as removed.
+    mutating func noteAwaited(_ source: CertificateSource) {
+        if stamps[source] == nil { stamps[source] = Stamps() }
+    }
 
     /// This scan, but with what has changed since the last scan as it looked in `seen`: a file may be half
     /// written, and one that keeps changing must not keep the others from being read. O(sources).

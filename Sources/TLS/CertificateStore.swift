@@ -157,7 +157,10 @@ package final class CertificateStore: Sendable {
             state.warnedSeconds = isDue ? now : warned
             // Those of what is read now come with it.
             let repeated = isDue ? warnings(state, at: now) : []
-            let settled = scan.settled(since: state.scanned, otherwise: state.seen)
+            var settled = scan.settled(since: state.scanned, otherwise: state.seen)
+            // While files are copied, those that are missing may be the next. They count as removed when
+            // nothing changes any more.
+            if scan != state.scanned { for source in state.loaded.keys { settled.noteAwaited(source) } }
             state.scanned = scan
             let hasBegun = state.begins.values.contains { $0 <= now }
             guard settled != state.seen || hasBegun else { return repeated }
@@ -204,7 +207,7 @@ package final class CertificateStore: Sendable {
         var clientIssuers = state.clientIssuers
         reloadClientIssuers(scan, before, &clientIssuers, &messages, all: all)
         var (loaded, begins) = (state.loaded, state.begins)
-        for source in scan.sources {
+        for source in scan.sources where scan.stamps[source]?.isAwaited == false {
             guard goesOn() else { return [] }
             let old = loaded[source]
             let isChanged = all || scan.stamps[source] != before.stamps[source] || old == nil

@@ -71,8 +71,9 @@ package final class TLSConnection {
     /// Whether data can be sent.
     package var isEstablished: Bool { writing != nil && !hasFailed && !hasClosed }
 
-    /// Whether a server's handshake waits for the client's last messages only: all that is left to do takes
-    /// little time, but for a client with a certificate, whose chain is checked.
+    /// Whether a server's handshake has sent all its messages, and all that is left to do takes little time,
+    /// but for a client with a certificate, whose chain is checked. Only with TLS 1.3: before, the secret is
+    /// computed when the client's last messages are read.
     package var hasAnswered: Bool { handshake?.hasAnswered ?? false }
 
     /// Bytes of memory that the peer makes this connection hold: a handshake that is not done, a record that

@@ -134,6 +134,32 @@ final class Folder {
         #expect(store.reloadIfChanged(at: now + 6) == [])
     }
 
+    /// A directory that is made again, slowly: no certificate counts as removed while files are copied.
+    @Test func filesThatAreNotCopiedYetAreNotRemoved() throws {
+        write("localhost", as: "a")
+        write("rsa", as: "b")
+        write("wild", as: "c")
+        let store = try CertificateStore(directory())
+        for name in ["a", "b", "c"] {
+            folder.delete(name + "/fullchain.pem")
+            folder.delete(name + "/privkey.pem")
+        }
+        _ = store.reloadIfChanged(at: now)
+        #expect(store.reloadIfChanged(at: now + 2).map(\.level) == [.error], "no file is left")
+        #expect(store.certificateCount == 3)
+        write("localhost", as: "a")
+        _ = store.reloadIfChanged(at: now + 4)
+        write("rsa4096", as: "b")
+        _ = store.reloadIfChanged(at: now + 6)
+        #expect(store.certificateCount == 3)
+        #expect(names(store, "c").first == "*.example.com", "its files are still to come")
+        // Nothing more comes: c is removed.
+        _ = store.reloadIfChanged(at: now + 8)
+        #expect(store.certificateCount == 2)
+        #expect(names(store, "b").first == "rsa4096.example.com")
+        #expect(store.reloadIfChanged(at: now + 10) == [])
+    }
+
     /// Of the year 2030, with `later.pem`.
     private static let (beforeLater, duringLater, afterLater): (Int64, Int64, Int64) = (
         1_893_456_000 - 7200, 1_893_456_000, 1_924_992_000

@@ -207,7 +207,7 @@ import Testing
         }
     }
 
-    /// A server's signature is made when it has answered, and not with a request for another hello.
+    /// A TLS 1.3 server has signed, and computed the secret, when it has answered; one of TLS 1.2 has not.
     @Test(arguments: [0x0303, 0x0304] as [Int32])
     func serverThatHasAnswered(version: Int32) throws {
         let pair = try Pair(
@@ -217,7 +217,7 @@ import Testing
         pair.server.receive(Array(hello.dropLast()))
         #expect(!pair.server.tls.hasAnswered)
         pair.server.receive(Array(hello.suffix(1)))
-        #expect(pair.server.tls.hasAnswered && !pair.client.tls.hasAnswered)
+        #expect(pair.server.tls.hasAnswered == (version == 0x0304) && !pair.client.tls.hasAnswered)
         pair.exchange()
         #expect(pair.server.tls.isEstablished && !pair.server.tls.hasAnswered)
     }

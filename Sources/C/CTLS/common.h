@@ -20,8 +20,6 @@ struct pando_tls_handshake {
     /// Whether our Finished was written; records after it are the first ones with the final keys.
     uint8_t has_finished;
     uint64_t final_record_count;
-    /// As a server of TLS 1.2: whether ServerHelloDone was written.
-    uint8_t has_hello_done;
     /// Of TLS 1.3: of the client and of the server.
     uint8_t secrets[2][48];
     size_t secret_counts[2];

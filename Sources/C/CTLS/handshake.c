@@ -47,7 +47,6 @@ static void note_message(
         if (handshake->has_finished) handshake->final_record_count++;
     } else if (type == SSL3_RT_HANDSHAKE && count > 0) {
         uint8_t message = *(const uint8_t *)bytes;
-        if (message == SSL3_MT_SERVER_DONE) handshake->has_hello_done = 1;
         if (message != SSL3_MT_FINISHED) return;
         handshake->has_finished = 1;
         handshake->final_record_count = 0;
@@ -151,7 +150,7 @@ pando_tls_progress pando_tls_handshake_advance(
 }
 
 int32_t pando_tls_handshake_has_answered(pando_tls_handshake *handshake) {
-    return handshake->is_server && (handshake->has_finished || handshake->has_hello_done);
+    return handshake->is_server && handshake->has_finished;
 }
 
 int32_t pando_tls_handshake_is_13(pando_tls_handshake *handshake) {

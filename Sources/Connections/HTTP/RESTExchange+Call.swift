@@ -83,6 +83,7 @@ extension RESTExchange {
                 let job = InspectionJob.server(question)
                 work = RequestWork(job)
                 context.append(.inspect(job))
+                release(bytes, &context)
                 return .wait
             }
             guard request.method.isWrite, request.method != .delete else {

@@ -2,9 +2,9 @@ import PandoTree
 
 /// What the updates of query views may take in one step. Counted in visits of children, about.
 struct UpdateBudget {
-    /// Of one write, all of its views together: some five milliseconds. Windows for which nothing is left are
-    /// left to another thread (``QueryView/requestReplacement(_:)``): one client may have a thousand over a
-    /// large location.
+    /// Of one write, all of its views together but for the last: some five milliseconds. Windows for which
+    /// nothing is left are left to another thread (``QueryView/requestReplacement(_:)``): one client may have
+    /// a thousand over a large location.
     var writeLimit = 1 << 17
     /// Of one step of a ``ViewSweep``: a fraction of a millisecond. A window that takes more by itself is
     /// left to another thread, too.
@@ -44,7 +44,7 @@ struct UpdateBudget {
     /// write may. The client that writes then has its reply before the push.
     func hasTime(for cost: Int) -> Bool { !isUsedUp && cost <= writeLimit * Self.largestViewInWrites }
 
-    /// A view may take so many times what a write may: with a window of 8000 children that are all replaced,
+    /// A view may take so many times what a write may: with a window of 7900 children that are all replaced,
     /// some 5 ms. SDKs show the former data again where the reply comes before the push.
     private static let largestViewInWrites = 2
 
