@@ -202,7 +202,7 @@ extension DatabaseHost {
     /// Ends all sessions, and opens no more.
     private func drain(_ completion: @escaping @Sendable () -> Void) {
         for session in processor.sessions.ids {
-            // Nobody is kept waiting.
+            // No request is executed any more that would wait for it.
             sessions.beginBatch()
             processor.encoder.close(session, .goingAway)
             sessions.end(session)

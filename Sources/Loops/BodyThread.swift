@@ -143,7 +143,7 @@ private final class BodyLane: Sendable {
         } catch {
             outcome.content = .refused(error)
         }
-        // What nobody waits for is freed here, not by the loop.
+        // The result of a cancelled job is freed by this thread, not by the loop.
         if !job.isCancelled { job.results.post(outcome) }
         return true
     }

@@ -350,7 +350,7 @@ package final class Server: @unchecked Sendable {
     //
     //     first signal
     //       ▼
-    //     closePorts()            no new connections; over `--drain-time`, clients are told to go elsewhere
+    //     closePorts()            no new connections; over `--drain-time`, clients are disconnected
     //       ▼
     //     endSessions()           the databases end all sessions, with their onDisconnect writes
     //       ▼

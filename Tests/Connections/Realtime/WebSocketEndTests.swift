@@ -49,7 +49,7 @@ import Testing
         ] as [WebSocketConversation])
     func ends(conversation: WebSocketConversation) { conversation.check() }
 
-    /// A client that is told so may take its time to close: meanwhile nothing is held for it.
+    /// A client gets a close frame and may answer it late: until then, nothing is held for it.
     @Test func answersThatWaitAreDroppedWhereMemoryIsShort() {
         var driver = WebSocketDriver()
         #expect(driver.send(largeReply(1)) == ["encode reply 1"])

@@ -125,7 +125,7 @@ struct GrowingWindows: Attacker {
     }
 }
 
-/// Listens by orders that nobody else uses, each of which would need an index of its own, while another
+/// Listens by orders that no other client uses, each of which would need an index of its own, while another
 /// client writes what some of them sort by: half of the clients at a large node, where each listen is much
 /// work, half at an empty one, where thousands of listens begin at once.
 ///

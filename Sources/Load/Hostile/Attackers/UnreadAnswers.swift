@@ -29,7 +29,7 @@ struct LargeGets: Attacker {
 /// with what they asked for.
 ///
 /// What such a client had missed was once looked up and printed as soon as it read on, before the requests of
-/// all others and charged to nobody: 1.8 s for forty of them.
+/// all others, and no client was charged for that work: 1.8 s for forty of them.
 struct ResumingReaders: Attacker {
     static let connectionCount = 60
     static let requestCount = 50
